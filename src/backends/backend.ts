@@ -1,0 +1,50 @@
+/**
+ * The contract of a back end. A back end executes linked Programs; it never sees a HostProgram.
+ *
+ * open: a Group is the ranks of a world that this process holds (the CPU holds all, CUDA one).
+ * prepare: places a Program's buffers and compiles its kernels, once per Program; all ranks take part. Signal slots are
+ * zero afterwards.
+ * execute: one run. Inputs must have been written before; outputs hold the result afterwards and until the next run.
+ * A run that fails (stuck, timed out, a kernel threw) rejects with a DiagnosticError; the Group stays usable.
+ */
+import type { BufferId } from "../commands/buffer.ts";
+import type { Program } from "../commands/program.ts";
+import type { TraceEvent } from "../trace/event.ts";
+
+export interface OpenOptions {
+  readonly world: number;
+  readonly localRanks: readonly number[];
+}
+
+export interface Backend {
+  readonly name: string;
+  open(options: OpenOptions): Promise<Group>;
+}
+
+export interface Group {
+  prepare(program: Program): Promise<Prepared>;
+  close(): Promise<void>;
+}
+
+export interface ExecuteOptions {
+  /** Milliseconds; a run that takes longer ends with `timed-out`. */
+  readonly timeout?: number;
+  /** Whether to record TraceEvents. */
+  readonly trace?: boolean;
+}
+
+export interface RunReport {
+  /** Wall-clock milliseconds of the run. */
+  readonly milliseconds: number;
+  /** In order of their start; empty unless asked for. */
+  readonly trace: readonly TraceEvent[];
+}
+
+export interface Prepared {
+  /** Copies bytes into an input (or inout output) buffer of a local rank. */
+  write(buffer: BufferId, bytes: Uint8Array): void;
+  /** A copy of the bytes of a buffer of a local rank. */
+  read(buffer: BufferId): Uint8Array;
+  execute(options?: ExecuteOptions): Promise<RunReport>;
+  release(): void;
+}

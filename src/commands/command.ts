@@ -1,0 +1,127 @@
+/**
+ * Commands: what a rank's streams do, as static data. docs/architecture.md states their semantics; a CommandList is one rank's
+ * commands in issue order. Every command is on one stream of its rank and says exactly what it reads and writes
+ * (accesses.ts derives the regions).
+ *
+ * Adding a kind: add it to `Command`, then follow the compile errors (accesses, link, print, machine, back ends).
+ */
+import type { Id } from "../support/ids.ts";
+import type { BufferId, Buffer } from "./buffer.ts";
+import type { Kernel } from "./kernel.ts";
+import type { Collective, PointToPointGroup, View } from "./transfer.ts";
+
+/** Counts the streams of one rank; 0 is the caller's. */
+export type CommandStreamId = Id<"CommandStream">;
+/** Counts the recordEvents of one list. */
+export type EventId = Id<"Event">;
+export type KernelId = Id<"Kernel">;
+export type TransferId = Id<"Transfer">;
+export type SlotId = Id<"Slot">;
+
+export interface BufferRef {
+  readonly buffer: BufferId;
+  /** In bytes. */
+  readonly offset: number;
+}
+
+interface CommandBase {
+  readonly stream: CommandStreamId;
+}
+
+/** Runs a kernel; operands by position of the kernel's inputs and outputs. */
+export interface Launch extends CommandBase {
+  readonly kind: "launch";
+  readonly kernel: KernelId;
+  readonly inputs: readonly BufferRef[];
+  readonly outputs: readonly BufferRef[];
+}
+/** Copies elements of equal shape and dtype. Never overlapping. In a linked Program either side may be a peer's buffer. */
+export interface Copy extends CommandBase {
+  readonly kind: "copy";
+  readonly source: View;
+  readonly destination: View;
+}
+/** In a CommandList `transfer` is the k-th use of its communicator; link matches the members and gives `id`. */
+export interface Transfer extends CommandBase {
+  readonly kind: "transfer";
+  readonly communicator: string;
+  readonly operation: Collective | PointToPointGroup;
+}
+export interface RecordEvent extends CommandBase {
+  readonly kind: "recordEvent";
+  readonly event: EventId;
+}
+export interface WaitEvent extends CommandBase {
+  readonly kind: "waitEvent";
+  readonly event: EventId;
+}
+export interface Signal extends CommandBase {
+  readonly kind: "signal";
+  readonly slot: SlotId;
+}
+export interface WaitSignal extends CommandBase {
+  readonly kind: "waitSignal";
+  readonly slot: SlotId;
+}
+export interface Alloc extends CommandBase {
+  readonly kind: "alloc";
+  readonly buffer: BufferId;
+}
+export interface Free extends CommandBase {
+  readonly kind: "free";
+  readonly buffer: BufferId;
+}
+
+export type Command = Launch | Copy | Transfer | RecordEvent | WaitEvent | Signal | WaitSignal | Alloc | Free;
+export type CommandKind = Command["kind"];
+
+/**
+ * One-sided point-to-point (the CUDA idiom) before link: a rank knows its own half only. Link resolves
+ * `peer` halves by pairing the k-th send from s to d with the k-th recv on d from s.
+ */
+export interface OneSided {
+  readonly protocol: "get" | "put";
+  readonly role: "send" | "recv";
+  readonly peer: number;
+  /** k: the how-many-th op of this role with this peer in the list. */
+  readonly sequence: number;
+  readonly view: View;
+}
+
+/** What a list holds where the final command needs the peer's half. */
+export type UnlinkedCommand =
+  | Exclude<Command, Signal | WaitSignal>
+  | (CommandBase & { readonly kind: "signalPeer" | "waitPeer"; readonly pair: number; readonly slot: "ready" | "done" })
+  /** The copy of a get (peer's buffer to own) or of a put (own to peer's). */
+  | (CommandBase & { readonly kind: "copyPeer"; readonly pair: number });
+
+export interface StreamInfo {
+  readonly id: CommandStreamId;
+  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. lane: a copy lane. */
+  readonly role: "caller" | "worker" | "communicator" | "lane";
+  readonly name: string;
+}
+
+/** Where a command came from: for messages, traces and findings; never for meaning. */
+export interface Origin {
+  /** The statement in one line, as printed. */
+  readonly statement: string;
+  /** Path of positions in the host program's body: [4, 2] is the third statement of the fifth. */
+  readonly path: readonly number[];
+  /** Values of the enclosing loops' indices, outermost first. */
+  readonly iteration: readonly number[];
+}
+
+export interface CommandList {
+  readonly kind: "CommandList";
+  readonly rank: number;
+  readonly streams: readonly StreamInfo[];
+  readonly buffers: readonly Buffer[];
+  readonly kernels: readonly Kernel[];
+  /** The one-sided ops of this rank: `pair` of a command is an index here. */
+  readonly pairs: readonly OneSided[];
+  readonly eventCount: number;
+  readonly commands: readonly UnlinkedCommand[];
+  /** origins[i] is the origin of commands[i]. */
+  readonly origins: readonly Origin[];
+}

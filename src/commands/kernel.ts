@@ -1,0 +1,82 @@
+/**
+ * Kernels: what a `launch` computes, with everything but the addresses. Commands that compute the same share one
+ * Kernel, so that a back end prepares each once. Shapes are local and concrete; strides are in elements and may
+ * be 0 in inputs (broadcast), so operands are read in place.
+ *
+ * In place: `unary`, `cast` between dtypes of equal size and `binary` may write exactly the region they read (same
+ * offset and strides). All others need an output apart from their inputs.
+ */
+import type { DType } from "../numerics/dtype.ts";
+import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
+
+export interface Operand {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** In elements, one per axis of `shape`. */
+  readonly strides: readonly number[];
+}
+
+interface KernelBase {
+  readonly inputs: readonly Operand[];
+  readonly outputs: readonly Operand[];
+}
+
+/** Elementwise over equal shapes. */
+export interface UnaryKernel extends KernelBase {
+  readonly kind: "unary";
+  readonly op: UnaryOpType;
+}
+export interface CastKernel extends KernelBase {
+  readonly kind: "cast";
+}
+export interface BinaryKernel extends KernelBase {
+  readonly kind: "binary";
+  readonly op: BinaryOpType;
+}
+/** The output has the input's axes without `axes`. */
+export interface ReductionKernel extends KernelBase {
+  readonly kind: "reduction";
+  readonly op: ReductionOpType;
+  readonly axes: readonly number[];
+}
+/** inputs a [..batch, M, K], b [..batch, K, N], output [..batch, M, N]; equal batch axes (broadcast by stride 0). */
+export interface MatmulKernel extends KernelBase {
+  readonly kind: "matmul";
+}
+/** inputs x [M, K] (leading axes folded or kept: [..batch, M, K]), weight [N, K], bias [N] optionally; output [..batch, M, N]. */
+export interface LinearKernel extends KernelBase {
+  readonly kind: "linear";
+}
+/** `output += input` style combination of parts in order: used by one-sided reductions. Output may be one of the inputs. */
+export interface CombineKernel extends KernelBase {
+  readonly kind: "combine";
+  readonly op: ReductionOpType;
+}
+/**
+ * A fused HostUnit. `values[i]` is a tensor of the unit; values 0 .. inputs.length-1 are the inputs. `steps` compute
+ * one value each, in order; `results[j]` is the value written to outputs[j].
+ */
+export interface UnitKernel extends KernelBase {
+  readonly kind: "unit";
+  readonly values: readonly UnitValue[];
+  readonly steps: readonly UnitStep[];
+  readonly results: readonly number[];
+}
+
+export interface UnitValue {
+  readonly dtype: DType;
+  /** Local, concrete, without reduced axes. */
+  readonly shape: readonly number[];
+}
+
+/** An op of a unit over value numbers; select indices and axes are concrete. */
+export type UnitStep = UnitStepOf<Op>;
+type UnitStepOf<T> = T extends Op
+  ? Omit<T, "inputs" | "output" | "index"> & {
+      readonly inputs: readonly number[];
+      readonly output: number;
+    } & (T extends { kind: "Select" } ? { readonly index: number } : unknown)
+  : never;
+
+export type Kernel =
+  UnaryKernel | CastKernel | BinaryKernel | ReductionKernel | MatmulKernel | LinearKernel | CombineKernel | UnitKernel;

@@ -1,0 +1,65 @@
+/**
+ * A Diagnostic says what a user did wrong, where, what was found, what was expected and how to mend it.
+ * Library calls throw a DiagnosticError; the command line prints it and ends with status 2.
+ * The codes and their one-line titles are registered in codes.ts.
+ */
+import type { DiagnosticCode } from "./codes.ts";
+
+/** Where: an API call, a tensor or axis of a program, a statement of a host program, an option, a file. */
+export type Place =
+  | { readonly kind: "call"; readonly text: string }
+  | { readonly kind: "tensor"; readonly text: string }
+  | { readonly kind: "statement"; readonly text: string }
+  | { readonly kind: "command"; readonly rank: number; readonly stream: number; readonly text: string }
+  | { readonly kind: "option"; readonly text: string }
+  | { readonly kind: "file"; readonly path: string; readonly line?: number; readonly column?: number };
+
+export interface Diagnostic {
+  readonly code: DiagnosticCode;
+  /** One sentence, no trailing period. */
+  readonly message: string;
+  readonly place?: Place;
+  readonly found?: string;
+  readonly expected?: string;
+  /** The fix, as an instruction. */
+  readonly help?: string;
+  readonly notes?: readonly string[];
+}
+
+export class DiagnosticError extends Error {
+  override readonly name = "DiagnosticError";
+  readonly diagnostics: readonly Diagnostic[];
+  constructor(diagnostics: readonly Diagnostic[]) {
+    super(diagnostics.map(renderDiagnostic).join("\n"));
+    this.diagnostics = diagnostics;
+  }
+}
+
+export function fail(diagnostic: Diagnostic): never {
+  throw new DiagnosticError([diagnostic]);
+}
+
+export function renderPlace(place: Place): string {
+  switch (place.kind) {
+    case "call":
+    case "tensor":
+    case "statement":
+    case "option":
+      return place.text;
+    case "command":
+      return `rank ${place.rank}, stream ${place.stream}: ${place.text}`;
+    case "file":
+      return [place.path, place.line, place.column].filter((part) => part !== undefined).join(":");
+  }
+}
+
+/** Plain text of several lines: message and code, then where, found, expected, fix and notes. */
+export function renderDiagnostic(diagnostic: Diagnostic): string {
+  const lines = [`error[${diagnostic.code}]: ${diagnostic.message}`];
+  if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
+  if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);
+  if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);
+  if (diagnostic.help !== undefined) lines.push(`  fix: ${diagnostic.help}`);
+  for (const note of diagnostic.notes ?? []) lines.push(`  note: ${note}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,168 @@
+/**
+ * Host IR: statements in scopes. A HostProgram is what one rank's host thread issues. It stands alone (no
+ * way back to a Fusion) and is symbolic in extents, streams and rank.
+ *
+ * Adding a statement kind: add it to `Statement`, then follow the compile errors (print, validate, builder,
+ * record, the passes' traversal).
+ */
+import type { IterDomain, MemoryType, Tensor, TensorId } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { Op } from "../ir/ops.ts";
+import type { Scalar } from "../ir/scalar.ts";
+import type { Id } from "../support/ids.ts";
+
+export type StreamId = Id<"Stream">;
+export type UnitId = Id<"HostUnit">;
+/** Names a Communication, P2PCommunication or EndCoalescing; Wait refers to it. Also its printed number. */
+export type ExprId = Id<"Expr">;
+
+export type CommunicatorBackend = "nccl" | "cuda" | "ucc";
+export type CommunicationType =
+  "Gather" | "Allgather" | "Scatter" | "Reduce" | "Allreduce" | "ReduceScatter" | "Broadcast" | "SendRecv" | "AllToAll";
+export type ReduceOpType = "sum" | "prod" | "min" | "max";
+
+/** With `index`: the stream is identified by the index's run-time value. Without: by this node. */
+export interface HostStream {
+  readonly id: StreamId;
+  readonly index: Scalar | null;
+}
+
+/** A fused group of ops, run as one kernel. Its fusion's inputs and outputs match a PostOnStream by position. */
+export interface HostUnit {
+  readonly id: UnitId;
+  readonly fusion: FusionData;
+}
+
+export interface Allocate {
+  readonly kind: "Allocate";
+  readonly tensor: TensorId;
+  readonly memory: "global" | "symmetric";
+  readonly size: Scalar;
+  readonly zeroInit: boolean;
+}
+export interface Deallocate {
+  readonly kind: "Deallocate";
+  readonly tensor: TensorId;
+}
+export interface GetCurrentStream {
+  readonly kind: "GetCurrentStream";
+  readonly stream: StreamId;
+}
+export interface SetCurrentStream {
+  readonly kind: "SetCurrentStream";
+  readonly stream: StreamId;
+}
+/** The current stream waits for all that `stream` holds now. */
+export interface Synchronize {
+  readonly kind: "Synchronize";
+  readonly stream: StreamId;
+}
+export interface ForLoop {
+  readonly kind: "ForLoop";
+  /** The axis whose indices the loop runs over, as printed; null prints the plain form `FOR i from a to b`. */
+  readonly iterDomain: IterDomain | null;
+  readonly index: Extract<Scalar, { kind: "named" | "symbol" }>;
+  readonly start: Scalar;
+  readonly stop: Scalar;
+  readonly step: Scalar;
+  readonly body: readonly Statement[];
+}
+export interface IfThenElse {
+  readonly kind: "IfThenElse";
+  readonly predicate: Scalar;
+  readonly then: readonly Statement[];
+  readonly else: readonly Statement[];
+}
+/** Binds `output` to the view of `input` at `index` along `axis`, a position in the logical domain that counts reduced axes. */
+export interface HirAliasSelect {
+  readonly kind: "HirAliasSelect";
+  readonly input: TensorId;
+  readonly output: TensorId;
+  readonly axis: number;
+  readonly index: Scalar;
+}
+export interface Communication {
+  readonly kind: "Communication";
+  readonly id: ExprId;
+  readonly type: CommunicationType;
+  /** Device ids in team order. */
+  readonly team: readonly number[];
+  /** A position in `team`, for the rooted types; else null. */
+  readonly root: Scalar | null;
+  /** For the reducing types; else null. */
+  readonly reduceOp: ReduceOpType | null;
+  readonly input: TensorId;
+  readonly output: TensorId;
+  readonly backend: CommunicatorBackend;
+}
+/** `peer` is a device id. */
+export interface P2PCommunication {
+  readonly kind: "P2PCommunication";
+  readonly id: ExprId;
+  readonly type: "send" | "recv";
+  readonly buffer: TensorId;
+  readonly peer: Scalar;
+  readonly backend: CommunicatorBackend;
+}
+export interface StartCoalescing {
+  readonly kind: "StartCoalescing";
+}
+export interface EndCoalescing {
+  readonly kind: "EndCoalescing";
+  readonly id: ExprId;
+}
+export interface ShareMemHandles {
+  readonly kind: "ShareMemHandles";
+  readonly communications: readonly P2PCommunication[];
+}
+/** The current stream waits for the latest post of `target` in this run. */
+export interface Wait {
+  readonly kind: "Wait";
+  readonly target: ExprId;
+}
+export interface PostOnStream {
+  readonly kind: "PostOnStream";
+  readonly unit: UnitId;
+  readonly inputs: readonly TensorId[];
+  readonly outputs: readonly TensorId[];
+}
+
+export type Statement =
+  | Op
+  | Allocate
+  | Deallocate
+  | GetCurrentStream
+  | SetCurrentStream
+  | Synchronize
+  | ForLoop
+  | IfThenElse
+  | HirAliasSelect
+  | Communication
+  | P2PCommunication
+  | StartCoalescing
+  | EndCoalescing
+  | ShareMemHandles
+  | Wait
+  | PostOnStream;
+
+export type StatementKind = Statement["kind"];
+
+export interface HostProgram {
+  readonly kind: "HostProgram";
+  /** Indexed by TensorId. */
+  readonly tensors: readonly Tensor[];
+  readonly inputs: readonly TensorId[];
+  readonly outputs: readonly TensorId[];
+  /** Indexed by StreamId. */
+  readonly streams: readonly HostStream[];
+  /** Indexed by UnitId. */
+  readonly units: readonly HostUnit[];
+  readonly body: readonly Statement[];
+  readonly iterDomainCount: number;
+  readonly scalarCount: number;
+  /** The next ExprId. */
+  readonly exprCount: number;
+}
+
+/** Memory of a tensor that an Allocate makes. */
+export type AllocatedMemory = Exclude<MemoryType, "local">;

@@ -1,0 +1,173 @@
+/**
+ * A DeviceMesh is an n-dimensional arrangement of device ids. DIDx runs along the innermost dimension,
+ * DIDy along the next, DIDz along the outermost (as in nvFuser). Immutable.
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { at } from "../support/invariant.ts";
+import type { DIDType } from "./domain.ts";
+
+/** A list of device ids, nested once per mesh dimension: `[0, 1]` or `[[0, 1], [2, 3]]`. */
+export type NestedDevices = readonly (number | NestedDevices)[];
+
+const didDimension: { readonly [K in DIDType]: number } = { DIDx: 1, DIDy: 2, DIDz: 3 };
+
+export class DeviceMesh {
+  /** The length of each mesh dimension, outermost first. */
+  readonly shape: readonly number[];
+  /** The device ids in row-major order. */
+  readonly devices: readonly number[];
+
+  /** Throws `mesh-duplicate-device`, `mesh-bad-device`, `mesh-not-rectangular`. */
+  constructor(devices: NestedDevices) {
+    const place = { kind: "call", text: `new DeviceMesh(${JSON.stringify(devices)})` } as const;
+    this.shape = Object.freeze(shapeOf(devices));
+    this.devices = Object.freeze(flatten(devices));
+    const rectangular = (level: NestedDevices, depth: number): boolean =>
+      level.length === this.shape[depth] &&
+      level.every((entry) =>
+        depth + 1 === this.shape.length
+          ? typeof entry === "number"
+          : typeof entry !== "number" && rectangular(entry, depth + 1),
+      );
+    if (!rectangular(devices, 0)) {
+      fail({
+        code: "mesh-not-rectangular",
+        message: "the rows of a DeviceMesh have different lengths",
+        place,
+        found: JSON.stringify(devices),
+        expected: `a list of shape ${JSON.stringify(this.shape)} throughout`,
+        help: "give every row the same number of devices",
+      });
+    }
+    const bad = this.devices.find((device) => !Number.isSafeInteger(device) || device < 0);
+    if (this.devices.length === 0 || bad !== undefined || this.shape.length > 3) {
+      fail({
+        code: "mesh-bad-device",
+        message: "a DeviceMesh takes 1 to 3 dimensions of device ids",
+        place,
+        found:
+          this.shape.length > 3 ? `${this.shape.length} dimensions` : bad === undefined ? "no device" : String(bad),
+        expected: "at least one device, each a whole number of at least 0",
+        help: "list the device ids, for example new DeviceMesh([0, 1])",
+      });
+    }
+    const repeated = this.devices.find((device, i) => this.devices.indexOf(device) !== i);
+    if (repeated !== undefined) {
+      fail({
+        code: "mesh-duplicate-device",
+        message: `device ${repeated} stands twice in a DeviceMesh`,
+        place,
+        found: `(${this.devices.join(" ")})`,
+        expected: "each device at most once",
+        help: `remove the second ${repeated}`,
+      });
+    }
+    Object.freeze(this);
+  }
+
+  /** The 1-D mesh of devices 0 .. count-1. */
+  static range(count: number): DeviceMesh {
+    if (!Number.isSafeInteger(count) || count < 1) {
+      fail({
+        code: "mesh-bad-device",
+        message: "a DeviceMesh takes at least one device",
+        place: { kind: "call", text: `DeviceMesh.range(${count})` },
+        found: String(count),
+        expected: "a whole number of at least 1",
+        help: "pass the number of devices of the run",
+      });
+    }
+    return new DeviceMesh(Array.from({ length: count }, (_, i) => i));
+  }
+
+  has(device: number): boolean {
+    return this.devices.includes(device);
+  }
+
+  hasAxis(type: DIDType): boolean {
+    return didDimension[type] <= this.shape.length;
+  }
+
+  /** The number of devices along `type`; throws `mesh-axis-missing` where the mesh lacks it. */
+  size(type: DIDType): number {
+    this.#requireAxis(type, "size");
+    return at(this.shape, this.shape.length - didDimension[type]);
+  }
+
+  /** The devices that differ from `device` only along `type`, in mesh order: nvFuser's getSlice. */
+  slice(device: number, type: DIDType): readonly number[] {
+    this.#requireAxis(type, "slice");
+    const position = this.#positionOf(device);
+    const stride = this.#stride(type);
+    const size = this.size(type);
+    const first = position - this.coordinate(device, type) * stride;
+    return Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride));
+  }
+
+  /** Where `device` stands along `type`: 0 .. size(type)-1. */
+  coordinate(device: number, type: DIDType): number {
+    this.#requireAxis(type, "coordinate");
+    return Math.floor(this.#positionOf(device) / this.#stride(type)) % this.size(type);
+  }
+
+  equals(other: DeviceMesh): boolean {
+    const same = (a: readonly number[], b: readonly number[]): boolean =>
+      a.length === b.length && a.every((value, i) => value === b[i]);
+    return this === other || (same(this.shape, other.shape) && same(this.devices, other.devices));
+  }
+
+  /** nvFuser's text: `DeviceMesh{0 1 2}`, `DeviceMesh{{0 1}{2 3}}`. */
+  toString(): string {
+    const level = (depth: number, offset: number, span: number): string => {
+      const length = at(this.shape, depth);
+      const inner = span / length;
+      const parts = Array.from({ length }, (_, i) =>
+        depth + 1 === this.shape.length
+          ? String(at(this.devices, offset + i))
+          : level(depth + 1, offset + i * inner, inner),
+      );
+      return `{${parts.join(depth + 1 === this.shape.length ? " " : "")}}`;
+    };
+    return `DeviceMesh${level(0, 0, this.devices.length)}`;
+  }
+
+  #stride(type: DIDType): number {
+    return this.shape.slice(this.shape.length - didDimension[type] + 1).reduce((product, size) => product * size, 1);
+  }
+
+  #positionOf(device: number): number {
+    const position = this.devices.indexOf(device);
+    if (position < 0) {
+      fail({
+        code: "mesh-bad-device",
+        message: `device ${device} is not in the mesh`,
+        place: { kind: "tensor", text: this.toString() },
+        found: String(device),
+        expected: `one of (${this.devices.join(" ")})`,
+        help: "ask only for devices of the mesh",
+      });
+    }
+    return position;
+  }
+
+  #requireAxis(type: DIDType, call: string): void {
+    if (this.hasAxis(type)) return;
+    fail({
+      code: "mesh-axis-missing",
+      message: `the mesh has no ${type} dimension`,
+      place: { kind: "call", text: `${this.toString()}.${call}("${type}")` },
+      found: `a mesh of ${this.shape.length} dimension${this.shape.length === 1 ? "" : "s"}`,
+      expected: `at least ${didDimension[type]} dimensions`,
+      help: `nest the device list ${didDimension[type]} deep, or use another DID type`,
+    });
+  }
+}
+
+function shapeOf(devices: NestedDevices): number[] {
+  const first = devices[0];
+  return first === undefined || typeof first === "number" ? [devices.length] : [devices.length, ...shapeOf(first)];
+}
+
+function flatten(devices: NestedDevices): number[] {
+  return devices.flatMap((entry) => (typeof entry === "number" ? [entry] : flatten(entry)));
+}

@@ -1,0 +1,73 @@
+/**
+ * Tensors and their axes as data. A TensorView of the API is a handle on a Tensor here; passes and host
+ * programs read only this data.
+ *
+ * logical domain: what the user sees, in order, reduced axes included (as in nvFuser).
+ * loop domain: after `split` and `merge`; equal to the logical domain while there are none.
+ * allocation domain: order in memory; `null` means the logical order.
+ */
+import type { DType } from "../numerics/dtype.ts";
+import type { Id } from "../support/ids.ts";
+import type { DeviceMesh } from "./device-mesh.ts";
+import type { Scalar } from "./scalar.ts";
+
+export type TensorId = Id<"Tensor">;
+export type IterDomainId = Id<"IterDomain">;
+
+export type DIDType = "DIDx" | "DIDy" | "DIDz";
+export type ParallelType = "Serial" | "Stream" | DIDType;
+export type IterType = "iteration" | "reduction" | "broadcast";
+export type MemoryType = "local" | "global" | "symmetric";
+
+/** One axis of one tensor. An IterDomain belongs to exactly one tensor; its id is also its printed number. */
+export interface IterDomain {
+  readonly id: IterDomainId;
+  readonly extent: Scalar;
+  readonly iterType: IterType;
+  readonly parallelType: ParallelType;
+}
+
+/** How loop axes were made from logical ones, in the order of the calls. */
+export type Transform =
+  | {
+      readonly kind: "split";
+      readonly input: IterDomainId;
+      readonly outer: IterDomainId;
+      readonly inner: IterDomainId;
+      readonly factor: number;
+      /** true: `factor` is the inner extent. */
+      readonly innerSplit: boolean;
+    }
+  | {
+      readonly kind: "merge";
+      readonly outer: IterDomainId;
+      readonly inner: IterDomainId;
+      readonly output: IterDomainId;
+    };
+
+export interface TensorDomain {
+  readonly logical: readonly IterDomain[];
+  readonly transforms: readonly Transform[];
+  readonly loop: readonly IterDomain[];
+  readonly allocation: readonly IterDomain[] | null;
+}
+
+/** `id` is dense per program and is also the printed number: T<id>. */
+export interface Tensor {
+  readonly id: TensorId;
+  readonly dtype: DType;
+  readonly memory: MemoryType;
+  readonly domain: TensorDomain;
+  readonly mesh: DeviceMesh | null;
+}
+
+export const didTypes: readonly DIDType[] = ["DIDx", "DIDy", "DIDz"];
+
+export function isDID(type: ParallelType): type is DIDType {
+  return type === "DIDx" || type === "DIDy" || type === "DIDz";
+}
+
+/** The logical axes that exist at run time: all but the reduced ones. */
+export function withoutReductions(axes: readonly IterDomain[]): readonly IterDomain[] {
+  return axes.filter((axis) => axis.iterType !== "reduction");
+}

@@ -1,0 +1,113 @@
+/**
+ * The operations of the Fusion IR. All have `inputs` and one `output`, so that passes can walk any op; what
+ * else an op needs stands beside them. The same nodes are the computations of host programs.
+ *
+ * Axis numbers count the logical axes of the first input without its reduced axes.
+ */
+import type { DType } from "../numerics/dtype.ts";
+import type { TensorId } from "./domain.ts";
+import type { Scalar } from "./scalar.ts";
+
+export type UnaryOpType = "neg" | "abs" | "relu" | "gelu" | "exp";
+export type BinaryOpType = "add" | "sub" | "mul" | "div";
+export type ReductionOpType = "sum" | "prod" | "amax" | "amin";
+
+interface OpBase {
+  readonly inputs: readonly TensorId[];
+  readonly output: TensorId;
+}
+
+export interface SetOp extends OpBase {
+  readonly kind: "Set";
+}
+export interface UnaryOp extends OpBase {
+  readonly kind: "Unary";
+  readonly op: UnaryOpType;
+}
+/** Converts to the output's dtype; `to` repeats it. */
+export interface CastOp extends OpBase {
+  readonly kind: "Cast";
+  readonly to: DType;
+}
+export interface BinaryOp extends OpBase {
+  readonly kind: "Binary";
+  readonly op: BinaryOpType;
+}
+/** The reduced axes stay in the output's logical domain with iteration type reduction. */
+export interface ReductionOp extends OpBase {
+  readonly kind: "Reduction";
+  readonly op: ReductionOpType;
+  readonly axes: readonly number[];
+}
+/** `flags[i]` says that axis i of the output is a new axis of extent 1. */
+export interface BroadcastOp extends OpBase {
+  readonly kind: "Broadcast";
+  readonly flags: readonly boolean[];
+}
+/** Removes axes of extent 1. */
+export interface SqueezeOp extends OpBase {
+  readonly kind: "Squeeze";
+  readonly axes: readonly number[];
+}
+/** Axis i of the output is axis `order[i]` of the input. */
+export interface PermuteOp extends OpBase {
+  readonly kind: "Permute";
+  readonly order: readonly number[];
+}
+/** Same elements in row-major order under the output's shape. */
+export interface ReshapeOp extends OpBase {
+  readonly kind: "Reshape";
+}
+/** `[start, stop)` of every axis. */
+export interface SliceOp extends OpBase {
+  readonly kind: "Slice";
+  readonly ranges: readonly { readonly start: number; readonly stop: number }[];
+}
+/** Drops `axis` by fixing its index. */
+export interface SelectOp extends OpBase {
+  readonly kind: "Select";
+  readonly axis: number;
+  readonly index: Scalar;
+}
+/** [..., M, K] x [..., K, N] -> [..., M, N]; the output has a trailing reduction axis K. */
+export interface MatmulOp extends OpBase {
+  readonly kind: "Matmul";
+}
+/** x [..., K], weight [N, K], bias [N]? -> [..., N]; the output has a trailing reduction axis K. */
+export interface LinearOp extends OpBase {
+  readonly kind: "Linear";
+}
+
+export type Op =
+  | SetOp
+  | UnaryOp
+  | CastOp
+  | BinaryOp
+  | ReductionOp
+  | BroadcastOp
+  | SqueezeOp
+  | PermuteOp
+  | ReshapeOp
+  | SliceOp
+  | SelectOp
+  | MatmulOp
+  | LinearOp;
+
+export type OpKind = Op["kind"];
+
+/** Whether an op can stand alone as a statement of a host program (nvFuser's isLowerableAsStandaloneHostOp). */
+export const standaloneHostOp: { readonly [K in OpKind]: boolean } = {
+  Set: true,
+  Binary: true,
+  Reduction: true,
+  Slice: true,
+  Select: true,
+  Matmul: true,
+  Linear: true,
+  Unary: false,
+  Cast: false,
+  Broadcast: false,
+  Squeeze: false,
+  Permute: false,
+  Reshape: false,
+};

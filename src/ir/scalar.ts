@@ -1,0 +1,70 @@
+/**
+ * Symbolic integers: extents, sizes, stream and slice indices, predicates. Plain immutable trees over
+ * named leaves. `symbol` is a value of one program (`i0`: an extent, or a scalar input); `named` is bound by
+ * the run under a fixed name (`streamIdx`, `rank`, `numberOfStreams`, `deviceIdx.x`).
+ *
+ * Building is exact: `binary` never folds, as nvFuser does not fold index arithmetic; `foldSize*` in
+ * scalar-fold.ts fold as nvFuser's simplifying builder does for sizes.
+ */
+export type ScalarOp =
+  "add" | "sub" | "mul" | "div" | "mod" | "ceilDiv" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "and" | "or";
+
+export type Scalar =
+  | { readonly kind: "constant"; readonly value: number }
+  | { readonly kind: "symbol"; readonly name: string }
+  | { readonly kind: "named"; readonly name: string }
+  | {
+      readonly kind: "binary";
+      readonly op: ScalarOp;
+      readonly lhs: Scalar;
+      readonly rhs: Scalar;
+      /** `i84`: how the value prints where a dump shows names; absent for values that only print inline. */
+      readonly name?: string;
+    };
+
+export const constant = (value: number): Scalar => ({ kind: "constant", value });
+export const symbol = (name: string): Scalar => ({ kind: "symbol", name });
+export const named = (name: string): Scalar => ({ kind: "named", name });
+export const binary = (op: ScalarOp, lhs: Scalar, rhs: Scalar, name?: string): Scalar =>
+  name === undefined ? { kind: "binary", op, lhs, rhs } : { kind: "binary", op, lhs, rhs, name };
+
+/** The value of a scalar under `lookup`, which answers `undefined` for a leaf it does not know. */
+export function evaluateScalar(scalar: Scalar, lookup: (name: string) => number | undefined): number | undefined {
+  switch (scalar.kind) {
+    case "constant":
+      return scalar.value;
+    case "symbol":
+    case "named":
+      return lookup(scalar.name);
+    case "binary": {
+      const lhs = evaluateScalar(scalar.lhs, lookup);
+      const rhs = evaluateScalar(scalar.rhs, lookup);
+      return lhs === undefined || rhs === undefined ? undefined : scalarOps[scalar.op].evaluate(lhs, rhs);
+    }
+  }
+}
+
+export interface ScalarOpFacts {
+  /** Printed between the operands, or as `text(lhs, rhs)` where `call` is set. */
+  readonly text: string;
+  readonly call?: true;
+  readonly evaluate: (lhs: number, rhs: number) => number;
+}
+
+/** Integer semantics: division truncates toward zero and modulo takes the sign of the dividend, as in C. */
+export const scalarOps: { readonly [K in ScalarOp]: ScalarOpFacts } = {
+  add: { text: "+", evaluate: (a, b) => a + b },
+  sub: { text: "-", evaluate: (a, b) => a - b },
+  mul: { text: "*", evaluate: (a, b) => a * b },
+  div: { text: "/", evaluate: (a, b) => Math.trunc(a / b) },
+  mod: { text: "%", evaluate: (a, b) => a % b },
+  ceilDiv: { text: "ceilDiv", call: true, evaluate: (a, b) => Math.ceil(a / b) },
+  eq: { text: "==", evaluate: (a, b) => Number(a === b) },
+  ne: { text: "!=", evaluate: (a, b) => Number(a !== b) },
+  lt: { text: "<", evaluate: (a, b) => Number(a < b) },
+  le: { text: "<=", evaluate: (a, b) => Number(a <= b) },
+  gt: { text: ">", evaluate: (a, b) => Number(a > b) },
+  ge: { text: ">=", evaluate: (a, b) => Number(a >= b) },
+  and: { text: "&&", evaluate: (a, b) => Number(a !== 0 && b !== 0) },
+  or: { text: "||", evaluate: (a, b) => Number(a !== 0 || b !== 0) },
+};

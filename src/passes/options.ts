@@ -1,0 +1,123 @@
+/**
+ * The lowering options: one schema from which API checks, the command line, its help and the hash that ranks compare
+ * are made. Adding an option: add a row here and its type in `LoweringOptions`.
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+import type { CommunicatorBackend } from "../host/nodes.ts";
+
+export interface LoweringOptions {
+  /** Which idiom is lowered, and the backend printed on communications. */
+  readonly communicatorBackend: CommunicatorBackend;
+  /** How a DID axis that becomes a Stream axis is lowered. */
+  readonly pointToPoint: "linear" | "rotated" | "broadcast";
+  readonly p2pProtocol: "get" | "put";
+  readonly interStreamSynchronization: boolean;
+  readonly insertReshardingAfter: boolean;
+  readonly deallocate: boolean;
+  readonly shrinkStreamBuffers: boolean;
+  /** Names of passes to leave out. */
+  readonly disablePasses: readonly string[];
+}
+
+type OptionRow =
+  | {
+      readonly type: "choice";
+      readonly choices: readonly string[];
+      readonly default: string;
+      readonly flag: string;
+      readonly help: string;
+    }
+  | { readonly type: "switch"; readonly default: boolean; readonly flag: string; readonly help: string }
+  | { readonly type: "names"; readonly default: readonly string[]; readonly flag: string; readonly help: string };
+
+/** A `switch` whose default is true has a `--no-...` flag. */
+export const loweringOptionSchema = {
+  communicatorBackend: {
+    type: "choice",
+    choices: ["nccl", "cuda", "ucc"],
+    default: "nccl",
+    flag: "--backend",
+    help: "communication idiom that is lowered",
+  },
+  pointToPoint: {
+    type: "choice",
+    choices: ["linear", "rotated", "broadcast"],
+    default: "rotated",
+    flag: "--p2p",
+    help: "how a DID axis that becomes a Stream axis is lowered",
+  },
+  p2pProtocol: {
+    type: "choice",
+    choices: ["get", "put"],
+    default: "get",
+    flag: "--protocol",
+    help: "who copies in one-sided point-to-point",
+  },
+  interStreamSynchronization: {
+    type: "switch",
+    default: false,
+    flag: "--inter-stream-sync",
+    help: "chain stream i to stream i+1 after each iteration's communication",
+  },
+  insertReshardingAfter: {
+    type: "switch",
+    default: false,
+    flag: "--insert-resharding-after",
+    help: "put inserted reshardings after the op instead of before it",
+  },
+  deallocate: { type: "switch", default: true, flag: "--no-deallocate", help: "leave out Deallocate statements" },
+  shrinkStreamBuffers: {
+    type: "switch",
+    default: true,
+    flag: "--no-shrink",
+    help: "keep loop-local buffers at full extent",
+  },
+  disablePasses: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
+} as const satisfies { readonly [K in keyof LoweringOptions]: OptionRow };
+
+export const defaultLoweringOptions: LoweringOptions = {
+  communicatorBackend: "nccl",
+  pointToPoint: "rotated",
+  p2pProtocol: "get",
+  interStreamSynchronization: false,
+  insertReshardingAfter: false,
+  deallocate: true,
+  shrinkStreamBuffers: true,
+  disablePasses: [],
+};
+
+/** Defaults filled in; throws `bad-option` for a value outside the schema or an option it does not have. */
+export function resolveLoweringOptions(options: Partial<LoweringOptions> = {}): LoweringOptions {
+  for (const [name, value] of Object.entries(options)) checkOption(name, value);
+  return { ...defaultLoweringOptions, ...options };
+}
+
+function checkOption(name: string, value: unknown): void {
+  const row: OptionRow | undefined = Object.hasOwn(loweringOptionSchema, name)
+    ? loweringOptionSchema[name as keyof LoweringOptions]
+    : undefined;
+  const expected =
+    row === undefined
+      ? `one of ${Object.keys(loweringOptionSchema).join(", ")}`
+      : row.type === "choice"
+        ? `one of ${row.choices.join(", ")}`
+        : row.type === "switch"
+          ? "true or false"
+          : "a list of pass names";
+  const good =
+    row !== undefined &&
+    (row.type === "choice"
+      ? typeof value === "string" && row.choices.includes(value)
+      : row.type === "switch"
+        ? typeof value === "boolean"
+        : Array.isArray(value) && value.every((entry) => typeof entry === "string"));
+  if (good) return;
+  fail({
+    code: "bad-option",
+    message: row === undefined ? `there is no lowering option ${name}` : `option ${name} has a bad value`,
+    place: { kind: "option", text: row === undefined ? name : `${name} (${row.flag})` },
+    found: row === undefined ? name : JSON.stringify(value),
+    expected,
+    help: row === undefined ? "remove it or correct its name" : "use one of the expected values",
+  });
+}
