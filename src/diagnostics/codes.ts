@@ -27,12 +27,10 @@ export const diagnosticCodes = {
   "stream-on-input": "Stream stands on a fusion input that feeds no form which admits it",
   "stream-on-split-axis": "Stream stands on an axis made by split or merge",
   "stream-on-reduction-axis": "Stream stands on a reduction or contraction axis",
-  "stream-axis-mapped-twice": "Two axes of one tensor map to the same Stream loop",
+  "stream-on-matmul-axis": "Stream stands on M or N of a matmul with batched operands",
   "stream-on-host-unit": "Stream stands on the output of an op that cannot run as a standalone host op",
   "did-on-split-axis": "A DID type stands on an axis made by split or merge, which is not lowered yet",
   "point-to-point-unsupported": "A DID axis becomes a Stream axis, which needs the point-to-point forms",
-  "inner-axis-collective": "The sharded axis of a collective is not the outermost in memory",
-  "sharded-contraction": "A contraction over a sharded axis has no partial result to reduce",
   "bad-option": "An option has a value that it does not take",
   // host programs
   "host-program-invalid": "A host program breaks a rule of the Host IR",

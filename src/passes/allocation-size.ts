@@ -1,0 +1,11 @@
+/** The size that an Allocate prints: the product of the global extents in allocation order, folded; device axes count in full. */
+import { type Tensor, withoutReductions } from "../ir/domain.ts";
+import { constant, type Scalar } from "../ir/scalar.ts";
+import { foldMul } from "../ir/scalar-fold.ts";
+
+export function allocationSize(tensor: Tensor): Scalar {
+  const { allocation, logical } = tensor.domain;
+  const extents = withoutReductions(allocation ?? logical).map((axis) => axis.extent);
+  const [first, ...rest] = extents;
+  return first === undefined ? constant(1) : rest.reduce(foldMul, first);
+}

@@ -1,0 +1,43 @@
+/** How diagnostics of passes name ops, tensors and axes: short forms such as `T2 = matmul(T0, T1)` and `axis 0 of T2`. */
+import type { Place } from "../diagnostics/diagnostic.ts";
+import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
+import type { Op } from "../ir/ops.ts";
+
+export function opName(op: Op): string {
+  switch (op.kind) {
+    case "Unary":
+    case "Binary":
+    case "Reduction":
+      return op.op;
+    case "Set":
+    case "Cast":
+    case "Broadcast":
+    case "Squeeze":
+    case "Permute":
+    case "Reshape":
+    case "Slice":
+    case "Select":
+    case "Matmul":
+    case "Linear":
+      return op.kind.toLowerCase();
+  }
+}
+
+export function opText(op: Op): string {
+  return `T${op.output} = ${opName(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+}
+
+export function opPlace(op: Op): Place {
+  return { kind: "statement", text: opText(op) };
+}
+
+export function tensorList(ids: readonly TensorId[]): string {
+  return ids.map((id) => `T${id}`).join(", ");
+}
+
+/** `axis 1 of T0 (DIDx)`, counting the loop domain as `tv.axis(i)` does. */
+export function axisText(tensor: Tensor, axis: IterDomain): string {
+  const position = tensor.domain.loop.findIndex((candidate) => candidate.id === axis.id);
+  const type = axis.parallelType === "Serial" ? "" : ` (${axis.parallelType})`;
+  return `axis ${position} of T${tensor.id}${type}`;
+}

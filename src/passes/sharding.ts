@@ -1,0 +1,71 @@
+/**
+ * Shardings and how they change. A tensor is sharded along a DID type by the logical axis that carries it.
+ * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
+ */
+import type { DeviceMesh } from "../ir/device-mesh.ts";
+import { type DIDType, didTypes, type IterDomain, type Tensor } from "../ir/domain.ts";
+import { type AxisPair, axisMap } from "../ir/axis-map.ts";
+import type { Op } from "../ir/ops.ts";
+import { at } from "../support/invariant.ts";
+
+/** The axis that `type` shards; null when the tensor is replicated along it. A reduced axis shards nothing. */
+export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
+  return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
+}
+
+export function streamAxis(tensor: Tensor): IterDomain | null {
+  return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
+}
+
+export function sameMesh(a: DeviceMesh | null, b: DeviceMesh | null): boolean {
+  return a === null || b === null ? a === b : a.equals(b);
+}
+
+/** A tensor without a mesh lies on device 0 alone. */
+export function isOnDevice(tensor: Tensor, device: number): boolean {
+  return tensor.mesh === null ? device === 0 : tensor.mesh.has(device);
+}
+
+/**
+ * The DID types along which `consumer` lies otherwise than `producer`, given the op's axis pairs for this operand.
+ * An axis that the operand does not have, or has only as a broadcast, is no difference: every device holds what it needs.
+ */
+export function changedDIDTypes(producer: Tensor, consumer: Tensor, pairs: readonly AxisPair[]): readonly DIDType[] {
+  return didTypes.filter((type) => {
+    const from = shardedAxis(producer, type);
+    const to = shardedAxis(consumer, type);
+    if (from !== null && to !== null)
+      return !pairs.some((pair) => pair.producer.id === from.id && pair.consumer.id === to.id);
+    if (from !== null) return true;
+    if (to !== null) return pairs.some((pair) => pair.consumer.id === to.id && !pair.broadcast);
+    return false;
+  });
+}
+
+export interface OperandChange {
+  readonly operand: number;
+  readonly producer: Tensor;
+  readonly meshDiffers: boolean;
+  readonly types: readonly DIDType[];
+}
+
+/** The operands of `op` that lie otherwise than its output; empty for an op that does not reshard. */
+export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
+  const consumer = at(tensors, op.output);
+  if (consumer.mesh === null && op.inputs.every((input) => at(tensors, input).mesh === null)) return [];
+  const pairs = axisMap(op, tensors);
+  return op.inputs.flatMap((input, operand) => {
+    const producer = at(tensors, input);
+    const meshDiffers = !sameMesh(producer.mesh, consumer.mesh);
+    const types = changedDIDTypes(
+      producer,
+      consumer,
+      pairs.filter((pair) => pair.operand === operand),
+    );
+    return meshDiffers || types.length > 0 ? [{ operand, producer, meshDiffers, types }] : [];
+  });
+}
+
+export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
+  return reshardedOperands(op, tensors).length > 0;
+}

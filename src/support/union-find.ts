@@ -1,0 +1,25 @@
+/** Disjoint sets over 0 .. count-1, with path halving: near-constant time per call. */
+export interface UnionFind {
+  /** The representative of the set that holds `element`. */
+  readonly find: (element: number) => number;
+  readonly union: (a: number, b: number) => void;
+}
+
+export function createUnionFind(count: number): UnionFind {
+  const parent = Int32Array.from({ length: count }, (_, i) => i);
+  const up = (element: number): number => parent[element] ?? element;
+  const find = (element: number): number => {
+    let current = element;
+    while (up(current) !== current) {
+      parent[current] = up(up(current));
+      current = up(current);
+    }
+    return current;
+  };
+  const union = (a: number, b: number): void => {
+    // The smaller element represents, so that results do not depend on the order of unions.
+    const [first, second] = [find(a), find(b)].sort((x, y) => x - y);
+    if (first !== undefined && second !== undefined) parent[second] = first;
+  };
+  return { find, union };
+}
