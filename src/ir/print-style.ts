@@ -1,0 +1,29 @@
+/**
+ * How dumps of different dates spell the same thing, as far as scalars, axes and tensors go. The style never
+ * changes meaning. A style is named after the month of the nvFuser dumps that it reproduces.
+ */
+export type DumpStyle = "2025-04" | "2025-05" | "2025-10";
+
+export interface IrSpelling {
+  /** How ParallelType Stream prints in an axis: `iStreamIdx2{i0}`. */
+  readonly stream: string;
+  /** The printed names of named scalars that are not spelled as in the IR. */
+  readonly namedScalars: ReadonlyMap<string, string>;
+}
+
+const spelling2025Spring: IrSpelling = {
+  stream: "StreamIdx",
+  namedScalars: new Map([
+    ["streamIdx", "StreamIdx"],
+    ["rank", "deviceIdx.x"],
+  ]),
+};
+
+export const irSpellings: { readonly [K in DumpStyle]: IrSpelling } = {
+  "2025-04": spelling2025Spring,
+  "2025-05": spelling2025Spring,
+  "2025-10": { stream: "streamIdx", namedScalars: new Map() },
+};
+
+export const defaultDumpStyle: DumpStyle = "2025-10";
+export const defaultSpelling: IrSpelling = irSpellings[defaultDumpStyle];
