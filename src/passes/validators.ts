@@ -1,0 +1,142 @@
+/**
+ * What must hold at each stage. `fusion` checks the user's program and speaks to the user; the others check what passes made:
+ * a finding there is a bug of a pass (or of a hand-built program that was handed to one).
+ */
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { isDID, type Tensor } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { HostProgram, Statement } from "../host/nodes.ts";
+import { isOp } from "../host/statement-kinds.ts";
+import { scopesOf, walk, writesOf } from "../host/traverse.ts";
+import { validateHostProgram } from "../host/validate.ts";
+import { at } from "../support/invariant.ts";
+import { axisText, opPlace } from "./op-text.ts";
+import type { Stage, StagePrograms } from "./pass.ts";
+import { isResharding, streamAxis } from "./sharding.ts";
+
+type Validator<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
+
+export const validators: { readonly [S in Stage]: Validator<S> } = {
+  fusion: (fusion) => [...hasOutput(fusion), ...allOrNoMeshes(fusion), ...shardedOnLogicalAxes(fusion)],
+  segmented: (program) => [...validateHostProgram(program), ...isFlat(program)],
+  looped: (program) => [...validateHostProgram(program), ...hasNoStreamAxis(program), ...hasNoNestedLoop(program)],
+  communicating: (program) => [
+    ...validateHostProgram(program),
+    ...hasNoStreamAxis(program),
+    ...hasNoNestedLoop(program),
+    ...hasNoResharding(program),
+  ],
+};
+
+function hasOutput(fusion: FusionData): readonly Diagnostic[] {
+  if (fusion.outputs.length > 0) return [];
+  return [
+    {
+      code: "no-output",
+      message: "the Fusion has no output",
+      place: { kind: "call", text: "lower(fusion)" },
+      found: `${fusion.inputs.length} inputs, no output`,
+      expected: "at least one output",
+      help: "call fusion.output(tv) for every result",
+    },
+  ];
+}
+
+function usedTensors(fusion: FusionData): readonly Tensor[] {
+  const ids = new Set([...fusion.inputs, ...fusion.outputs, ...fusion.ops.flatMap((op) => [...op.inputs, op.output])]);
+  return [...ids].map((id) => at(fusion.tensors, id));
+}
+
+function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
+  const tensors = usedTensors(fusion);
+  const missing = tensors.filter((tensor) => tensor.mesh === null);
+  if (missing.length === 0 || missing.length === tensors.length) return [];
+  const names = missing.map((tensor) => `T${tensor.id}`).join(", ");
+  return [
+    {
+      code: "mesh-missing",
+      message: "some tensors have a DeviceMesh and others have none",
+      place: { kind: "tensor", text: names },
+      found: `no mesh on ${names}`,
+      expected: "a mesh on every tensor, or on none",
+      help: "call setDeviceMesh(mesh) on every input and every result of an op",
+    },
+  ];
+}
+
+function shardedOnLogicalAxes(fusion: FusionData): readonly Diagnostic[] {
+  return usedTensors(fusion).flatMap((tensor) => {
+    const logical = new Set(tensor.domain.logical.map((axis) => axis.id));
+    return tensor.domain.loop
+      .filter((axis) => isDID(axis.parallelType) && !logical.has(axis.id))
+      .map((axis): Diagnostic => ({
+        code: "did-on-split-axis",
+        message: `${axis.parallelType} stands on an axis made by split or merge, which is not lowered yet`,
+        place: { kind: "tensor", text: axisText(tensor, axis) },
+        found: `${axis.parallelType} on a split or merged axis`,
+        expected: `${axis.parallelType} on a whole logical axis`,
+        help: "shape the tensor with the devices as an axis of its own, and shard that axis",
+      }));
+  });
+}
+
+function finding(message: string, statement: Statement, found: string, expected: string): Diagnostic {
+  return {
+    code: "pass-validation",
+    message,
+    place: isOp(statement) ? opPlace(statement) : { kind: "statement", text: statement.kind },
+    found,
+    expected,
+    help: "run the passes in their order; if they were, this is a bug in Braid",
+  };
+}
+
+function isFlat(program: HostProgram): readonly Diagnostic[] {
+  return program.body
+    .filter((statement) => scopesOf(statement).length > 0)
+    .map((statement) =>
+      finding("a segmented program has a scope", statement, statement.kind, "top-level statements only"),
+    );
+}
+
+function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
+  const computing = [...walk(program.body)].filter(
+    (statement) => isOp(statement) || statement.kind === "PostOnStream" || statement.kind === "Communication",
+  );
+  return computing.flatMap((statement) =>
+    writesOf(statement).flatMap((id) => {
+      const axis = streamAxis(at(program.tensors, id));
+      if (axis === null) return [];
+      return [
+        finding(
+          "a Stream axis is left",
+          statement,
+          axisText(at(program.tensors, id), axis),
+          "only slices without Stream",
+        ),
+      ];
+    }),
+  );
+}
+
+function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
+  // All loops bind the same name `streamIdx`, so that an inner loop would change the outer one's index.
+  return program.body.flatMap((statement) =>
+    scopesOf(statement)
+      .flatMap((scope) => [...walk(scope)])
+      .filter((inner) => inner.kind === "ForLoop" && statement.kind === "ForLoop" && sameIndex(inner, statement))
+      .map((inner) => finding("two nested loops bind the same index", inner, "a loop in a loop", "loops side by side")),
+  );
+}
+
+function sameIndex(a: Extract<Statement, { kind: "ForLoop" }>, b: Extract<Statement, { kind: "ForLoop" }>): boolean {
+  return a.index.name === b.index.name;
+}
+
+function hasNoResharding(program: HostProgram): readonly Diagnostic[] {
+  const direct = program.body.flatMap((statement) => (statement.kind === "ForLoop" ? statement.body : [statement]));
+  return direct
+    .filter(isOp)
+    .filter((op) => isResharding(op, program.tensors))
+    .map((op) => finding("an op changes the sharding", op, op.kind, "a communication"));
+}
