@@ -71,3 +71,13 @@ export function isDID(type: ParallelType): type is DIDType {
 export function withoutReductions(axes: readonly IterDomain[]): readonly IterDomain[] {
   return axes.filter((axis) => axis.iterType !== "reduction");
 }
+
+/** Whether the axis is known to have one element. An input axis of constant extent 1 stays an iteration axis. */
+export function isUnitAxis(axis: IterDomain): boolean {
+  return axis.iterType === "broadcast" || (axis.extent.kind === "constant" && axis.extent.value === 1);
+}
+
+/** A domain whose loop axes are its logical axes and which lies in memory in that order. */
+export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
+  return { logical, transforms: [], loop: logical, allocation: null };
+}
