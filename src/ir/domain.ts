@@ -19,11 +19,15 @@ export type ParallelType = "Serial" | "Stream" | DIDType;
 export type IterType = "iteration" | "reduction" | "broadcast";
 export type MemoryType = "local" | "global" | "symmetric";
 
-/** One axis of one tensor. An IterDomain belongs to exactly one tensor; its id is also its printed number. */
-export interface IterDomain {
-  readonly id: IterDomainId;
+/** An axis before it belongs to a tensor. */
+export interface AxisShape {
   readonly extent: Scalar;
   readonly iterType: IterType;
+}
+
+/** One axis of one tensor. An IterDomain belongs to exactly one tensor; its id is also its printed number. */
+export interface IterDomain extends AxisShape {
+  readonly id: IterDomainId;
   readonly parallelType: ParallelType;
 }
 
@@ -73,7 +77,7 @@ export function withoutReductions(axes: readonly IterDomain[]): readonly IterDom
 }
 
 /** Whether the axis is known to have one element. An input axis of constant extent 1 stays an iteration axis. */
-export function isUnitAxis(axis: IterDomain): boolean {
+export function isUnitAxis(axis: AxisShape): boolean {
   return axis.iterType === "broadcast" || (axis.extent.kind === "constant" && axis.extent.value === 1);
 }
 

@@ -31,6 +31,11 @@ export function sameScalar(a: Scalar, b: Scalar): boolean {
   }
 }
 
+/** Whether two extents are known to differ. Symbolic ones are taken as equal; their sizes are checked when known. */
+export function extentsDiffer(a: Scalar, b: Scalar): boolean {
+  return a.kind === "constant" && b.kind === "constant" && a.value !== b.value;
+}
+
 export function foldAdd(lhs: Scalar, rhs: Scalar): Scalar {
   if (lhs.kind === "constant" && rhs.kind !== "constant") return foldAdd(rhs, lhs);
   return isConstant(rhs, 0) ? lhs : folded("add", lhs, rhs);
