@@ -11,7 +11,7 @@
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, standaloneHostOp } from "../ir/ops.ts";
-import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts";
+import type { HostUnit, Statement, UnitId } from "../host/nodes.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { createUnionFind } from "../support/union-find.ts";

@@ -15,6 +15,7 @@ import { loopedOperandAxes, withoutLoopedAxis } from "./slice-op.ts";
 
 /** Ops that share a loop over `axis`, the Stream axis of the first op's output. */
 export interface StreamLoop {
+  readonly kind: "StreamLoop";
   readonly axis: IterDomain;
   readonly members: { readonly op: Op; readonly looped: IterDomain }[];
 }

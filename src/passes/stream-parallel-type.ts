@@ -31,13 +31,13 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   run: (program) => {
     requireUnstreamedInputs(program);
     const groups = groupIntoLoops(program);
-    if (groups.every((group) => !("axis" in group))) return program;
+    if (groups.every((group) => group.kind !== "StreamLoop")) return program;
     const edit: LoopEdit = {
       tensors: [...program.tensors],
       streams: [...program.streams],
       iterDomainCount: program.iterDomainCount,
     };
-    const body = groups.flatMap((group) => ("axis" in group ? emitLoop(group, edit) : [group]));
+    const body = groups.flatMap((group) => (group.kind === "StreamLoop" ? emitLoop(group, edit) : [group]));
     return { ...program, ...edit, body };
   },
 };
@@ -70,10 +70,10 @@ function groupIntoLoops(program: HostProgram): readonly (Statement | StreamLoop)
     }
     requireCollectiveForm(statement, looped, tensors);
     const last = groups.at(-1);
-    if (last !== undefined && "axis" in last && canJoin(last, statement, looped, classes, tensors)) {
+    if (last?.kind === "StreamLoop" && canJoin(last, statement, looped, classes, tensors)) {
       last.members.push({ op: statement, looped });
     } else {
-      groups.push({ axis: looped, members: [{ op: statement, looped }] });
+      groups.push({ kind: "StreamLoop", axis: looped, members: [{ op: statement, looped }] });
     }
   }
   return groups;

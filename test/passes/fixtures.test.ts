@@ -1,0 +1,45 @@
+/** Every fixture of every pass: the text beside it is what the pass makes of it. */
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { DiagnosticError, lower, printProgramOfStage } from "braid";
+import type { Fixture } from "../support/fixture.ts";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../fixtures");
+const folders = ["decompose-reshardings", "segment", "stream-parallel-type", "convert-op-to-communication", "deallocate"];
+
+describe.each(folders)("%s", (pass) => {
+  const names = readdirSync(join(root, pass))
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => name.slice(0, -3));
+
+  it.each(names)("%s", async (name) => {
+    const { default: fixture } = (await import(join(root, pass, `${name}.ts`))) as { default: Fixture };
+    await expect(textOf(fixture, pass, name)).toMatchFileSnapshot(join(root, pass, `${name}.txt`));
+  });
+});
+
+function textOf(fixture: Fixture, pass: string, name: string): string {
+  let before = "";
+  let last = "";
+  let after = "";
+  try {
+    const fusion = fixture.build();
+    last = printProgramOfStage(fusion.data());
+    lower(fusion, {
+      ...fixture.options,
+      onPass: (event) => {
+        const text = printProgramOfStage(event.program);
+        if (event.pass === pass) [before, after] = [last, event.changed ? text : "(unchanged)"];
+        last = text;
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    expect(name, error.message).toMatch(/^error-/u);
+    return `${fixture.shows}\n\n--- before\n${last.trim()}\n--- diagnostic\n${error.message}\n`;
+  }
+  expect(name).not.toMatch(/^error-/u);
+  return `${fixture.shows}\n\n--- before\n${before.trim()}\n--- after\n${after.trim()}\n`;
+}

@@ -1,0 +1,16 @@
+/**
+ * A fixture is a program and what a pass makes of it: `test/fixtures/<pass>/<name>.ts` beside `<name>.txt`, which
+ * holds the program before and after the pass, or the diagnostic. `npx vitest run -u` writes the texts anew.
+ */
+import type { Fusion, LowerOptions } from "braid";
+
+export interface Fixture {
+  /** What the fixture shows, one line. */
+  readonly shows: string;
+  readonly options?: LowerOptions;
+  readonly build: () => Fusion;
+}
+
+export function fixture(value: Fixture): Fixture {
+  return value;
+}
