@@ -8,8 +8,9 @@ import { printScalar } from "./scalar-print.ts";
 
 export type Call = Extract<Place, { kind: "call" }>;
 
-/** A tensor by its number, or an argument as written. */
-export type CallArgument = { readonly tensor: TensorId } | number | string | readonly unknown[] | null | undefined;
+/** A tensor by its number, source text, or a value to be shown as written. `undefined` is left out. */
+export type CallArgument =
+  { readonly tensor: TensorId } | { readonly code: string } | number | string | readonly unknown[] | null | undefined;
 
 export function call(name: string, ...args: readonly CallArgument[]): Call {
   const text = args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ");
@@ -21,6 +22,7 @@ function argumentText(arg: Exclude<CallArgument, undefined>): string {
   if (typeof arg === "string") return JSON.stringify(arg);
   if (typeof arg === "number") return String(arg);
   if ("tensor" in arg) return `T${arg.tensor}`;
+  if ("code" in arg) return arg.code;
   return `[${arg.map(String).join(", ")}]`;
 }
 

@@ -1,0 +1,82 @@
+/**
+ * A Fusion is the program that a user writes: inputs, ops and outputs, with the schedule of each tensor. This class is
+ * the thin, growing face of FusionData; lowering reads the data and never the class.
+ */
+import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
+import { type Call, call, reject, requireExtent } from "../call.ts";
+import type { FusionData } from "../fusion-data.ts";
+import { addInput, addOutput, createFusionBuilder, snapshotFusion } from "../fusion-builder.ts";
+import { internals, requireOwner, requireTensor } from "./handle.ts";
+import { TensorView } from "./tensor-view.ts";
+
+/** Marks Fusions across copies of the package, where `instanceof` fails. */
+const fusionMarker: unique symbol = Symbol.for("braid.fusion");
+
+export class Fusion {
+  readonly [fusionMarker] = true;
+  readonly #builder = createFusionBuilder();
+  readonly #inputs: TensorView[] = [];
+  readonly #outputs: TensorView[] = [];
+
+  /**
+   * A new input. `extents` holds one whole number per axis, or null for an extent that is known only at run time; its
+   * size is then given under the printed name (`i0`). No extents make a scalar tensor.
+   * Throws `bad-extent`, `bad-argument`.
+   */
+  input(extents: readonly (number | null)[], dtype: DType = "float"): TensorView {
+    const place = call("input", extents, dtype);
+    for (const extent of extents) if (extent !== null) requireExtent(extent, place);
+    requireDType(dtype, place);
+    const view = new TensorView({ builder: this.#builder, id: addInput(this.#builder, extents, dtype) });
+    this.#inputs.push(view);
+    return view;
+  }
+
+  /** Makes `tensor` the next output. Throws `foreign-tensor`; `bad-argument` if it already is one. */
+  output(tensor: TensorView): void {
+    requireTensor(tensor, "output", 0);
+    const place = call("output", { tensor: tensor.id });
+    requireOwner(tensor, this.#builder, "the output", place);
+    if (this.#builder.outputs.includes(tensor.id)) {
+      reject(place, {
+        code: "bad-argument",
+        message: `T${tensor.id} already is an output`,
+        found: "the same tensor twice",
+        expected: "each output once",
+        help: "copy it with set() for a second output",
+      });
+    }
+    addOutput(this.#builder, tensor[internals].id);
+    this.#outputs.push(tensor);
+  }
+
+  get inputs(): readonly TensorView[] {
+    return this.#inputs;
+  }
+
+  get outputs(): readonly TensorView[] {
+    return this.#outputs;
+  }
+
+  /** The Fusion as immutable data, as it is now. The same object until something changes. */
+  data(): FusionData {
+    return snapshotFusion(this.#builder);
+  }
+}
+
+/** Whether a value is a Fusion, of this or another copy of the package. */
+export function isFusion(value: unknown): value is Fusion {
+  return typeof value === "object" && value !== null && fusionMarker in value;
+}
+
+/** Throws `bad-argument`. */
+export function requireDType(dtype: unknown, place: Call): asserts dtype is DType {
+  if (isDType(dtype)) return;
+  reject(place, {
+    code: "bad-argument",
+    message: "a dtype does not exist",
+    found: String(dtype),
+    expected: Object.keys(dtypes).join(", "),
+    help: "use one of these names",
+  });
+}

@@ -1,0 +1,58 @@
+/**
+ * What a handle of the API points to. The key is not exported from the package: users see only the handle's methods.
+ */
+import { at } from "../../support/invariant.ts";
+import { type Call, reject } from "../call.ts";
+import type { Tensor, TensorId } from "../domain.ts";
+import type { FusionBuilder } from "../fusion-builder.ts";
+
+export const internals: unique symbol = Symbol("braid.internals");
+
+export interface TensorInternals {
+  readonly builder: FusionBuilder;
+  readonly id: TensorId;
+}
+
+export interface TensorHandle {
+  readonly [internals]: TensorInternals;
+}
+
+export function tensorOf({ [internals]: { builder, id } }: TensorHandle): Tensor {
+  return at(builder.tensors, id);
+}
+
+/** The builder that all operands belong to. Throws `foreign-tensor`, and `bad-argument` for what is no tensor. */
+export function commonBuilder(operands: readonly TensorHandle[], place: Call): FusionBuilder {
+  const { builder } = at(operands, 0)[internals];
+  operands.forEach((operand, i) => {
+    requireOwner(operand, builder, `operand ${i}`, place);
+  });
+  return builder;
+}
+
+/** Throws `foreign-tensor`. */
+export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what: string, place: Call): void {
+  if (tensor[internals].builder === builder) return;
+  reject(place, {
+    code: "foreign-tensor",
+    message: `${what} belongs to another Fusion`,
+    found: `T${tensor[internals].id} of another Fusion`,
+    expected: "tensors of one Fusion",
+    help: "make it an input of this Fusion",
+  });
+}
+
+/** Guards calls from JavaScript: an operand that is no tensor of this Braid. */
+export function requireTensor(value: unknown, name: string, position: number): asserts value is TensorHandle {
+  if (typeof value === "object" && value !== null && internals in value) return;
+  reject(
+    { kind: "call", text: `${name}(...)` },
+    {
+      code: "bad-argument",
+      message: `operand ${position} of ${name} is not a tensor`,
+      found: value === null ? "null" : Array.isArray(value) ? "an array" : typeof value,
+      expected: "a TensorView: an input of a Fusion or the result of an op",
+      help: "make it with fusion.input()",
+    },
+  );
+}

@@ -1,0 +1,86 @@
+/**
+ * The user's handle on one axis of a tensor. It stays on its axis when other axes are split or merged; an axis that was
+ * itself split or merged can still be read, but no longer parallelized.
+ */
+import { isOneOf } from "../../support/is-one-of.ts";
+import { type Call, reject } from "../call.ts";
+import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType } from "../domain.ts";
+import { replaceTensor } from "../fusion-builder.ts";
+import { printIterDomain } from "../print-tensor.ts";
+import { parallelizeAxis } from "../schedule.ts";
+import type { Scalar } from "../scalar.ts";
+import { internals, type TensorHandle, tensorOf } from "./handle.ts";
+
+const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];
+
+export class IterDomain {
+  readonly #tensor: TensorHandle;
+  readonly #made: IterDomainData;
+
+  /** Made by `tensorView.axis(i)`. */
+  constructor(tensor: TensorHandle, axis: IterDomainData) {
+    this.#tensor = tensor;
+    this.#made = axis;
+  }
+
+  /** The printed number. */
+  get id(): IterDomainId {
+    return this.#made.id;
+  }
+
+  get extent(): Scalar {
+    return this.data().extent;
+  }
+
+  get iterType(): IterType {
+    return this.data().iterType;
+  }
+
+  get parallelType(): ParallelType {
+    return this.data().parallelType;
+  }
+
+  /**
+   * Says what runs the indices of this axis: one device each along a dimension of the mesh (DIDx, DIDy, DIDz), one
+   * iteration of a host loop over streams each (Stream), or nothing in particular (Serial).
+   * Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`, `bad-argument`.
+   */
+  parallelize(type: ParallelType): this {
+    const tensor = tensorOf(this.#tensor);
+    const position = tensor.domain.loop.findIndex((axis) => axis.id === this.id);
+    const name = position < 0 ? this.toString() : `T${tensor.id}.axis(${position})`;
+    const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})` };
+    if (!isOneOf(parallelTypes, type)) {
+      reject(place, {
+        code: "bad-argument",
+        message: "a parallel type does not exist",
+        found: String(type),
+        expected: parallelTypes.join(", "),
+        help: "use one of these names",
+      });
+    }
+    if (position < 0) {
+      reject(place, {
+        code: "bad-argument",
+        message: "the axis was split or merged",
+        found: printIterDomain(this.data()),
+        expected: "an axis of the loop domain",
+        help: "take the new axis with axis(i)",
+      });
+    }
+    replaceTensor(this.#tensor[internals].builder, parallelizeAxis(tensor, this.id, type, place));
+    return this;
+  }
+
+  /** The axis as data, as it is now; as it was when it has been split or merged away. */
+  data(): IterDomainData {
+    const { logical, loop } = tensorOf(this.#tensor).domain;
+    const isThis = (axis: IterDomainData): boolean => axis.id === this.id;
+    return loop.find(isThis) ?? logical.find(isThis) ?? this.#made;
+  }
+
+  /** nvFuser's text: `iStreamIdx6{i0}`. */
+  toString(): string {
+    return printIterDomain(this.data());
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * The user's handle on a tensor of a Fusion: its shape and its schedule. Ops (ops.ts) make new TensorViews; the methods
+ * here say how this one is laid out over loops, devices and memory.
+ */
+import type { DType } from "../../numerics/dtype.ts";
+import { isOneOf } from "../../support/is-one-of.ts";
+import { at } from "../../support/invariant.ts";
+import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../call.ts";
+import { DeviceMesh } from "../device-mesh.ts";
+import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
+import { replaceTensor } from "../fusion-builder.ts";
+import { printTensor } from "../print-tensor.ts";
+import type { Scalar } from "../scalar.ts";
+import { mergeAxes, setAllocation, setMesh, splitAxis } from "../schedule.ts";
+import { internals, type TensorHandle, type TensorInternals, tensorOf } from "./handle.ts";
+import { IterDomain } from "./iter-domain.ts";
+
+const memoryTypes = ["local", "global", "symmetric"] as const satisfies readonly MemoryType[];
+
+export interface SplitOptions {
+  /** true (the default): `factor` is the extent of the inner axis. false: of the outer. */
+  readonly inner?: boolean;
+}
+
+export class TensorView implements TensorHandle {
+  readonly [internals]: TensorInternals;
+
+  /** Made by `fusion.input()` and by ops. */
+  constructor(handle: TensorInternals) {
+    this[internals] = handle;
+  }
+
+  /** The printed number: T<id>. */
+  get id(): TensorId {
+    return this[internals].id;
+  }
+
+  get dtype(): DType {
+    return this.data().dtype;
+  }
+
+  get memoryType(): MemoryType {
+    return this.data().memory;
+  }
+
+  get mesh(): DeviceMesh | null {
+    return this.data().mesh;
+  }
+
+  /** The number of axes at run time: what the axis numbers of ops count. */
+  get rank(): number {
+    return withoutReductions(this.data().domain.logical).length;
+  }
+
+  /** The number of axes of the loop domain, reduced ones included: what `axis(i)` counts. */
+  get nDims(): number {
+    return this.data().domain.loop.length;
+  }
+
+  /** The extents of the axes at run time, outermost first. */
+  get extents(): readonly Scalar[] {
+    return withoutReductions(this.data().domain.logical).map((axis) => axis.extent);
+  }
+
+  /** Axis `i` of the loop domain; negative counts from the end. Throws `axis-out-of-range`. */
+  axis(i: number): IterDomain {
+    const { loop } = this.data().domain;
+    return new IterDomain(this, at(loop, resolveAxis(i, loop.length, this.#call("axis", i))));
+  }
+
+  /**
+   * Splits axis `axis` of the loop domain in two, outer before inner.
+   * Throws `axis-out-of-range`, `bad-extent`, `uneven-split`, `bad-argument` (a parallelized axis).
+   */
+  split(axis: number, factor: number, { inner = true }: SplitOptions = {}): this {
+    const tensor = this.data();
+    const { builder } = this[internals];
+    const place = this.#call("split", axis, factor, ...(inner ? [] : [{ code: "{ inner: false }" }]));
+    const position = resolveAxis(axis, tensor.domain.loop.length, place);
+    requireExtent(factor, place);
+    replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
+    builder.iterDomainCount += 2;
+    return this;
+  }
+
+  /** Merges axis `axis` of the loop domain with the one after it. Throws `axis-out-of-range`, `bad-argument`. */
+  merge(axis: number): this {
+    const tensor = this.data();
+    const { builder } = this[internals];
+    const place = this.#call("merge", axis);
+    const position = resolveAxis(axis, tensor.domain.loop.length, place);
+    if (position + 1 === tensor.domain.loop.length) {
+      reject(place, {
+        code: "axis-out-of-range",
+        message: "merge takes an axis and the one after it",
+        found: `axis ${position}, the last of ${tensor.domain.loop.length}`,
+        expected: "an axis that another one follows",
+        help: "name the outer of the two axes",
+      });
+    }
+    replaceTensor(builder, mergeAxes(tensor, position, builder.iterDomainCount, place));
+    builder.iterDomainCount += 1;
+    return this;
+  }
+
+  /**
+   * Sets the order in memory, outermost axis first: all axes of the loop domain, as handles or as numbers of
+   * `axis(i)`, or handles of all axes of the logical domain. Reduced axes may be left out.
+   * Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`.
+   */
+  setAllocationDomain(axes: readonly (IterDomain | number)[]): this {
+    const { loop } = this.data().domain;
+    const place = this.#call("setAllocationDomain", axes);
+    const ids = axes.map((axis) =>
+      typeof axis === "number" ? at(loop, resolveAxis(axis, loop.length, place)).id : axis.id,
+    );
+    replaceTensor(this[internals].builder, setAllocation(this.data(), ids, place));
+    return this;
+  }
+
+  /** Puts the tensor on the devices of `mesh`. Throws `mesh-axis-missing`, `size-contradicts-mesh`, `bad-argument`. */
+  setDeviceMesh(mesh: DeviceMesh): this {
+    const place = this.#call("setDeviceMesh", { code: String(mesh) });
+    if (!(mesh instanceof DeviceMesh)) {
+      reject(place, {
+        code: "bad-argument",
+        message: "setDeviceMesh takes a DeviceMesh",
+        found: typeof mesh,
+        expected: "a DeviceMesh",
+        help: "pass DeviceMesh.range(devices) or new DeviceMesh([0, 1])",
+      });
+    }
+    replaceTensor(this[internals].builder, setMesh(this.data(), mesh, place));
+    return this;
+  }
+
+  /** symmetric: visible to the peers of the mesh. Throws `bad-argument`. */
+  setMemoryType(memory: MemoryType): this {
+    if (!isOneOf(memoryTypes, memory)) {
+      reject(this.#call("setMemoryType", String(memory)), {
+        code: "bad-argument",
+        message: "a memory type does not exist",
+        found: String(memory),
+        expected: memoryTypes.join(", "),
+        help: "use one of these names",
+      });
+    }
+    replaceTensor(this[internals].builder, { ...this.data(), memory });
+    return this;
+  }
+
+  /** The tensor as data, as it is now. */
+  data(): Tensor {
+    return tensorOf(this);
+  }
+
+  /** nvFuser's text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. */
+  toString(): string {
+    return printTensor(this.data());
+  }
+
+  #call(method: string, ...args: readonly CallArgument[]): Call {
+    return call(`T${this.id}.${method}`, ...args);
+  }
+}
