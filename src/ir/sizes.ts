@@ -1,0 +1,136 @@
+/**
+ * Sizes of symbolic extents, by printed name (`i0`): bound by the shapes of the inputs, by the meshes of sharded axes, or
+ * given by the user. All shapes here are whole, not per device.
+ */
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
+import { at } from "../support/invariant.ts";
+import { isDID, type Tensor, withoutReductions } from "./domain.ts";
+import { printIterDomain, printTensor } from "./print-tensor.ts";
+import { evaluateScalar, type Scalar } from "./scalar.ts";
+import { printScalar } from "./scalar-print.ts";
+
+export type Sizes = ReadonlyMap<string, number>;
+
+/** The sizes that the inputs' shapes give. Throws `input-count`, `input-shape`, `size-mismatch`. */
+export function sizesFromShapes(
+  inputs: readonly Tensor[],
+  shapes: readonly (readonly number[])[],
+): Map<string, number> {
+  if (inputs.length !== shapes.length) {
+    fail({
+      code: "input-count",
+      message: "the number of inputs is wrong",
+      found: String(shapes.length),
+      expected: `${inputs.length}: ${inputs.map((tensor) => printTensor(tensor)).join(", ")}`,
+      help: "pass one tensor per input of the fusion, in order",
+    });
+  }
+  const sizes = new Map<string, number>();
+  inputs.forEach((tensor, position) => {
+    bindShape(tensor, at(shapes, position), sizes);
+  });
+  return sizes;
+}
+
+function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
+  const axes = withoutReductions(tensor.domain.logical);
+  const place: Place = { kind: "tensor", text: printTensor(tensor) };
+  const fits =
+    axes.length === shape.length &&
+    axes.every(({ extent }, i) => {
+      const size = at(shape, i);
+      return Number.isSafeInteger(size) && size >= 1 && (extent.kind !== "constant" || extent.value === size);
+    });
+  if (!fits) {
+    fail({
+      code: "input-shape",
+      message: `an input does not have the shape of T${tensor.id}`,
+      place,
+      found: `[${shape.join(", ")}]`,
+      expected: `[${axes.map((axis) => printScalar(axis.extent)).join(", ")}]`,
+      help: "pass a tensor of this shape; every extent is at least 1",
+    });
+  }
+  axes.forEach(({ extent }, i) => {
+    if (extent.kind !== "symbol") return;
+    const size = at(shape, i);
+    const bound = sizes.get(extent.name);
+    if (bound !== undefined && bound !== size) {
+      fail({
+        code: "size-mismatch",
+        message: `${extent.name} has two sizes`,
+        place,
+        found: `${bound} and ${size}`,
+        expected: `one size for all axes of extent ${extent.name}`,
+        help: "pass inputs whose shapes agree",
+      });
+    }
+    sizes.set(extent.name, size);
+  });
+}
+
+/** What meshes say about symbolic extents: a sharded axis has the mesh's size along its parallel type. */
+export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number> {
+  const sizes = new Map<string, number>();
+  for (const { domain, mesh } of tensors) {
+    for (const { extent, parallelType } of domain.logical) {
+      if (mesh === null || extent.kind !== "symbol" || !isDID(parallelType) || !mesh.hasAxis(parallelType)) continue;
+      sizes.set(extent.name, mesh.size(parallelType));
+    }
+  }
+  return sizes;
+}
+
+/** Throws `size-contradicts-mesh` where a sharded axis, with its size now known, has another than the mesh. */
+export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void {
+  for (const tensor of tensors) {
+    for (const axis of tensor.domain.loop) {
+      if (tensor.mesh === null || !isDID(axis.parallelType)) continue;
+      const size = evaluateScalar(axis.extent, (name) => sizes.get(name));
+      const devices = tensor.mesh.size(axis.parallelType);
+      if (size === undefined || size === devices) continue;
+      fail({
+        code: "size-contradicts-mesh",
+        message: `axis ${printIterDomain(axis)} has another size than the mesh along ${axis.parallelType}`,
+        place: { kind: "tensor", text: printTensor(tensor) },
+        found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} along ${axis.parallelType}`,
+        expected: `size ${devices}`,
+        help: "pass inputs whose sharded axes have the size of the mesh",
+      });
+    }
+  }
+}
+
+/** The value of an extent. Throws `size-missing`, which names the symbols that have no size. */
+export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: Place): number {
+  const value = evaluateScalar(extent, (name) => sizes.get(name));
+  if (value !== undefined) return value;
+  const missing = [...leaves(extent)].filter((name) => !sizes.has(name));
+  return fail({
+    code: "size-missing",
+    message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
+    ...(place === undefined ? {} : { place }),
+    found: `sizes for ${sizes.size === 0 ? "no extent" : [...sizes.keys()].join(", ")}`,
+    expected: `a size for ${missing.join(", ")}`,
+    help: `give ${missing.map((name) => `${name} a size`).join(" and ")}, by the extent's printed name`,
+  });
+}
+
+/** The tensor's whole shape, without reduced axes. Throws `size-missing`. */
+export function shapeOf(tensor: Tensor, sizes: Sizes): readonly number[] {
+  return withoutReductions(tensor.domain.logical).map((axis) =>
+    evaluateExtent(axis.extent, sizes, { kind: "tensor", text: printTensor(tensor) }),
+  );
+}
+
+function leaves(scalar: Scalar): Set<string> {
+  switch (scalar.kind) {
+    case "constant":
+      return new Set();
+    case "symbol":
+    case "named":
+      return new Set([scalar.name]);
+    case "binary":
+      return new Set([...leaves(scalar.lhs), ...leaves(scalar.rhs)]);
+  }
+}
