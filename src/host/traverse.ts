@@ -1,0 +1,61 @@
+/**
+ * What every statement reads and writes, and which scopes it has: one row per kind. Passes, the validator and the
+ * recorder walk host programs through these tables.
+ */
+import type { TensorId } from "../ir/domain.ts";
+import type { Op } from "../ir/ops.ts";
+import { dispatch, type RuleTable } from "../support/dispatch.ts";
+import type { Statement } from "./nodes.ts";
+import { isOp } from "./statement-kinds.ts";
+
+/** The tensors whose elements or binding a statement uses. A view's source counts as read. */
+type Access = { readonly reads: readonly TensorId[]; readonly writes: readonly TensorId[] };
+
+const none: Access = { reads: [], writes: [] };
+
+const accesses: RuleTable<Exclude<Statement, Op>, Access> = {
+  Allocate: ({ tensor }) => ({ reads: [], writes: [tensor] }),
+  Deallocate: ({ tensor }) => ({ reads: [tensor], writes: [] }),
+  GetCurrentStream: () => none,
+  SetCurrentStream: () => none,
+  Synchronize: () => none,
+  ForLoop: () => none,
+  IfThenElse: () => none,
+  HirAliasSelect: ({ input, output }) => ({ reads: [input], writes: [output] }),
+  Communication: ({ input, output }) => ({ reads: [input], writes: [output] }),
+  P2PCommunication: ({ type, buffer }) =>
+    type === "send" ? { reads: [buffer], writes: [] } : { reads: [], writes: [buffer] },
+  StartCoalescing: () => none,
+  EndCoalescing: () => none,
+  ShareMemHandles: ({ communications }) => ({ reads: communications.map(({ buffer }) => buffer), writes: [] }),
+  Wait: () => none,
+  PostOnStream: ({ inputs, outputs }) => ({ reads: inputs, writes: outputs }),
+};
+
+/** The statement's own accesses: those of its scopes are not included. */
+export function accessesOf(statement: Statement): Access {
+  return isOp(statement) ? { reads: statement.inputs, writes: [statement.output] } : dispatch(accesses, statement);
+}
+
+export const readsOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).reads;
+export const writesOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).writes;
+
+/** The statement lists inside a statement; empty for all but loops and branches. */
+export function scopesOf(statement: Statement): readonly (readonly Statement[])[] {
+  switch (statement.kind) {
+    case "ForLoop":
+      return [statement.body];
+    case "IfThenElse":
+      return [statement.then, statement.else];
+    default:
+      return [];
+  }
+}
+
+/** All statements in program order, outer before inner. */
+export function* walk(body: readonly Statement[]): Generator<Statement> {
+  for (const statement of body) {
+    yield statement;
+    for (const scope of scopesOf(statement)) yield* walk(scope);
+  }
+}
