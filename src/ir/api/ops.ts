@@ -7,6 +7,7 @@
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../call.ts";
 import { addOp } from "../fusion-builder.ts";
+import { binaryAxes } from "../infer-pointwise.ts";
 import type { OpSpec } from "../op-spec.ts";
 import {
   broadcastSpec,
@@ -50,6 +51,8 @@ export function set(tensor: TensorView): TensorView {
 function binary(op: BinaryOpType, a: TensorView, b: TensorView): TensorView {
   const place = callOf(op, [a, b]);
   commonBuilder([a, b], place);
+  // Before the casts are appended: a failing call changes nothing.
+  binaryAxes(a.data(), b.data(), place);
   const dtype = promoteDTypes(a.dtype, b.dtype);
   return apply({ kind: "Binary", op }, [castTo(a, dtype, place), castTo(b, dtype, place)], place);
 }
