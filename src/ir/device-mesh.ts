@@ -4,7 +4,7 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
-import type { DIDType } from "./domain.ts";
+import type { DIDType } from "./parallel-type.ts";
 
 /** A list of device ids, nested once per mesh dimension: `[0, 1]` or `[[0, 1], [2, 3]]`. */
 export type NestedDevices = readonly (number | NestedDevices)[];

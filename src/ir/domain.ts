@@ -9,13 +9,14 @@
 import type { DType } from "../numerics/dtype.ts";
 import type { Id } from "../support/ids.ts";
 import type { DeviceMesh } from "./device-mesh.ts";
+import type { ParallelType } from "./parallel-type.ts";
 import type { Scalar } from "./scalar.ts";
+
+export { type DIDType, didTypes, isDID, type ParallelType } from "./parallel-type.ts";
 
 export type TensorId = Id<"Tensor">;
 export type IterDomainId = Id<"IterDomain">;
 
-export type DIDType = "DIDx" | "DIDy" | "DIDz";
-export type ParallelType = "Serial" | "Stream" | DIDType;
 export type IterType = "iteration" | "reduction" | "broadcast";
 export type MemoryType = "local" | "global" | "symmetric";
 
@@ -63,12 +64,6 @@ export interface Tensor {
   readonly memory: MemoryType;
   readonly domain: TensorDomain;
   readonly mesh: DeviceMesh | null;
-}
-
-export const didTypes: readonly DIDType[] = ["DIDx", "DIDy", "DIDz"];
-
-export function isDID(type: ParallelType): type is DIDType {
-  return type === "DIDx" || type === "DIDy" || type === "DIDz";
 }
 
 /** The logical axes that exist at run time: all but the reduced ones. */

@@ -25,9 +25,12 @@ import { at } from "../../src/support/invariant.ts";
 const f = new Fusion();
 const input = (...extents: readonly (number | null)[]): TensorView => f.input(extents);
 
-function pairs(_: TensorView): string {
+function pairs(result: TensorView): string {
   const { ops, tensors } = f.data();
-  const op = at(ops, ops.length - 1);
+  const op = at(
+    ops.filter((candidate) => candidate.output === result.id),
+    0,
+  );
   const output = at(tensors, op.output).domain.logical;
   return axisMap(op, tensors)
     .map(({ operand, producer, consumer, broadcast: stretched }) => {

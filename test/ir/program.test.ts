@@ -32,7 +32,7 @@ describe("program", () => {
   });
 
   it("refuses unknown parameters and values that are no numbers", () => {
-    const unknown = { ...{ Q: 3 } };
+    const unknown = { M: 1, Q: 3 };
     expect(diagnosticOf(() => rows.build({ devices: 1, params: unknown }))).toMatchObject({
       code: "option-unknown",
       found: "Q",
