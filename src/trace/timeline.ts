@@ -1,0 +1,92 @@
+/**
+ * One rank's run as text: a row per stream over one time axis, so that one sees at a glance which streams ran when. A
+ * cell shows the kind of command that took most of its time; a command shorter than a cell still shows.
+ */
+import type { CommandKind } from "../commands/command.ts";
+import type { RankProgram } from "../commands/program.ts";
+import { at } from "../support/invariant.ts";
+import type { TraceEvent } from "./event.ts";
+
+/** Commands that move or compute data, with the letter of their cells; the others only order streams. */
+const letters: { readonly [K in CommandKind]: string | null } = {
+  launch: "k",
+  copy: "c",
+  transfer: "t",
+  recordEvent: null,
+  waitEvent: null,
+  signal: null,
+  waitSignal: null,
+  alloc: null,
+  free: null,
+};
+const idle = ".";
+const legend = `k kernel, c copy, t transfer, ${idle} idle`;
+
+/** So that a command of no measurable length still shows: 1 ns, in milliseconds. */
+const shortest = 1e-6;
+
+interface Span {
+  readonly letter: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Lines of at most `columns` characters (at least 20 cells are drawn): streams with work in order of their number, the
+ * time axis, the legend. `events` may hold those of other ranks, which are left out.
+ */
+export function renderTimeline(rank: RankProgram, events: readonly TraceEvent[], columns: number): readonly string[] {
+  const spans = spansByStream(rank, events);
+  const total = Math.max(shortest, ...[...spans.values()].flat().map((span) => span.end));
+  const rows = rank.streams.flatMap(({ id, name }) => {
+    const own = spans.get(id) ?? [];
+    const busy = own.reduce((sum, { start, end }) => sum + end - start, 0);
+    return own.length === 0 ? [] : [{ name, busy: `${busy.toFixed(2)} ms`, own }];
+  });
+  if (rows.length === 0) return [`rank ${rank.rank}: nothing to run`];
+  const nameWidth = Math.max(...rows.map(({ name }) => name.length));
+  const busyWidth = Math.max(...rows.map(({ busy }) => busy.length));
+  const cells = Math.max(20, columns - nameWidth - busyWidth - 4);
+  return [
+    ...rows.map(
+      ({ name, busy, own }) =>
+        `${name.padEnd(nameWidth)}  ${drawSpans(own, cells, total)}  ${busy.padStart(busyWidth)}`,
+    ),
+    `${" ".repeat(nameWidth + 2)}0${`${total.toFixed(2)} ms`.padStart(cells - 1)}`,
+    `rank ${rank.rank}; ${legend}`,
+  ];
+}
+
+function spansByStream(rank: RankProgram, events: readonly TraceEvent[]): ReadonlyMap<number, readonly Span[]> {
+  const spans = new Map<number, Span[]>();
+  for (const event of events) {
+    if (event.rank !== rank.rank) continue;
+    const letter = letters[at(rank.commands, event.command).kind];
+    if (letter === null) continue;
+    const row = spans.get(event.stream);
+    const span = { letter, start: event.start, end: Math.max(event.end, event.start + shortest) };
+    if (row === undefined) spans.set(event.stream, [span]);
+    else row.push(span);
+  }
+  return spans;
+}
+
+/** One character per cell: the letter with the most time in it. */
+function drawSpans(spans: readonly Span[], cells: number, total: number): string {
+  const times = Array.from({ length: cells }, () => new Map<string, number>());
+  for (const { letter, start, end } of spans) {
+    const first = Math.min(cells - 1, Math.floor((start / total) * cells));
+    const last = Math.min(cells - 1, Math.max(first, Math.ceil((end / total) * cells) - 1));
+    for (let cell = first; cell <= last; cell++) {
+      const from = Math.max(start, (cell * total) / cells);
+      const to = Math.min(end, ((cell + 1) * total) / cells);
+      const time = at(times, cell);
+      time.set(letter, (time.get(letter) ?? 0) + Math.max(to - from, 0));
+    }
+  }
+  return times.map((time) => [...time].reduce(longest, [idle, -1])[0]).join("");
+}
+
+function longest(best: readonly [string, number], entry: readonly [string, number]): readonly [string, number] {
+  return entry[1] > best[1] ? entry : best;
+}
