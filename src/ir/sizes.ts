@@ -102,14 +102,14 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
 }
 
 /** The value of an extent. Throws `size-missing`, which names the symbols that have no size. */
-export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: Place): number {
+export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: () => Place): number {
   const value = evaluateScalar(extent, (name) => sizes.get(name));
   if (value !== undefined) return value;
   const missing = [...leaves(extent)].filter((name) => !sizes.has(name));
   return fail({
     code: "size-missing",
     message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
-    ...(place === undefined ? {} : { place }),
+    ...(place === undefined ? {} : { place: place() }),
     found: `sizes for ${sizes.size === 0 ? "no extent" : [...sizes.keys()].join(", ")}`,
     expected: `a size for ${missing.join(", ")}`,
     help: `give ${missing.map((name) => `${name} a size`).join(" and ")}, by the extent's printed name`,
@@ -119,7 +119,7 @@ export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: Place): num
 /** The tensor's whole shape, without reduced axes. Throws `size-missing`. */
 export function shapeOf(tensor: Tensor, sizes: Sizes): readonly number[] {
   return withoutReductions(tensor.domain.logical).map((axis) =>
-    evaluateExtent(axis.extent, sizes, { kind: "tensor", text: printTensor(tensor) }),
+    evaluateExtent(axis.extent, sizes, () => ({ kind: "tensor", text: printTensor(tensor) })),
   );
 }
 
