@@ -4,6 +4,7 @@
  */
 import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
+import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import { type BoxSide, copyBox } from "../support/box-copy.ts";
 
@@ -101,4 +102,14 @@ function contiguousStrides(
     stride *= at(shape, axis);
   }
   return strides;
+}
+
+/** The bytes of a local buffer from a row-major shard. */
+export function packShard(tensor: IrTensor, shard: Tensor): Uint8Array {
+  return shardOf({ ...tensor, mesh: null }, shard.shape, tensorBytes(shard), 0);
+}
+
+/** Fills a row-major shard from the bytes of a local buffer. */
+export function unpackShard(tensor: IrTensor, local: Uint8Array, shard: Tensor): void {
+  unshardInto({ ...tensor, mesh: null }, shard.shape, local, 0, tensorBytes(shard));
 }

@@ -3,7 +3,7 @@
  * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { type DIDType, didTypes, type IterDomain, type Tensor } from "../ir/domain.ts";
+import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../ir/domain.ts";
 import { type AxisPair, axisMap } from "../ir/axis-map.ts";
 import type { Op } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
@@ -52,18 +52,23 @@ export interface OperandChange {
 /** The operands of `op` that lie otherwise than its output; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
   const consumer = at(tensors, op.output);
-  if (consumer.mesh === null && op.inputs.every((input) => at(tensors, input).mesh === null)) return [];
-  const pairs = axisMap(op, tensors);
-  return op.inputs.flatMap((input, operand) => {
+  // Most ops touch no sharded tensor: the axis map is made only where it is needed.
+  let pairs: readonly AxisPair[] | null = null;
+  const changes: OperandChange[] = [];
+  op.inputs.forEach((input, operand) => {
     const producer = at(tensors, input);
     const meshDiffers = !sameMesh(producer.mesh, consumer.mesh);
-    const types = changedDIDTypes(
-      producer,
-      consumer,
-      pairs.filter((pair) => pair.operand === operand),
-    );
-    return meshDiffers || types.length > 0 ? [{ operand, producer, meshDiffers, types }] : [];
+    if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
+    pairs ??= axisMap(op, tensors);
+    const own = pairs.filter((pair) => pair.operand === operand);
+    const types = changedDIDTypes(producer, consumer, own);
+    if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
+  return changes;
+}
+
+function isSharded(tensor: Tensor): boolean {
+  return tensor.domain.logical.some((axis) => isDID(axis.parallelType));
 }
 
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {

@@ -1,0 +1,249 @@
+/**
+ * The whole flow behind one object: lowers a Fusion once per rank, records and links for each set of sizes it meets, prepares a
+ * back end, and on every run shards the inputs, executes and gathers the outputs.
+ */
+import type { Backend, Group, Prepared, RunReport } from "../backends/backend.ts";
+import type { PlacedBuffer } from "../commands/buffer.ts";
+import { link } from "../commands/link.ts";
+import type { Program } from "../commands/program.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import type { Tensor as IrTensor } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { requireMeshSizes, shapeOf, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
+import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
+import { record } from "../record/record.ts";
+import { at } from "../support/invariant.ts";
+import { type BackendName, loadBackend } from "./backend-by-name.ts";
+import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
+import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
+
+export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
+  /** The number of devices: ranks 0 .. devices-1. At least as many as the Fusion's meshes name. */
+  readonly devices: number;
+  /** A back end or its name; "cpu" if not given. */
+  readonly on?: BackendName | Backend;
+  /** `numberOfStreams`: how many worker streams a Stream loop alternates over; 4 if not given. */
+  readonly streams?: number;
+  /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
+  readonly timeout?: number;
+}
+
+export interface RunOptions {
+  /** Tensors (or shards) to write the results into; they are what `run` then returns. */
+  readonly outputs?: readonly TensorArgument[] | undefined;
+  /** false: return one shard per rank instead of whole outputs. */
+  readonly gather?: boolean;
+  /** Called with the back end's report, traced, when the run has ended. */
+  readonly onReport?: (report: RunReport, program: Program) => void;
+}
+
+/** A Program prepared for one set of sizes. */
+interface Entry {
+  readonly program: Program;
+  readonly prepared: Prepared;
+  readonly inputShapes: readonly (readonly number[])[];
+  readonly outputShapes: readonly (readonly number[])[];
+}
+
+export class MultiDeviceExecutor {
+  readonly #fusion: FusionData;
+  readonly #hosts: readonly HostProgram[];
+  readonly #group: Group;
+  readonly #options: ExecutorOptions;
+  readonly #entries = new Map<string, Promise<Entry>>();
+  /** Runs share buffers, so they follow one another. */
+  #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  private constructor(fusion: FusionData, hosts: readonly HostProgram[], group: Group, options: ExecutorOptions) {
+    this.#fusion = fusion;
+    this.#hosts = hosts;
+    this.#group = group;
+    this.#options = options;
+  }
+
+  /** Lowers `fusion` for every rank and opens the back end. Throws what lowering throws, and `mesh-too-large`. */
+  static async create(fusion: HasFusionData, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
+    const { devices, on = "cpu", streams, timeout, ...lowering } = options;
+    requireWholeNumber("MultiDeviceExecutor.create(fusion, { devices })", devices, 1);
+    if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
+    if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
+    const data = fusion.data();
+    requireDevices(data.tensors, devices);
+    const hosts = Array.from({ length: devices }, (_, rank) => lower(fusion, { ...lowering, rank }));
+    const backend = await loadBackend(on);
+    const group = await backend.open({ world: devices, localRanks: hosts.map((_, rank) => rank) });
+    return new MultiDeviceExecutor(data, hosts, group, options);
+  }
+
+  /** The host program of one rank. */
+  hostProgram(rank: number): HostProgram {
+    requireWholeNumber("hostProgram(rank)", rank, 0);
+    return this.#hosts[rank] ?? unknownRank(rank, this.#hosts.length);
+  }
+
+  /**
+   * One run. `inputs` holds, per input of the Fusion, the whole tensor or one shard per rank; the result holds the whole outputs
+   * (or what `options` asks for). Sizes met before run what was prepared then; new sizes are recorded, linked and prepared.
+   */
+  run(inputs: readonly TensorArgument[], options: RunOptions = {}): Promise<TensorArgument[]> {
+    const run = this.#last.then(() => this.#run(inputs, options));
+    this.#last = run.catch(() => {});
+    return run;
+  }
+
+  /** Frees what the back end holds. The executor cannot run afterwards. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#last;
+    for (const entry of this.#entries.values()) {
+      const settled = await entry.catch(() => null);
+      settled?.prepared.release();
+    }
+    this.#entries.clear();
+    await this.#group.close();
+  }
+
+  async #run(inputs: readonly TensorArgument[], options: RunOptions): Promise<TensorArgument[]> {
+    if (this.#closed) closedExecutor();
+    const entry = await this.#entryFor(inputs);
+    const { program, prepared } = entry;
+    const given = options.outputs;
+    if (given !== undefined) this.#requireOutputs(entry, given);
+    for (const buffer of boundBuffers(program, "input")) {
+      const position = positionOf(buffer);
+      const tensor = this.#tensor(this.#fusion.inputs, position);
+      const argument = at(inputs, position);
+      const bytes = isSharded(argument)
+        ? packShard(tensor, at(argument, buffer.rank))
+        : shardOf(tensor, at(entry.inputShapes, position), tensorBytes(argument), buffer.rank);
+      prepared.write(buffer.id, bytes);
+    }
+    const report = await prepared.execute({
+      timeout: this.#options.timeout ?? 30_000,
+      trace: options.onReport !== undefined,
+    });
+    options.onReport?.(report, program);
+    return this.#readOutputs(entry, given, options.gather ?? true);
+  }
+
+  async #entryFor(inputs: readonly TensorArgument[]): Promise<Entry> {
+    const tensors = this.#fusion.inputs.map((id) => at(this.#fusion.tensors, id));
+    requireCount("input", tensors, inputs);
+    const shapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), this.#options.devices));
+    const sizes = new Map([...sizesFromMeshes(this.#fusion.tensors), ...sizesFromShapes(tensors, shapes)]);
+    requireMeshSizes(this.#fusion.tensors, sizes);
+    tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(shapes, i), at(inputs, i)));
+    const key = [...sizes].map(([name, size]) => `${name}=${size}`).join(",");
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    const made = this.#prepare(sizes, shapes);
+    this.#entries.set(key, made);
+    // A failed preparation must not be remembered: the next run reports it afresh.
+    made.catch(() => this.#entries.delete(key));
+    return made;
+  }
+
+  async #prepare(sizes: Sizes, inputShapes: readonly (readonly number[])[]): Promise<Entry> {
+    const numberOfStreams = this.#options.streams ?? 4;
+    const lists = this.#hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams }));
+    const program = link(lists);
+    const prepared = await this.#group.prepare(program);
+    const outputShapes = this.#fusion.outputs.map((id) => shapeOf(at(this.#fusion.tensors, id), sizes));
+    return { program, prepared, inputShapes, outputShapes };
+  }
+
+  #requireOutputs(entry: Entry, given: readonly TensorArgument[]): void {
+    const tensors = this.#fusion.outputs.map((id) => at(this.#fusion.tensors, id));
+    requireCount("output", tensors, given);
+    tensors.forEach((tensor, i) => {
+      wholeShape("output", i, tensor, at(given, i), this.#options.devices);
+      requireShardShapes("output", i, tensor, at(entry.outputShapes, i), at(given, i));
+    });
+  }
+
+  #readOutputs(
+    { program, prepared, outputShapes }: Entry,
+    given: readonly TensorArgument[] | undefined,
+    gather: boolean,
+  ): TensorArgument[] {
+    const buffers = boundBuffers(program, "output");
+    return this.#fusion.outputs.map((_, position) => {
+      const tensor = this.#tensor(this.#fusion.outputs, position);
+      const shape = at(outputShapes, position);
+      const bufferOn = new Map(
+        buffers.filter((buffer) => positionOf(buffer) === position).map((buffer) => [buffer.rank, buffer]),
+      );
+      const into = given?.[position];
+      if (into === undefined ? !gather : isSharded(into)) {
+        const local = shardShape(tensor, shape);
+        return Array.from({ length: this.#options.devices }, (_unused, rank): Tensor | null => {
+          const buffer = bufferOn.get(rank);
+          if (buffer === undefined) return null;
+          const shard = (into !== undefined && isSharded(into) ? into[rank] : null) ?? emptyTensor(tensor.dtype, local);
+          unpackShard(tensor, prepared.read(buffer.id), shard);
+          return shard;
+        });
+      }
+      const whole = into !== undefined && !isSharded(into) ? into : emptyTensor(tensor.dtype, shape);
+      for (const rank of holders(tensor)) {
+        const buffer = bufferOn.get(rank);
+        if (buffer !== undefined) unshardInto(tensor, shape, prepared.read(buffer.id), rank, tensorBytes(whole));
+      }
+      return whole;
+    });
+  }
+
+  #tensor(ids: readonly IrTensor["id"][], position: number): IrTensor {
+    return at(this.#fusion.tensors, at(ids, position));
+  }
+}
+
+function boundBuffers(program: Program, role: PlacedBuffer["role"]): readonly PlacedBuffer[] {
+  return program.buffers.filter((buffer) => buffer.role === role);
+}
+
+function positionOf(buffer: PlacedBuffer): number {
+  return buffer.position ?? -1;
+}
+
+function requireDevices(tensors: readonly IrTensor[], devices: number): void {
+  for (const { id, mesh } of tensors) {
+    const beyond = mesh?.devices.find((device) => device >= devices);
+    if (beyond === undefined) continue;
+    fail({
+      code: "mesh-too-large",
+      message: `the mesh of T${id} names device ${beyond}, but the run has ${devices}`,
+      place: { kind: "tensor", text: `T${id} (${mesh?.toString() ?? ""})` },
+      found: `device ${beyond}`,
+      expected: `devices 0 to ${devices - 1}`,
+      help: `run on at least ${beyond + 1} devices (--devices ${beyond + 1}), or make the mesh smaller`,
+    });
+  }
+}
+
+function unknownRank(rank: number, devices: number): never {
+  return fail({
+    code: "device-count",
+    message: `there is no rank ${rank}`,
+    place: { kind: "call", text: `hostProgram(${rank})` },
+    found: String(rank),
+    expected: `0 to ${devices - 1}`,
+    help: "ask for a rank of this executor",
+  });
+}
+
+function closedExecutor(): never {
+  return fail({
+    code: "bad-argument",
+    message: "the executor is closed",
+    place: { kind: "call", text: "run(inputs)" },
+    found: "a run after close()",
+    expected: "runs before close()",
+    help: "create another executor",
+  });
+}

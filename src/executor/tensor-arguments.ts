@@ -1,0 +1,152 @@
+/**
+ * What callers hand to a run: for each input or output one whole tensor, or one shard per rank (null for ranks outside the
+ * tensor's mesh). Checks counts, dtypes and shapes, and makes whole shapes of shard shapes.
+ */
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
+import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
+import { printTensor } from "../ir/print-tensor.ts";
+import type { Tensor } from "../numerics/host-tensor.ts";
+import { at } from "../support/invariant.ts";
+import { holders, shardShape } from "./shard.ts";
+
+export type TensorArgument = Tensor | readonly (Tensor | null)[];
+
+export function isSharded(argument: TensorArgument): argument is readonly (Tensor | null)[] {
+  return Array.isArray(argument);
+}
+
+export type Role = "input" | "output";
+
+const placeOf = (role: Role, position: number, tensor: IrTensor): Place => ({
+  kind: "tensor",
+  text: `${role} ${position}, ${printTensor(tensor)}`,
+});
+
+export function requireCount(role: Role, tensors: readonly IrTensor[], given: readonly unknown[]): void {
+  if (given.length === tensors.length) return;
+  fail({
+    code: "input-count",
+    message: `the Fusion has ${tensors.length} ${role}s`,
+    place: { kind: "call", text: "run(inputs, { outputs })" },
+    found: `${given.length} ${role}s`,
+    expected: `${tensors.length}: ${tensors.map((tensor) => printTensor(tensor)).join(", ")}`,
+    help: `pass one tensor, or one list of shards, per ${role} of the Fusion, in order`,
+  });
+}
+
+/** The whole shape that the argument stands for. Throws `input-shape` and `device-count`. */
+export function wholeShape(
+  role: Role,
+  position: number,
+  tensor: IrTensor,
+  argument: TensorArgument,
+  devices: number,
+): readonly number[] {
+  if (!isSharded(argument)) {
+    requireDType(role, position, tensor, argument);
+    requireRank(role, position, tensor, argument);
+    return argument.shape;
+  }
+  if (argument.length !== devices) {
+    fail({
+      code: "device-count",
+      message: `${role} ${position} has another number of shards than the run has devices`,
+      place: placeOf(role, position, tensor),
+      found: `${argument.length} shards`,
+      expected: `${devices}, null for devices outside the tensor's mesh`,
+      help: "pass one shard per device, or the whole tensor",
+    });
+  }
+  const shapes = (tensor.mesh?.devices ?? [0]).map((device) => {
+    const shard = argument[device] ?? null;
+    if (shard === null) return missingShard(role, position, tensor, device);
+    requireDType(role, position, tensor, shard);
+    requireRank(role, position, tensor, shard);
+    return unshardedShape(tensor, shard.shape);
+  });
+  const [first] = shapes;
+  shapes.forEach((shape, i) => requireSameShape(role, position, tensor, at(shapes, 0), shape, i));
+  return first ?? [];
+}
+
+/** Every shard must have the local shape that the whole shape implies. */
+export function requireShardShapes(
+  role: Role,
+  position: number,
+  tensor: IrTensor,
+  shape: readonly number[],
+  argument: TensorArgument,
+): void {
+  if (!isSharded(argument)) return requireSameShape(role, position, tensor, shape, argument.shape, null);
+  const expected = shardShape(tensor, shape);
+  for (const device of tensor.mesh?.devices ?? [0]) {
+    const shard = argument[device] ?? null;
+    if (shard === null) missingShard(role, position, tensor, device);
+    else requireSameShape(role, position, tensor, expected, shard.shape, device);
+  }
+}
+
+/** The shard shape with the mesh's size in place of the 1 along each DID axis. */
+function unshardedShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
+  return withoutReductions(tensor.domain.logical).map(({ parallelType }, i) =>
+    isDID(parallelType) && tensor.mesh !== null ? tensor.mesh.size(parallelType) : at(shape, i),
+  );
+}
+
+function requireDType(role: Role, position: number, tensor: IrTensor, given: Tensor): void {
+  if (given.dtype === tensor.dtype) return;
+  fail({
+    code: "input-shape",
+    message: `${role} ${position} has another dtype than the Fusion's`,
+    place: placeOf(role, position, tensor),
+    found: given.dtype,
+    expected: tensor.dtype,
+    help: "make the tensor with the expected dtype, or put cast() into the Fusion",
+  });
+}
+
+function requireRank(role: Role, position: number, tensor: IrTensor, given: Tensor): void {
+  const rank = withoutReductions(tensor.domain.logical).length;
+  if (given.shape.length === rank) return;
+  fail({
+    code: "input-shape",
+    message: `${role} ${position} has another number of axes than the Fusion's`,
+    place: placeOf(role, position, tensor),
+    found: `shape [${given.shape.join(", ")}]`,
+    expected: `${rank} axes`,
+    help: "reshape the tensor to the axes of the Fusion's",
+  });
+}
+
+function requireSameShape(
+  role: Role,
+  position: number,
+  tensor: IrTensor,
+  expected: readonly number[],
+  found: readonly number[],
+  device: number | null,
+): void {
+  if (expected.length === found.length && expected.every((extent, i) => extent === found[i])) return;
+  fail({
+    code: "input-shape",
+    message: `${role} ${position} has the wrong shape${device === null ? "" : ` on device ${device}`}`,
+    place: placeOf(role, position, tensor),
+    found: `[${found.join(", ")}]`,
+    expected: `[${expected.join(", ")}]`,
+    help:
+      device === null
+        ? "pass a tensor of the expected shape"
+        : "pass shards that are 1 long along DID axes and whole elsewhere",
+  });
+}
+
+function missingShard(role: Role, position: number, tensor: IrTensor, device: number): never {
+  fail({
+    code: "input-shape",
+    message: `${role} ${position} has no shard for device ${device}, which is in its mesh`,
+    place: placeOf(role, position, tensor),
+    found: "null",
+    expected: `a shard for each of (${holders(tensor).join(" ")})`,
+    help: "pass the shard, or the whole tensor",
+  });
+}

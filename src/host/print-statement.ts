@@ -1,0 +1,182 @@
+/**
+ * Statements in nvFuser's dump text: one template per kind. A statement prints at an indent level; templates that break lines
+ * place the rest relative to it.
+ */
+import type { TensorId } from "../ir/domain.ts";
+import type { BinaryOpType, Op, ReductionOpType } from "../ir/ops.ts";
+import type { IrSpelling } from "../ir/print-style.ts";
+import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
+import type { Scalar } from "../ir/scalar.ts";
+import { printScalar, printScalarName } from "../ir/scalar-print.ts";
+import { withoutReductions } from "../ir/domain.ts";
+import { dtypes } from "../numerics/dtype.ts";
+import { dispatch, type RuleTable } from "../support/dispatch.ts";
+import { at } from "../support/invariant.ts";
+import type { Communication, HostProgram, P2PCommunication, ReduceOpType, Statement, StreamId } from "./nodes.ts";
+
+export interface PrintContext {
+  readonly program: Pick<HostProgram, "tensors" | "streams">;
+  readonly spelling: IrSpelling;
+  /** Whether slices print their mesh: not before 2025-05. */
+  readonly sliceMeshes: boolean;
+  /** Tensors bound by HirAliasSelect. */
+  readonly slices: ReadonlySet<TensorId>;
+}
+
+type Template<S extends Statement> = (statement: S, context: PrintContext, indent: string) => string;
+
+/** The text of a statement with its scopes; lines are separated by newlines, with none at the end. */
+export function printStatement(statement: Statement, context: PrintContext, level: number): string {
+  return dispatch(templates, statement, context, "  ".repeat(level));
+}
+
+export function printTensorOf(id: TensorId, { program, spelling, sliceMeshes, slices }: PrintContext): string {
+  return printTensor(at(program.tensors, id), spelling, sliceMeshes || !slices.has(id));
+}
+
+const binarySymbols: { readonly [K in BinaryOpType]: string } = { add: "+", sub: "-", mul: "*", div: "/" };
+
+const reductionNames: { readonly [K in ReductionOpType]: string } = {
+  sum: "add",
+  prod: "mul",
+  amax: "fmax",
+  amin: "fmin",
+};
+
+const initialValues: { readonly [K in ReductionOpType]: (integer: boolean) => string } = {
+  sum: (integer) => (integer ? "0" : "float(0)"),
+  prod: (integer) => (integer ? "1" : "float(1)"),
+  amax: () => "-inf",
+  amin: () => "inf",
+};
+
+const templates: RuleTable<Statement, string, [PrintContext, string]> = {
+  Set: unaryTemplate((input) => `Set( ${input}, cache_op=Streaming )`),
+  Permute: unaryTemplate((input) => `Set.Permute( ${input}, cache_op=Streaming )`),
+  Unary: (op, context, indent) => `${head(op, context, indent)}\n${indent}   = ${op.op}(${operand(op, 0, context)});`,
+  Cast: unaryTemplate(
+    (input, op, context) => `__cast( ${input}, ${dtypes[at(context.program.tensors, op.output).dtype].printed} )`,
+  ),
+  Broadcast: (op, context, indent) =>
+    `${head(op, context, indent)}\n${indent}   = broadcast( ${operand(op, 0, context)}, flags = {${op.flags.join(", ")}} )`,
+  Squeeze: (op, context, indent) => {
+    const axes = withoutReductions(at(context.program.tensors, at(op.inputs, 0)).domain.logical);
+    const flags = axes.map((_, i) => op.axes.includes(i)).join(", ");
+    return `${head(op, context, indent)}\n${indent}   = squeeze( ${operand(op, 0, context)}, flags = {${flags}} )`;
+  },
+  Reshape: unaryTemplate((input) => `view( ${input} )`),
+  Slice: (op, context, indent) => {
+    const ranges = op.ranges.map(({ start, stop }) => `{${start}, ${stop}, 1}`).join(" ");
+    return `${head(op, context, indent)}\n${indent}   = slice( ${operand(op, 0, context)}, { ${ranges} } )`;
+  },
+  Select: (op, context, indent) => {
+    const axes = withoutReductions(at(context.program.tensors, at(op.inputs, 0)).domain.logical);
+    const axis = printIterDomain(at(axes, op.axis), context.spelling);
+    const index = printScalarName(op.index, context.spelling);
+    return `${head(op, context, indent)}\n${indent}   = select( ${operand(op, 0, context)}, axis = ${axis}, index = ${index} )`;
+  },
+  Binary: (op, context, indent) =>
+    `${head(op, context, indent)}\n${indent}   = ${operand(op, 0, context)}\n${indent}   ${binarySymbols[op.op]} ${operand(op, 1, context)};`,
+  Reduction: (op, context, indent) => {
+    const integer = dtypes[at(context.program.tensors, op.output).dtype].family !== "float";
+    const initial = initialValues[op.op](integer);
+    return `${head(op, context, indent)}\n${indent}   = reduction( ${operand(op, 0, context)}, op = ${reductionNames[op.op]}, initial value = ${initial}, allreduce = false )`;
+  },
+  Matmul: (op, context, indent) =>
+    `${head(op, context, indent)}\n${indent}   = matmul(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)})`,
+  // The indent in the middle of a line and the bias line's ten blanks are nvFuser's.
+  Linear: (op, context, indent) => {
+    const inner = `${indent}  `;
+    const bias = op.inputs.length > 2 ? `,\n          ${operand(op, 2, context)}${inner})` : ")";
+    return `${head(op, context, indent)}\n${indent}   = linear(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)}${inner}${bias}`;
+  },
+  Allocate: ({ tensor, memory, size, zeroInit }, context, indent) => {
+    const text = printTensorOf(tensor, context);
+    const bytes = printScalar(size, context.spelling);
+    return `${indent}${text} = ALLOCATE(buffer=${text}, mem_type=${memory}, size=${bytes}, zero_init=${zeroInit}, resets_to_zero=false)`;
+  },
+  Deallocate: ({ tensor }, context, indent) =>
+    `${indent}Deallocate {\n${indent}  ${printTensorOf(tensor, context)}\n${indent}}`,
+  GetCurrentStream: ({ stream }, context, indent) => `${indent}GetCurrentStream into ${streamText(stream, context)}`,
+  SetCurrentStream: ({ stream }, context, indent) => `${indent}SetCurrentStream to ${streamText(stream, context)}`,
+  Synchronize: ({ stream }, context, indent) => `${indent}Synchronize ${streamText(stream, context)}`,
+  ForLoop: ({ iterDomain, index, start, stop, body }, context, indent) => {
+    const name = printScalar(index, context.spelling);
+    const range =
+      iterDomain === null
+        ? `from ${printScalar(start, context.spelling)} to ${printScalar(stop, context.spelling)}`
+        : `in ${printIterDomain(iterDomain, context.spelling)}`;
+    return [`${indent}FOR ${name} ${range}:`, ...scope(body, context, indent)].join("\n");
+  },
+  IfThenElse: (statement, context, indent) => {
+    const lines = [
+      `${indent}IF Manual ${printScalar(statement.predicate, context.spelling)}:`,
+      ...scope(statement.then, context, indent),
+    ];
+    if (statement.else.length > 0) lines.push(`${indent}ELSE:`, ...scope(statement.else, context, indent));
+    return lines.join("\n");
+  },
+  HirAliasSelect: ({ input, output, axis, index }, context, indent) => {
+    const source = at(context.program.tensors, input);
+    const id = printIterDomain(at(source.domain.logical, axis), context.spelling);
+    const select = `HirAliasSelect( ${printTensorOf(input, context)}, axis = ${id}, index = ${printScalarName(index, context.spelling)} )`;
+    return `${indent}${printTensorOf(output, context)}\n${indent}   = ${select}`;
+  },
+  Communication: (statement, context, indent) => {
+    const { id, type, team, root, input, output, backend } = statement;
+    const rootText = root === null ? "" : `root=${printScalarName(root, context.spelling)}, `;
+    const tensors = `input=${printTensorOf(input, context)}, output=${printTensorOf(output, context)}`;
+    return `${indent}Communication ${id} (type=${type}, team=(${team.join(" ")}), ${rootText}${reduceText(statement)}${tensors}, backend=${backend.toUpperCase()})`;
+  },
+  P2PCommunication: (statement, context, indent) => `${indent}${pointToPointText(statement, context)}`,
+  StartCoalescing: (_, _context, indent) => `${indent}StartCoalescing`,
+  EndCoalescing: ({ id }, _, indent) => `${indent}EndCoalescing ${id}`,
+  // nvFuser leaves the parenthesis open.
+  ShareMemHandles: ({ communications }, context, indent) =>
+    `${indent}ShareMemHandles(${communications.map((each) => `${pointToPointText(each, context)}, `).join("")}`.trimEnd(),
+  Wait: ({ target }, _, indent) => `${indent}Wait Communication ${target}`,
+  PostOnStream: ({ unit, inputs, outputs }, context, indent) =>
+    `${indent}PostOnStream (HostUnit${unit}, Inputs:{${listText(inputs, context)}}, Outputs:{${listText(outputs, context)}})`,
+};
+
+function unaryTemplate<S extends Op>(value: (input: string, op: S, context: PrintContext) => string): Template<S> {
+  return (op, context, indent) =>
+    `${head(op, context, indent)}\n${indent}   = ${value(operand(op, 0, context), op, context)}`;
+}
+
+function head(op: Op, context: PrintContext, indent: string): string {
+  return `${indent}${printTensorOf(op.output, context)}`;
+}
+
+function operand(op: Op, position: number, context: PrintContext): string {
+  return printTensorOf(at(op.inputs, position), context);
+}
+
+function scope(body: readonly Statement[], context: PrintContext, indent: string): string[] {
+  return body.map((statement) => dispatch(templates, statement, context, `${indent}  `));
+}
+
+function streamText(id: StreamId, { program, spelling }: PrintContext): string {
+  const index: Scalar | null = at(program.streams, id).index;
+  return `Stream ${index === null ? id : printScalar(index, spelling)}`;
+}
+
+/** nvFuser prints no reduction op; all but the usual sum would be lost, so they print. */
+function reduceText({ reduceOp }: Communication): string {
+  const printed: { readonly [K in ReduceOpType]: string } = {
+    sum: "",
+    prod: "op=PRODUCT, ",
+    min: "op=MIN, ",
+    max: "op=MAX, ",
+  };
+  return reduceOp === null ? "" : printed[reduceOp];
+}
+
+function pointToPointText({ id, type, buffer, peer, backend }: P2PCommunication, context: PrintContext): string {
+  const peerText = printScalarName(peer, context.spelling);
+  return `P2PCommunication ${id} (type=${type}, buffer=${printTensorOf(buffer, context)}, peer=${peerText}, backend=${backend.toUpperCase()})`;
+}
+
+function listText(ids: readonly TensorId[], context: PrintContext): string {
+  return ids.map((id) => `${printTensorOf(id, context)}, `).join("");
+}

@@ -1,0 +1,110 @@
+/**
+ * Host programs and Fusions in nvFuser's dump format. The style says which dumps are reproduced; it changes spelling and which
+ * sections print, never meaning.
+ */
+import type { FusionData } from "../ir/fusion-data.ts";
+import { type DumpStyle, defaultDumpStyle, irSpellings } from "../ir/print-style.ts";
+import type { Scalar } from "../ir/scalar.ts";
+import { printScalarDefinition } from "../ir/scalar-print.ts";
+import type { HostProgram, HostUnit, Statement } from "./nodes.ts";
+import { type PrintContext, printStatement, printTensorOf } from "./print-statement.ts";
+import { walk } from "./traverse.ts";
+
+export interface PrintOptions {
+  /** "2025-10" if not given. */
+  readonly style?: DumpStyle;
+  /** Whether the definitions of named index values follow; as in nvFuser, style 2025-10 has them if not given. */
+  readonly indexDefinitions?: boolean;
+}
+
+/** The dump of a host program; begins and ends with an empty line. */
+export function print(
+  program: HostProgram,
+  { style = defaultDumpStyle, indexDefinitions = style === "2025-10" }: PrintOptions = {},
+): string {
+  const context = contextOf(program, style);
+  const inputs = program.inputs.map((id) => printTensorOf(id, context)).join(", ");
+  const outputs = program.outputs.map((id) => printTensorOf(id, context)).join(", ");
+  const lines = [
+    "",
+    `%HostIrContainer { (${inputs}) -> (${outputs}) :`,
+    ...program.body.map((statement) => printStatement(statement, context, 1)),
+    ...program.units.flatMap((unit) => printUnit(unit, context)),
+    "} // %HostIrContainer",
+    "",
+  ];
+  const definitions = indexDefinitions ? definitionLines(program, style) : [];
+  if (definitions.length > 0) lines.push("Index definitions:", ...definitions, "");
+  return lines.join("\n");
+}
+
+/** A Fusion in the form in which nvFuser prints kernels: its ops between its inputs and outputs. */
+export function printFusion(
+  fusion: FusionData,
+  { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
+): string {
+  const context: PrintContext = {
+    program: { tensors: fusion.tensors, streams: [] },
+    spelling: irSpellings[style],
+    sliceMeshes: true,
+    slices: new Set(),
+  };
+  return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
+}
+
+/** What a pass returned: a Fusion or a host program. */
+export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
+  return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
+}
+
+/** One statement as it prints at top level. */
+export function printOneStatement(
+  statement: Statement,
+  program: HostProgram,
+  style: DumpStyle = defaultDumpStyle,
+): string {
+  return printStatement(statement, contextOf(program, style), 0);
+}
+
+function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
+  const slices = new Set(
+    [...walk(program.body)].flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : [])),
+  );
+  return { program, spelling: irSpellings[style], sliceMeshes: style !== "2025-04", slices };
+}
+
+function printUnit({ id, fusion }: HostUnit, context: PrintContext): readonly string[] {
+  const list = (ids: typeof fusion.inputs): string =>
+    ids.map((tensor) => `${printTensorOf(tensor, context)}, `).join("");
+  const [first, ...rest] = signature(fusion, context);
+  const title = `HostUnit${id}: Inputs={${list(fusion.inputs)}} -> Outputs={${list(fusion.outputs)}}${first ?? ""}`;
+  return ["", title, ...rest, ...kernelLines(fusion, context)];
+}
+
+function signature(fusion: FusionData, context: PrintContext): readonly string[] {
+  const lines = (ids: typeof fusion.inputs): string[] => ids.map((tensor) => `  ${printTensorOf(tensor, context)}`);
+  return ["Inputs:", ...lines(fusion.inputs), "Outputs:", ...lines(fusion.outputs)];
+}
+
+function kernelLines(fusion: FusionData, context: PrintContext): readonly string[] {
+  return ["", "%kernel {", ...fusion.ops.map((op) => printStatement(op, context, 0)), "} // %kernel"];
+}
+
+/** `i84 = rank + streamIdx;` for every named value, by number (nvFuser's order is that of a hash set). */
+function definitionLines(program: HostProgram, style: DumpStyle): readonly string[] {
+  const definitions = new Map<string, string>();
+  const collect = (scalar: Scalar): void => {
+    if (scalar.kind !== "binary") return;
+    collect(scalar.lhs);
+    collect(scalar.rhs);
+    if (scalar.name !== undefined) definitions.set(scalar.name, printScalarDefinition(scalar, irSpellings[style]));
+  };
+  for (const statement of walk(program.body)) {
+    if (statement.kind === "HirAliasSelect" || statement.kind === "Select") collect(statement.index);
+    if (statement.kind === "P2PCommunication") collect(statement.peer);
+    if (statement.kind === "Communication" && statement.root !== null) collect(statement.root);
+    if (statement.kind === "ShareMemHandles") statement.communications.forEach(({ peer }) => collect(peer));
+  }
+  const number = (name: string): number => Number(name.replace(/^\D+/u, ""));
+  return [...definitions].sort(([a], [b]) => number(a) - number(b)).map(([name, text]) => `  ${name} = ${text};`);
+}
