@@ -17,6 +17,7 @@ import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts
 import { record } from "../record/record.ts";
 import { at } from "../support/invariant.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
+import { requireMeshDevices } from "./mesh-devices.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
 
@@ -72,7 +73,7 @@ export class MultiDeviceExecutor {
     if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
     if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
     const data = fusion.data();
-    requireDevices(data.tensors, devices);
+    requireMeshDevices(data.tensors, devices);
     const hosts = Array.from({ length: devices }, (_, rank) => lower(fusion, { ...lowering, rank }));
     const backend = await loadBackend(on);
     const group = await backend.open({ world: devices, localRanks: hosts.map((_, rank) => rank) });
@@ -209,21 +210,6 @@ function boundBuffers(program: Program, role: PlacedBuffer["role"]): readonly Pl
 
 function positionOf(buffer: PlacedBuffer): number {
   return buffer.position ?? -1;
-}
-
-function requireDevices(tensors: readonly IrTensor[], devices: number): void {
-  for (const { id, mesh } of tensors) {
-    const beyond = mesh?.devices.find((device) => device >= devices);
-    if (beyond === undefined) continue;
-    fail({
-      code: "mesh-too-large",
-      message: `the mesh of T${id} names device ${beyond}, but the run has ${devices}`,
-      place: { kind: "tensor", text: `T${id} (${mesh?.toString() ?? ""})` },
-      found: `device ${beyond}`,
-      expected: `devices 0 to ${devices - 1}`,
-      help: `run on at least ${beyond + 1} devices (--devices ${beyond + 1}), or make the mesh smaller`,
-    });
-  }
 }
 
 function unknownRank(rank: number, devices: number): never {
