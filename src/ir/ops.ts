@@ -5,12 +5,11 @@
  * Axis numbers count the logical axes of the first input without its reduced axes.
  */
 import type { DType } from "../numerics/dtype.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../numerics/op-types.ts";
 import type { TensorId } from "./domain.ts";
 import type { Scalar } from "./scalar.ts";
 
-export type UnaryOpType = "neg" | "abs" | "relu" | "gelu" | "exp";
-export type BinaryOpType = "add" | "sub" | "mul" | "div";
-export type ReductionOpType = "sum" | "prod" | "amax" | "amin";
+export type { BinaryOpType, ReductionOpType, UnaryOpType };
 
 interface OpBase {
   readonly inputs: readonly TensorId[];

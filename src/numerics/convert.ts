@@ -1,0 +1,83 @@
+/**
+ * half (IEEE 754 binary16) and bfloat16 as raw 16-bit words: conversion from and to float32 numbers. Narrowing rounds to
+ * nearest, ties to even, keeps subnormals and overflows to infinity. Every NaN narrows to one positive quiet NaN,
+ * because JavaScript and WebAssembly leave NaN payloads open; so the bits of a result never depend on the engine.
+ *
+ * Numbers are float32 values: pass doubles through `Math.fround` first, so that rounding happens as the dtypes' rules say.
+ */
+
+/** Reads the bits of a float32. Written before it is read in each function: nothing outlives a call. */
+const register = new DataView(new ArrayBuffer(4));
+
+function bitsOf(x: number): number {
+  register.setFloat32(0, x, true);
+  return register.getUint32(0, true);
+}
+
+/** 2^(exponent - 25) for the biased exponents of half: the weight of the last significand bit. */
+const halfUnits = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 25));
+
+export function floatToHalf(x: number): number {
+  const bits = bitsOf(x);
+  const magnitude = bits & 0x7fff_ffff;
+  const sign = (bits >>> 16) & 0x8000;
+  if (magnitude > 0x7f80_0000) return 0x7e00;
+  // 2^16 and above. What lies between 65520 and 2^16 carries into the exponent below and becomes infinity there.
+  if (magnitude >= 0x4780_0000) return sign | 0x7c00;
+  if (magnitude < 0x3880_0000) {
+    // Below 2^-14: next to 0.5 a float32 has the spacing of half's subnormals, so this addition rounds.
+    return sign | (bitsOf(Math.abs(x) + 0.5) - 0x3f00_0000);
+  }
+  const tie = (magnitude >>> 13) & 1;
+  return sign | ((magnitude - 0x3800_0000 + 0xfff + tie) >>> 13);
+}
+
+export function halfToFloat(word: number): number {
+  const exponent = (word >>> 10) & 31;
+  const fraction = word & 0x3ff;
+  const sign = (word & 0x8000) === 0 ? 1 : -1;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+  return sign * (0x400 + fraction) * (halfUnits[exponent] ?? NaN);
+}
+
+export function floatToBFloat16(x: number): number {
+  const bits = bitsOf(x);
+  if ((bits & 0x7fff_ffff) > 0x7f80_0000) return 0x7fc0;
+  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
+}
+
+export function bfloat16ToFloat(word: number): number {
+  register.setUint32(0, word << 16, true);
+  return register.getFloat32(0, true);
+}
+
+/** The half nearest to a float32, as a number. */
+export function roundToHalf(x: number): number {
+  return halfToFloat(floatToHalf(x));
+}
+
+/** The bfloat16 nearest to a float32, as a number. */
+export function roundToBFloat16(x: number): number {
+  return bfloat16ToFloat(floatToBFloat16(x));
+}
+
+/** Half words as float32 values. */
+export function widenHalf(words: Uint16Array): Float32Array {
+  return Float32Array.from(words, halfToFloat);
+}
+
+/** float32 values as half words. */
+export function narrowToHalf(values: Float32Array): Uint16Array {
+  return Uint16Array.from(values, floatToHalf);
+}
+
+/** bfloat16 words as float32 values. */
+export function widenBFloat16(words: Uint16Array): Float32Array {
+  return Float32Array.from(words, bfloat16ToFloat);
+}
+
+/** float32 values as bfloat16 words. */
+export function narrowToBFloat16(values: Float32Array): Uint16Array {
+  return Uint16Array.from(values, floatToBFloat16);
+}
