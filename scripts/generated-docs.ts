@@ -1,0 +1,48 @@
+/**
+ * Documentation made from the code, so that it cannot rot. A line `<!-- fixture: segment/chain -->` in a page of docs/ is
+ * followed by a block that holds test/fixtures/segment/chain.txt; docs/diagnostics.md is the register of codes.
+ * `npm run docs` writes them; a test fails where they differ.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { diagnosticCodes } from "../src/diagnostics/codes.ts";
+
+const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\s\S]*?\n```\n)?/gu;
+
+/** Pages with their generated text, by path from the root of the project. */
+export function generatedDocs(root: string): ReadonlyMap<string, string> {
+  const passes = join(root, "docs/passes");
+  const pages = readdirSync(passes).filter((name) => name.endsWith(".md"));
+  const fixtureText = (name: string): string =>
+    readFileSync(join(root, "test/fixtures", `${name}.txt`), "utf8").trimEnd();
+  return new Map([
+    ["docs/diagnostics.md", diagnosticsPage()],
+    ...pages.map((name): [string, string] => {
+      const text = readFileSync(join(passes, name), "utf8");
+      const filled = text.replaceAll(
+        block,
+        (_, marker: string, fixture: string) => `${marker}\n\`\`\`text\n${fixtureText(fixture)}\n\`\`\`\n`,
+      );
+      return [`docs/passes/${name}`, filled];
+    }),
+  ]);
+}
+
+function diagnosticsPage(): string {
+  const rows = Object.entries(diagnosticCodes).map(([code, title]) => `| \`${code}\` | ${title} |`);
+  return [
+    "# Diagnostics",
+    "",
+    "A diagnostic has a code, a place, what was found, what was expected and a fix. Codes are stable. Library calls throw a `DiagnosticError`;",
+    "the command line prints it and ends with status 2 (3 for codes of a run).",
+    "",
+    "| code | meaning |",
+    "| --- | --- |",
+    ...rows,
+    "",
+  ].join("\n");
+}
+
+export function writeGeneratedDocs(root: string): void {
+  for (const [path, text] of generatedDocs(root)) writeFileSync(join(root, path), text);
+}

@@ -1,0 +1,62 @@
+/**
+ * Where everything lies in the one WebAssembly.Memory of a group: the arenas of all ranks, one after the other, then the kernels'
+ * scratch. A Program that does not fit is refused with its figures before anything is allocated.
+ */
+import type { Arena } from "../../commands/buffer.ts";
+import type { Program } from "../../commands/program.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+
+export interface AddressSpace {
+  /** Byte address by BufferId. */
+  readonly buffers: Float64Array;
+  readonly scratch: { readonly address: number; readonly bytes: number };
+  readonly bytes: number;
+}
+
+const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
+const alignment = 256;
+export const pageBytes = 65_536;
+
+/** A WebAssembly.Memory with 32-bit addresses has at most 65,536 pages. */
+const addressableBytes = 65_536 * pageBytes;
+
+/** The lowest address that is used: 0 stays free, so that a forgotten address shows. */
+const firstAddress = alignment;
+
+export function layOutProgram(program: Program, scratchBytes: number): AddressSpace {
+  let next = firstAddress;
+  const place = (bytes: number): number => {
+    const address = next;
+    next = Math.ceil((next + bytes) / alignment) * alignment;
+    return address;
+  };
+  const bases = program.ranks.map(
+    ({ arenaBytes }) => new Map(arenas.map((arena) => [arena, place(arenaBytes[arena])])),
+  );
+  const scratch = { address: place(scratchBytes), bytes: scratchBytes };
+  if (next > addressableBytes) refuse(program, scratchBytes, next);
+  const buffers = Float64Array.from(
+    program.buffers,
+    ({ rank, arena, offset }) => (at(bases, rank).get(arena) ?? 0) + offset,
+  );
+  return { buffers, scratch, bytes: next };
+}
+
+function refuse(program: Program, scratchBytes: number, bytes: number): never {
+  const gib = (count: number): string => `${(count / 2 ** 30).toFixed(2)} GiB`;
+  const largest = program.ranks
+    .map(({ rank, arenaBytes }) => ({ rank, bytes: arenas.reduce((sum, arena) => sum + arenaBytes[arena], 0) }))
+    .toSorted((a, b) => b.bytes - a.bytes)[0];
+  return fail({
+    code: "memory-limit",
+    message: "the program needs more memory than the CPU back end can address",
+    place: { kind: "call", text: "prepare(program)" },
+    found: `${gib(bytes)} for ${program.ranks.length} ranks`,
+    expected: `at most ${gib(addressableBytes)}`,
+    help: "use smaller sizes or fewer devices",
+    notes: [
+      `rank ${largest?.rank ?? 0} alone needs ${gib(largest?.bytes ?? 0)}; scratch of kernels ${gib(scratchBytes)}`,
+    ],
+  });
+}
