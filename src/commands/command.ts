@@ -88,12 +88,26 @@ export interface OneSided {
   readonly view: View;
 }
 
+/** A signal of a one-sided pair; link gives it the pair's slot. */
+export interface SignalPeer extends CommandBase {
+  readonly kind: "signalPeer";
+  readonly pair: number;
+  readonly slot: "ready" | "done";
+}
+/** A wait for a signal of a one-sided pair. */
+export interface WaitPeer extends CommandBase {
+  readonly kind: "waitPeer";
+  readonly pair: number;
+  readonly slot: "ready" | "done";
+}
+/** The copy of a get (peer's buffer to own) or of a put (own to peer's). */
+export interface CopyPeer extends CommandBase {
+  readonly kind: "copyPeer";
+  readonly pair: number;
+}
+
 /** What a list holds where the final command needs the peer's half. */
-export type UnlinkedCommand =
-  | Exclude<Command, Signal | WaitSignal>
-  | (CommandBase & { readonly kind: "signalPeer" | "waitPeer"; readonly pair: number; readonly slot: "ready" | "done" })
-  /** The copy of a get (peer's buffer to own) or of a put (own to peer's). */
-  | (CommandBase & { readonly kind: "copyPeer"; readonly pair: number });
+export type UnlinkedCommand = Exclude<Command, Signal | WaitSignal> | SignalPeer | WaitPeer | CopyPeer;
 
 export interface StreamInfo {
   readonly id: CommandStreamId;

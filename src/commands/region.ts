@@ -3,7 +3,12 @@
  * strided runs. Canonical form (see `canonicalRegion`): no dims of count 1 or stride 0, neighbouring dims that
  * join are merged, strides descend, no byte is named twice. Two equal sets made by the same nesting compare equal.
  */
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { at, invariant } from "../support/invariant.ts";
 import type { BufferId } from "./buffer.ts";
+import type { BufferRef } from "./command.ts";
+import type { Operand } from "./kernel.ts";
+import type { View } from "./transfer.ts";
 
 export interface RegionDim {
   readonly count: number;
@@ -18,4 +23,53 @@ export interface Region {
   readonly dims: readonly RegionDim[];
   /** The contiguous bytes at each point of `dims`: the innermost run. */
   readonly bytes: number;
+}
+
+/**
+ * The region of runs of `bytes` bytes at every point of `dims`, in canonical form. Strides are not negative. Dims may
+ * repeat bytes as broadcast and window axes do (stride 0, or a multiple of the next stride that does not pass its end);
+ * no view of an allocated tensor repeats them in another way.
+ */
+export function canonicalRegion(buffer: BufferId, offset: number, dims: readonly RegionDim[], bytes: number): Region {
+  const sorted = dims
+    .filter(({ count, stride }) => count > 1 && stride > 0)
+    .sort((a, b) => b.stride - a.stride || b.count - a.count);
+  const nested: RegionDim[] = [];
+  let run = bytes;
+  for (let i = sorted.length - 1; i >= 0; i--) {
+    const { count, stride } = at(sorted, i);
+    const inner = nested[0];
+    if (inner === undefined && stride <= run) {
+      run += (count - 1) * stride;
+    } else if (inner !== undefined && stride % inner.stride === 0 && stride / inner.stride <= inner.count) {
+      nested[0] = { count: inner.count + (count - 1) * (stride / inner.stride), stride: inner.stride };
+    } else {
+      const end = inner === undefined ? run : (inner.count - 1) * inner.stride + run;
+      invariant(stride >= end || disjoint([{ count, stride }, ...nested], run), "dims name no byte twice", dims);
+      nested.unshift({ count, stride });
+    }
+  }
+  return { buffer, offset, dims: nested, bytes: run };
+}
+
+/** The bytes that a view names. */
+export function regionOf({ buffer, offset, dtype, shape, strides }: View): Region {
+  return boxRegion(buffer, offset, dtype, shape, strides);
+}
+
+/** The bytes that a kernel touches through an operand bound at `ref`. */
+export function regionOfOperand({ buffer, offset }: BufferRef, { dtype, shape, strides }: Operand): Region {
+  return boxRegion(buffer, offset, dtype, shape, strides);
+}
+
+function boxRegion(
+  buffer: BufferId,
+  offset: number,
+  dtype: DType,
+  shape: readonly number[],
+  strides: readonly number[],
+): Region {
+  const { bytes } = dtypes[dtype];
+  const dims = shape.map((count, axis) => ({ count, stride: at(strides, axis) * bytes }));
+  return canonicalRegion(buffer, offset, dims, bytes);
 }

@@ -26,8 +26,9 @@ export type CollectiveType = Exclude<CommunicationType, "SendRecv">;
 
 /**
  * One member's part. `input`/`output` are null where the member reads or writes nothing (the table in
- * collectives.ts says which). Where a kind splits a side into one part per member (the output of Allgather and Gather,
- * the input of ReduceScatter and Scatter, both of AllToAll), axis 0 of that view has the length of the team.
+ * collectives.ts says which). Where a kind splits a side into parts (the output of Allgather and Gather, the input of
+ * ReduceScatter and Scatter, both of AllToAll), axis 0 of that view counts the members that hold a part, in team
+ * order: the whole team, but for a root that was appended to it and has none.
  */
 export interface Collective {
   readonly kind: "collective";

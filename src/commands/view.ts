@@ -1,0 +1,83 @@
+/** Arithmetic on Views: sizes, parts, and the common box over which views of different shapes are walked together. */
+import { dtypes } from "../numerics/dtype.ts";
+import { at } from "../support/invariant.ts";
+import type { View } from "./transfer.ts";
+
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((count, extent) => count * extent, 1);
+}
+
+/** Row-major strides, in elements. */
+export function contiguousStrides(shape: readonly number[]): readonly number[] {
+  const strides = shape.map(() => 1);
+  for (let axis = shape.length - 2; axis >= 0; axis--) strides[axis] = at(strides, axis + 1) * at(shape, axis + 1);
+  return strides;
+}
+
+/** Index `part` of axis 0, without that axis. */
+export function partOf(view: View, part: number): View {
+  return {
+    ...view,
+    offset: view.offset + part * at(view.strides, 0) * dtypes[view.dtype].bytes,
+    shape: view.shape.slice(1),
+    strides: view.strides.slice(1),
+  };
+}
+
+export interface CommonBox {
+  readonly shape: readonly number[];
+  /** In elements; one list per view. */
+  readonly strides: readonly (readonly number[])[];
+}
+
+/**
+ * One shape under which all views name their elements in the same row-major order, with as few axes as possible: [4, 8] and
+ * [32] share the box [32] where the first is contiguous, [4, 8] where it is not. Null where none exists, such as
+ * for [2, 3] and [3, 2] with padded rows, or different counts. Axes of one element vanish.
+ */
+export function commonBox(views: readonly Pick<View, "shape" | "strides">[]): CommonBox | null {
+  const walks = views.map(mergeAxes);
+  if (walks.some((walk) => walk === null)) return emptyBox(views);
+  const shape: number[] = [];
+  const strides: number[][] = views.map(() => []);
+  const rests = walks.map((walk) => [...(walk ?? [])]);
+  for (;;) {
+    const open = rests.filter((rest) => rest.length > 0);
+    if (open.length === 0) break;
+    if (open.length < rests.length) return null;
+    const extent = Math.min(...rests.map((rest) => at(rest, rest.length - 1).extent));
+    for (const [i, rest] of rests.entries()) {
+      const axis = at(rest, rest.length - 1);
+      if (axis.extent % extent !== 0) return null;
+      at(strides, i).unshift(axis.stride);
+      rest.pop();
+      if (axis.extent > extent) rest.push({ extent: axis.extent / extent, stride: axis.stride * extent });
+    }
+    shape.unshift(extent);
+  }
+  return { shape, strides };
+}
+
+interface Axis {
+  readonly extent: number;
+  readonly stride: number;
+}
+
+/** Axes outermost first, those that join merged, those of one element dropped; null where there is no element. */
+function mergeAxes({ shape, strides }: Pick<View, "shape" | "strides">): readonly Axis[] | null {
+  const merged: Axis[] = [];
+  for (const [i, extent] of shape.entries()) {
+    if (extent === 0) return null;
+    if (extent === 1) continue;
+    const stride = at(strides, i);
+    const outer = merged.at(-1);
+    if (outer?.stride === stride * extent) merged[merged.length - 1] = { extent: outer.extent * extent, stride };
+    else merged.push({ extent, stride });
+  }
+  return merged;
+}
+
+function emptyBox(views: readonly Pick<View, "shape">[]): CommonBox | null {
+  if (views.some(({ shape }) => elementCount(shape) > 0)) return null;
+  return { shape: [0], strides: views.map(() => [1]) };
+}
