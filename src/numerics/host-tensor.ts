@@ -2,19 +2,10 @@
  * Tensors as values on the host: what goes into a run and what comes out. Row-major elements in the typed array of the
  * dtype; half and bfloat16 as raw 16-bit words, bool as 0 and 1.
  */
+import { fail } from "../diagnostics/diagnostic.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { type DType, dtypes, isDType } from "./dtype.ts";
-
-/** The typed array that holds each dtype. */
-export interface StorageOf {
-  readonly double: Float64Array;
-  readonly float: Float32Array;
-  readonly half: Uint16Array;
-  readonly bfloat16: Uint16Array;
-  readonly int: Int32Array;
-  readonly int64: BigInt64Array;
-  readonly bool: Uint8Array;
-}
+import { elementsOf, type StorageOf, type Value } from "./storage.ts";
 
 export interface TensorOf<D extends DType> {
   readonly dtype: D;
@@ -69,4 +60,125 @@ export function isTensor(value: unknown): value is Tensor {
     data.constructor === emptyTensor(dtype, [0]).data.constructor &&
     data.byteLength === elementCount(sizes) * dtypes[dtype].bytes
   );
+}
+
+/** Numbers, nested once per axis: `[[1, 2], [3, 4]]`. A plain number is a scalar tensor. int64 takes and gives bigints. */
+export type NestedValues = number | bigint | boolean | readonly NestedValues[];
+
+export const Tensor = {
+  /**
+   * From nested arrays. Floats are rounded to the dtype; integers must be whole and in range; bool takes booleans, 0 and 1.
+   * Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones, `bad-argument` for a bad value.
+   */
+  from(values: NestedValues, dtype: DType = "float"): Tensor {
+    const shape = shapeOf(values);
+    const tensor = emptyTensor(dtype, shape);
+    const elements = elementsOf(tensor.dtype, tensor.data);
+    const place = { kind: "call", text: `Tensor.from(values, "${dtype}")` } as const;
+    const flat = flatten(values, shape, 0);
+    flat.forEach((value, i) => {
+      const element = toElement(value, dtype);
+      if (element === null) {
+        fail({
+          code: "bad-argument",
+          message: `a value does not fit the dtype ${dtype}`,
+          place,
+          found: String(value),
+          expected: expectedValues[dtype],
+          help: "convert the value, or choose another dtype",
+        });
+      }
+      elements.set(i, element);
+    });
+    return tensor;
+  },
+
+  zeros: (shape: readonly number[], dtype: DType = "float"): Tensor => emptyTensor(dtype, shape),
+
+  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, numbers else. */
+  values({ dtype, data }: Tensor): Value[] {
+    const elements = elementsOf(dtype, data);
+    return Array.from({ length: elements.length }, (_, i) => elements.get(i));
+  },
+
+  /** Nested arrays as `from` takes them, booleans for bool. */
+  toArray(tensor: Tensor): NestedValues {
+    const flat = Tensor.values(tensor).map((value) => (tensor.dtype === "bool" ? value !== 0 : value));
+    return nest(flat, tensor.shape);
+  },
+} as const;
+
+const expectedValues: { readonly [D in DType]: string } = {
+  double: "numbers",
+  float: "numbers",
+  half: "numbers",
+  bfloat16: "numbers",
+  int: "whole numbers from -2^31 to 2^31 - 1",
+  int64: "bigints or whole numbers from -2^63 to 2^63 - 1",
+  bool: "true, false, 1 or 0",
+};
+
+/** The value as an element of the dtype; null where it does not fit. */
+function toElement(value: number | bigint | boolean, dtype: DType): Value | null {
+  switch (dtype) {
+    case "double":
+    case "float":
+    case "half":
+    case "bfloat16":
+      return typeof value === "number" ? value : null;
+    case "int":
+      return typeof value === "number" && (value | 0) === value ? value : null;
+    case "int64": {
+      if (typeof value === "boolean" || (typeof value === "number" && !Number.isSafeInteger(value))) return null;
+      const whole = BigInt(value);
+      return BigInt.asIntN(64, whole) === whole ? whole : null;
+    }
+    case "bool":
+      return value === true || value === 1 ? 1 : value === false || value === 0 ? 0 : null;
+    default:
+      return unreachable(dtype);
+  }
+}
+
+function isNested(values: NestedValues): values is readonly NestedValues[] {
+  return Array.isArray(values);
+}
+
+function shapeOf(values: NestedValues): readonly number[] {
+  if (!isNested(values)) return [];
+  const [first] = values;
+  if (first !== undefined) return [values.length, ...shapeOf(first)];
+  return fail({
+    code: "bad-extent",
+    message: "a tensor has no elements along an axis",
+    place: { kind: "call", text: "Tensor.from(values)" },
+    found: "an empty array",
+    expected: "at least one element per axis",
+    help: "give every axis an extent of at least 1",
+  });
+}
+
+function flatten(values: NestedValues, shape: readonly number[], depth: number): (number | bigint | boolean)[] {
+  const extent = shape[depth];
+  if (!isNested(values)) return extent === undefined ? [values] : ragged(shape);
+  if (values.length !== extent) return ragged(shape);
+  return values.flatMap((entry) => flatten(entry, shape, depth + 1));
+}
+
+function ragged(shape: readonly number[]): never {
+  return fail({
+    code: "shape-mismatch",
+    message: "the rows of a tensor have different lengths",
+    place: { kind: "call", text: "Tensor.from(values)" },
+    found: "nested arrays of different lengths or depths",
+    expected: `the shape [${shape.join(", ")}] throughout`,
+    help: "give every row the same number of entries",
+  });
+}
+
+function nest(flat: readonly (Value | boolean)[], shape: readonly number[]): NestedValues {
+  const [extent, ...inner] = shape;
+  if (extent === undefined) return flat[0] ?? 0;
+  const span = elementCount(inner);
+  return Array.from({ length: extent }, (_, i) => nest(flat.slice(i * span, (i + 1) * span), inner));
 }

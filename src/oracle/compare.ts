@@ -1,0 +1,58 @@
+/** A result against the oracle's, element by element, within the oracle's bounds. */
+import type { Tensor } from "../numerics/host-tensor.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { fromTensor } from "./convert.ts";
+import type { Element } from "./value.ts";
+
+export interface Difference {
+  /** The position in row-major order. */
+  readonly index: number;
+  readonly actual: Element;
+  readonly expected: Element;
+  /** |actual - expected|; Infinity where one is NaN or infinite and the other is not the same. */
+  readonly error: number;
+  readonly bound: number;
+}
+
+export interface Comparison {
+  /** The largest absolute error. */
+  readonly maxError: number;
+  /** The largest error over bound: above 1 something is wrong. Infinity for an error where the bound is 0. */
+  readonly maxRatio: number;
+  /** The first element whose error exceeds its bound. */
+  readonly firstBad: Difference | null;
+}
+
+/** Tensors of equal dtype and shape. An infinite bound admits anything; NaN equals NaN, and 0 equals -0. */
+export function compare(actual: Tensor, expected: Tensor, bounds: Float64Array): Comparison {
+  invariant(actual.dtype === expected.dtype, "compared tensors have one dtype", [actual.dtype, expected.dtype]);
+  invariant(actual.data.length === expected.data.length, "compared tensors have one shape", [
+    actual.shape,
+    expected.shape,
+  ]);
+  const left = fromTensor(actual).elements;
+  const right = fromTensor(expected).elements;
+  let maxError = 0;
+  let maxRatio = 0;
+  let firstBad: Difference | null = null;
+  right.forEach((want, index) => {
+    const bound = at(bounds, index);
+    if (bound === Infinity) return;
+    const got = at(left, index);
+    const error = errorOf(got, want);
+    maxError = Math.max(maxError, error);
+    maxRatio = Math.max(maxRatio, error === 0 ? 0 : error / bound);
+    if (error > bound) firstBad ??= { index, actual: got, expected: want, error, bound };
+  });
+  return { maxError, maxRatio, firstBad };
+}
+
+function errorOf(actual: Element, expected: Element): number {
+  if (typeof actual === "bigint" && typeof expected === "bigint") {
+    return Number(actual > expected ? actual - expected : expected - actual);
+  }
+  const [a, b] = [Number(actual), Number(expected)];
+  if (a === b || (Number.isNaN(a) && Number.isNaN(b))) return 0;
+  const error = Math.abs(a - b);
+  return Number.isNaN(error) ? Infinity : error;
+}

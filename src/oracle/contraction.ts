@@ -1,0 +1,122 @@
+/**
+ * matmul and linear: sums of products in double, with the error that a float32 accumulator may make:
+ * gamma(c) * sum |a||b|, and what the operands' own errors add. Integers wrap as their dtype does.
+ */
+import { dtypes } from "../numerics/dtype.ts";
+import { binaryFunction } from "../numerics/scalar-functions.ts";
+import { at } from "../support/invariant.ts";
+import {
+  accumulationError,
+  accumulatorOf,
+  contractionRoundings,
+  overflowThreshold,
+  smallestRounding,
+} from "./tolerance.ts";
+import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";
+
+/** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. */
+export function matmul(a: Value, b: Value, shape: readonly number[]): Value {
+  const rowAxes = a.shape.length > 1 ? 1 : 0;
+  const columnAxes = b.shape.length > 1 ? 1 : 0;
+  const batchAxes = shape.length - rowAxes - columnAxes;
+  const leftK = a.shape.length - 1;
+  const rightK = b.shape.length - 1 - columnAxes;
+  const dot = createDot(a, b, at(a.shape, leftK), contractionRoundings.Matmul(at(a.shape, leftK)));
+  return makeValue(a.dtype, shape, (index) => {
+    const batch = index.slice(0, batchAxes);
+    const m = index.slice(batchAxes, batchAxes + rowAxes);
+    const n = index.slice(batchAxes + rowAxes);
+    const left = [...batch.slice(batch.length - leftK + rowAxes), ...m, 0];
+    const right = [...batch.slice(batch.length - rightK), 0, ...n];
+    return dot(runOf(a.shape, left, leftK), runOf(b.shape, right, rightK), null);
+  });
+}
+
+/** x [.., K], weight [N, K] or [K], bias [N] or []. */
+export function linear(x: Value, weight: Value, bias: Value | null, shape: readonly number[]): Value {
+  const columnAxes = weight.shape.length - 1;
+  const leftK = x.shape.length - 1;
+  const count = at(x.shape, leftK);
+  const dot = createDot(x, weight, count, contractionRoundings.Linear(count, bias !== null));
+  return makeValue(x.dtype, shape, (index) => {
+    const rows = index.slice(0, index.length - columnAxes);
+    const n = index.slice(index.length - columnAxes);
+    const left = runOf(x.shape, [...rows, 0], leftK);
+    const right = runOf(weight.shape, [...n, 0], columnAxes);
+    return dot(left, right, bias === null ? null : elementAt(bias, n));
+  });
+}
+
+/** Where the elements along one axis lie. */
+interface Run {
+  readonly start: number;
+  readonly stride: number;
+}
+
+/** The run along `axis` through `index`. A batch axis of extent 1 takes any index. */
+function runOf(shape: readonly number[], index: readonly number[], axis: number): Run {
+  let start = 0;
+  let stride = 1;
+  shape.forEach((extent, position) => {
+    start = start * extent + (extent === 1 ? 0 : at(index, position));
+    if (position > axis) stride *= extent;
+  });
+  return { start, stride };
+}
+
+type Dot = (x: Run, y: Run, bias: Bounded | null) => Bounded;
+
+function createDot(a: Value, b: Value, count: number, roundings: number): Dot {
+  return dtypes[a.dtype].family === "float" ? floatDot(a, b, count, roundings) : integerDot(a, b, count);
+}
+
+function floatDot(a: Value, b: Value, count: number, roundings: number): Dot {
+  const { dtype } = a;
+  // Typed arrays, so that the inner loop is plain arithmetic.
+  const left = Float64Array.from(a.elements, Number);
+  const right = Float64Array.from(b.elements, Number);
+  const exactOperands = isExact(a) && isExact(b);
+  const accumulator = accumulatorOf[dtype];
+  return (x, y, bias) => {
+    let sum = 0;
+    let magnitude = 0;
+    let spread = 0;
+    for (let k = 0; k < count; k++) {
+      const i = x.start + k * x.stride;
+      const j = y.start + k * y.stride;
+      const product = at(left, i) * at(right, j);
+      sum += product;
+      magnitude += Math.abs(product);
+      if (exactOperands) continue;
+      const [da, db] = [at(a.bounds, i), at(b.bounds, j)];
+      spread += Math.abs(at(left, i)) * db + Math.abs(at(right, j)) * da + da * db;
+    }
+    if (bias !== null) {
+      sum += Number(bias.element);
+      magnitude += Math.abs(Number(bias.element));
+      spread += bias.bound;
+    }
+    const peak = magnitude + spread;
+    const overflows = Number.isFinite(peak) && peak >= overflowThreshold[accumulator];
+    const error = accumulationError(roundings, dtype) * magnitude + spread + count * smallestRounding[accumulator];
+    return store(dtype, sum, overflows ? Infinity : error);
+  };
+}
+
+function integerDot(a: Value, b: Value, count: number): Dot {
+  const multiply = binaryFunction("mul", a.dtype);
+  const add = binaryFunction("add", a.dtype);
+  const exactOperands = isExact(a) && isExact(b);
+  return (x, y, bias) => {
+    const products = Array.from({ length: count }, (_, k) =>
+      multiply(at(a.elements, x.start + k * x.stride), at(b.elements, y.start + k * y.stride)),
+    );
+    const element = [...products, ...(bias === null ? [] : [bias.element])].reduce((sum, next) => add(sum, next));
+    // Integers wrap, which no bound but 0 survives.
+    return { element, bound: exactOperands && (bias === null || bias.bound === 0) ? 0 : Infinity };
+  };
+}
+
+function isExact({ bounds }: Value): boolean {
+  return bounds.every((bound) => bound === 0);
+}

@@ -1,0 +1,105 @@
+/**
+ * Reductions. Floats accumulate in double and round once; the bound says what a float32 accumulator in any order, and
+ * a collective that rounds to the dtype once per hop, may lose.
+ */
+import type { ReductionOpType } from "../ir/ops.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { reductionFunctions } from "../numerics/scalar-functions.ts";
+import { at } from "../support/invariant.ts";
+import {
+  accumulationError,
+  accumulatorOf,
+  gamma,
+  overflowThreshold,
+  reductionRoundings,
+  smallestRounding,
+} from "./tolerance.ts";
+import { type Bounded, type Element, elementAt, makeValue, store, type Value } from "./value.ts";
+
+/** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */
+export function reduction(op: ReductionOpType, input: Value, axes: readonly number[], hops: number): Value {
+  const shape = input.shape.filter((_, axis) => !axes.includes(axis));
+  const reduced = input.shape.map((extent, axis) => (axes.includes(axis) ? extent : 1));
+  const kept = input.shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
+  const fold = folder(op, input.dtype);
+  return makeValue(input.dtype, shape, (index) => {
+    const start = input.shape.map((_, axis) => (axes.includes(axis) ? 0 : at(index, kept.indexOf(axis))));
+    const parts = makeValue(input.dtype, reduced, (inner) =>
+      elementAt(
+        input,
+        inner.map((position, axis) => at(start, axis) + position),
+      ),
+    );
+    return reduceAll(op, parts, hops, fold);
+  });
+}
+
+function reduceAll(
+  op: ReductionOpType,
+  { dtype, elements, bounds }: Value,
+  hops: number,
+  fold: (elements: readonly Element[]) => Element,
+): Bounded {
+  if (op === "amax" || op === "amin") {
+    // An extremum moves no further than the element that moves furthest.
+    return { element: fold(elements), bound: Math.max(...bounds) };
+  }
+  if (dtypes[dtype].family !== "float") {
+    // Integers wrap, which no bound but 0 survives.
+    return { element: fold(elements), bound: bounds.every((bound) => bound === 0) ? 0 : Infinity };
+  }
+  const count = elements.length;
+  const relative = accumulationError(reductionRoundings[op](count), dtype) + gamma(hops, dtype);
+  // What the accumulator overflows at: on a wire it is rounded to the dtype.
+  const limit = overflowThreshold[hops > 0 ? dtype : accumulatorOf[dtype]];
+  const { exact, magnitude, spread, peak, underflows } =
+    op === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
+  const lost = underflows * (smallestRounding[accumulatorOf[dtype]] + (hops > 0 ? smallestRounding[dtype] : 0));
+  const overflows = Number.isFinite(peak) && peak >= limit;
+  return store(dtype, exact, overflows ? Infinity : relative * magnitude + spread + lost);
+}
+
+interface Accumulated {
+  readonly exact: number;
+  /** What roundings are relative to. */
+  readonly magnitude: number;
+  /** How far the operands' errors move the result. */
+  readonly spread: number;
+  /** The largest partial result in any order. */
+  readonly peak: number;
+  /** The smallest number of the accumulator times this is what underflow may cost. */
+  readonly underflows: number;
+}
+
+function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
+  let exact = 0;
+  let magnitude = 0;
+  let spread = 0;
+  elements.forEach((element, i) => {
+    exact += Number(element);
+    magnitude += Math.abs(Number(element));
+    spread += at(bounds, i);
+  });
+  // Sums never underflow.
+  return { exact, magnitude, spread, peak: magnitude + spread, underflows: 0 };
+}
+
+function productOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
+  let exact = 1;
+  let furthest = 1;
+  let peak = 1;
+  elements.forEach((element, i) => {
+    const size = Math.abs(Number(element)) + at(bounds, i);
+    exact *= Number(element);
+    furthest *= size;
+    peak *= Math.max(1, size);
+  });
+  const spread = bounds.some((bound) => bound > 0) ? furthest - Math.abs(exact) : 0;
+  return { exact, magnitude: furthest, spread, peak, underflows: (elements.length - 1) * peak };
+}
+
+/** The exact ops, and the dtypes that are exact: as the elements come. */
+function folder(op: ReductionOpType, dtype: DType): (elements: readonly Element[]) => Element {
+  const { identity, combine, finish } = reductionFunctions(op, dtype);
+  return (elements) => finish(elements.reduce((total, next) => combine(total, next), identity));
+}

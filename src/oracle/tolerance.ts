@@ -1,0 +1,92 @@
+/**
+ * The error that a correct back end may make, stated once per op. The oracle computes in double and rounds once to the
+ * output's dtype; a back end rounds more often. In the usual notation (Higham, "Accuracy and Stability of Numerical
+ * Algorithms", chapter 3), u is the unit round-off of a back end's accumulator and gamma(c) = c u / (1 - c u) bounds the
+ * relative effect of c roundings one after another:
+ *
+ *   |error| <= gamma(c) * magnitude + what the operands' own errors become
+ *
+ * where magnitude is sum |a||b| of a contraction and sum |x| of a sum. Storing a result that is not exact costs
+ * one rounding to the dtype on either side. A reduction over a device axis may also round to the dtype once per hop on the wire.
+ * Integers, comparisons and copies are exact.
+ */
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
+
+/** What a back end computes in. */
+export const accumulatorOf: { readonly [K in DType]: DType } = {
+  double: "double",
+  float: "float",
+  half: "float",
+  bfloat16: "float",
+  int: "int",
+  int64: "int64",
+  bool: "bool",
+};
+
+/** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
+export const smallestRounding: { readonly [K in DType]: number } = {
+  double: Number.MIN_VALUE,
+  float: 2 ** -150,
+  half: 2 ** -25,
+  bfloat16: 2 ** -134,
+  int: 0,
+  int64: 0,
+  bool: 0,
+};
+
+/** From here on a number rounds to infinity. */
+export const overflowThreshold: { readonly [K in DType]: number } = {
+  double: Infinity,
+  float: 2 ** 128 - 2 ** 103,
+  half: 65520,
+  bfloat16: 2 ** 128 - 2 ** 119,
+  int: Infinity,
+  int64: Infinity,
+  bool: Infinity,
+};
+
+/** c of a reduction of n elements: the additions or multiplications that an element passes through at most. */
+export const reductionRoundings: { readonly [K in ReductionOpType]: (count: number) => number } = {
+  sum: (count) => count - 1,
+  prod: (count) => count - 1,
+  amax: () => 0,
+  amin: () => 0,
+};
+
+/** c of a contraction over K elements: the product and the additions after it; with a bias one more. */
+export const contractionRoundings = {
+  Matmul: (count: number): number => count,
+  Linear: (count: number, hasBias: boolean): number => count + (hasBias ? 1 : 0),
+} as const;
+
+/** Correctly rounded by every back end: no error of their own beside the rounding of the result. */
+export const binaryRoundings: { readonly [K in BinaryOpType]: number } = { add: 0, sub: 0, mul: 0, div: 0 };
+
+export interface UnaryTolerance {
+  /** c, against the magnitude below. The exponential and the error function differ between mathematical libraries. */
+  readonly roundings: number;
+  readonly magnitude: (input: number, output: number) => number;
+  /** How far the result moves when the input, `input`, moves by up to `by`; `output` is the result at `input`. */
+  readonly spread: (by: number, output: number) => number;
+}
+
+export const unaryTolerances: { readonly [K in UnaryOpType]: UnaryTolerance } = {
+  neg: { roundings: 0, magnitude: () => 0, spread: (by) => by },
+  abs: { roundings: 0, magnitude: () => 0, spread: (by) => by },
+  relu: { roundings: 0, magnitude: () => 0, spread: (by) => by },
+  exp: { roundings: 4, magnitude: (_, output) => output, spread: (by, output) => output * Math.expm1(by) },
+  // 1 + erf cancels for negative inputs: the error is relative to the input. The steepest slope of gelu is 1.129.
+  gelu: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+};
+
+/** gamma(c) for unit round-off u; 0 for the exact dtypes. */
+export function gamma(roundings: number, dtype: DType): number {
+  const product = roundings * dtypes[dtype].epsilon;
+  return product < 1 ? product / (1 - product) : Infinity;
+}
+
+/** The relative error of c roundings in a back end's accumulator, and of as many in the oracle's double. */
+export function accumulationError(roundings: number, dtype: DType): number {
+  return gamma(roundings, accumulatorOf[dtype]) + (dtypes[dtype].family === "float" ? gamma(roundings, "double") : 0);
+}

@@ -1,0 +1,87 @@
+/**
+ * A tensor inside the oracle: elements as plain numbers (bigint for int64, 0 and 1 for bool), row-major, and beside each
+ * the absolute error that a back end may have made so far.
+ */
+import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import type { Value as Element } from "../numerics/storage.ts";
+import { at } from "../support/invariant.ts";
+import { accumulatorOf, overflowThreshold, smallestRounding } from "./tolerance.ts";
+
+export type { Element };
+
+export interface Value {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly elements: readonly Element[];
+  readonly bounds: Float64Array;
+}
+
+export interface Bounded {
+  readonly element: Element;
+  readonly bound: number;
+}
+
+/** A value of `shape`, each element made from its index. */
+export function makeValue(
+  dtype: DType,
+  shape: readonly number[],
+  element: (index: readonly number[]) => Bounded,
+): Value {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const elements: Element[] = [];
+  const bounds = new Float64Array(count);
+  const index = shape.map(() => 0);
+  for (let flat = 0; flat < count; flat++) {
+    const made = element(index);
+    elements.push(made.element);
+    bounds[flat] = made.bound;
+    advance(index, shape);
+  }
+  return { dtype, shape, elements, bounds };
+}
+
+/** The next index in row-major order. */
+function advance(index: number[], shape: readonly number[]): void {
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const next = at(index, axis) + 1;
+    index[axis] = next < at(shape, axis) ? next : 0;
+    if (next < at(shape, axis)) return;
+  }
+}
+
+/** The element at `index`; an axis of extent 1 takes any index. */
+export function elementAt(value: Value, index: readonly number[]): Bounded {
+  let flat = 0;
+  value.shape.forEach((extent, axis) => {
+    flat = flat * extent + (extent === 1 ? 0 : at(index, axis));
+  });
+  return { element: at(value.elements, flat), bound: at(value.bounds, flat) };
+}
+
+/** Through float32, as the 16-bit dtypes' rules say. Exact dtypes hold every number that comes to them. */
+const roundTo: { readonly [D in DType]: (x: number) => number } = {
+  double: (x) => x,
+  float: Math.fround,
+  half: (x) => roundToHalf(Math.fround(x)),
+  bfloat16: (x) => roundToBFloat16(Math.fround(x)),
+  int: (x) => x,
+  int64: (x) => x,
+  bool: (x) => x,
+};
+
+/**
+ * Stores a float result: `exact` as computed in double, of which a back end may be off by `error` before it rounds to the
+ * dtype. Both sides round, so an inexact result costs two roundings; an exact one rounds equally on both sides.
+ */
+export function store(dtype: DType, exact: number, error: number): Bounded {
+  const element = roundTo[dtype](exact);
+  if (error === 0) return { element, bound: 0 };
+  // Infinity and NaN that come from the operands are exact. An error of NaN stems from them.
+  if (error !== Infinity && !Number.isFinite(exact)) return { element, bound: 0 };
+  const furthest = Math.abs(exact) + error;
+  if (Number.isNaN(error) || furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
+  // The 16-bit dtypes round to float32 on the way.
+  const rounding = dtypes[dtype].epsilon + (accumulatorOf[dtype] === dtype ? 0 : dtypes.float.epsilon);
+  return { element, bound: error + rounding * (Math.abs(exact) + furthest) + 2 * smallestRounding[dtype] };
+}
