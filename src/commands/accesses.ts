@@ -1,0 +1,58 @@
+/**
+ * What a command reads and writes, as regions: one row per kind. The verifier, the tests' judge and the traces read memory
+ * accesses from here alone.
+ */
+import { dispatch, type RuleTable } from "../support/dispatch.ts";
+import { at } from "../support/invariant.ts";
+import type { BufferId } from "./buffer.ts";
+import type { BufferRef, Command } from "./command.ts";
+import type { Operand } from "./kernel.ts";
+import type { Program } from "./program.ts";
+import { canonicalRegion, regionOf, regionOfOperand, type Region } from "./region.ts";
+import type { View } from "./transfer.ts";
+
+export interface Accesses {
+  readonly reads: readonly Region[];
+  readonly writes: readonly Region[];
+}
+
+const none: Accesses = { reads: [], writes: [] };
+
+const table: RuleTable<Command, Accesses, [Program]> = {
+  launch: ({ kernel, inputs, outputs }, { kernels }) => {
+    const spec = at(kernels, kernel);
+    return { reads: operandRegions(inputs, spec.inputs), writes: operandRegions(outputs, spec.outputs) };
+  },
+  copy: ({ source, destination }) => ({ reads: [regionOf(source)], writes: [regionOf(destination)] }),
+  transfer: ({ operation }) =>
+    operation.kind === "collective"
+      ? { reads: viewRegions(operation.input), writes: viewRegions(operation.output) }
+      : {
+          reads: operation.ops.flatMap(({ type, view }) => (type === "send" ? viewRegions(view) : [])),
+          writes: operation.ops.flatMap(({ type, view }) => (type === "recv" ? viewRegions(view) : [])),
+        },
+  recordEvent: () => none,
+  waitEvent: () => none,
+  signal: () => none,
+  waitSignal: () => none,
+  // Both leave the whole buffer undefined.
+  alloc: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
+  free: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
+};
+
+/** The regions that the command at `index` of `rank`'s list reads and writes, in own and peers' buffers. */
+export function accesses(program: Program, rank: number, index: number): Accesses {
+  return dispatch<Command, Accesses, [Program]>(table, at(at(program.ranks, rank).commands, index), program);
+}
+
+function operandRegions(refs: readonly BufferRef[], operands: readonly Operand[]): readonly Region[] {
+  return refs.map((ref, i) => regionOfOperand(ref, at(operands, i)));
+}
+
+function viewRegions(view: View | null): readonly Region[] {
+  return view === null ? [] : [regionOf(view)];
+}
+
+function wholeBuffer(program: Program, buffer: BufferId): Region {
+  return canonicalRegion(buffer, 0, [], at(program.buffers, buffer).bytes);
+}
