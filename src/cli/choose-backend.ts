@@ -1,0 +1,39 @@
+/** The back end that `--on` and `--schedule` ask for. */
+import { readFile } from "node:fs/promises";
+import type { Backend } from "../backends/backend.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import type { BackendName } from "../executor/backend-by-name.ts";
+import { systemReason } from "./system-reason.ts";
+
+/** Throws `option-value`, `file-unreadable`, `schedule-invalid`. */
+export async function chooseBackend(on: BackendName, schedule: string | undefined): Promise<BackendName | Backend> {
+  if (schedule === undefined) return on;
+  if (on !== "cpu") {
+    fail({
+      code: "option-value",
+      message: "a schedule runs on the CPU only",
+      place: { kind: "option", text: "--schedule" },
+      found: `--on ${on}`,
+      expected: "--on cpu",
+      help: "remove --schedule, or run on the CPU",
+    });
+  }
+  return cpuBackendWith(await scheduleText(schedule));
+}
+
+/** seed:S and hold:RANK:COMMAND as they are; anything else names a file. */
+async function scheduleText(schedule: string): Promise<string> {
+  if (/^(seed|hold):/.test(schedule)) return schedule;
+  try {
+    return await readFile(schedule, "utf8");
+  } catch (error) {
+    return fail({
+      code: "file-unreadable",
+      message: "the schedule cannot be read",
+      place: { kind: "option", text: "--schedule" },
+      found: `${schedule}: ${systemReason(error)}`,
+      expected: "seed:S, hold:RANK:COMMAND, or a readable file of RANK:STREAM lines",
+      help: "correct the path, or the form of the schedule",
+    });
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * The exit statuses of `braid`: a contract with scripts. Every diagnostic code maps to one of them.
+ */
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+
+export const exitStatus = {
+  /** As asked. */
+  ok: 0,
+  /** A check failed. */
+  checkFailed: 1,
+  /** The arguments or the input were wrong. */
+  badInput: 2,
+  /** The run itself failed: a stuck program, a time-out, a back end that this machine does not have. */
+  runFailed: 3,
+} as const;
+
+export type ExitStatus = (typeof exitStatus)[keyof typeof exitStatus];
+
+/** Codes that say that the run failed; what stands in neither list is bad input. */
+const runFailures: ReadonlySet<DiagnosticCode> = new Set([
+  "stuck",
+  "slot-overrun",
+  "timed-out",
+  "memory-limit",
+  "backend-unavailable",
+]);
+const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed"]);
+
+export function statusOf(diagnostics: readonly Diagnostic[]): ExitStatus {
+  const some = (codes: ReadonlySet<DiagnosticCode>): boolean => diagnostics.some(({ code }) => codes.has(code));
+  if (some(runFailures)) return exitStatus.runFailed;
+  return some(checkFailures) ? exitStatus.checkFailed : exitStatus.badInput;
+}

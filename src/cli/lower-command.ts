@@ -1,0 +1,107 @@
+/** `braid lower`: prints the host program of one rank, or what each pass makes of it. */
+import { Command, Option } from "commander";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { print, printProgramOfStage } from "../host/print.ts";
+import { type DumpStyle, defaultDumpStyle, irSpellings } from "../ir/print-style.ts";
+import { lower } from "../passes/lower.ts";
+import { passNames } from "../passes/pipeline.ts";
+import { keysOf } from "../support/keys-of.ts";
+import { buildFusion } from "./build-fusion.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { loweringOptionsOf } from "./lowering-flags.ts";
+import { choice, wholeNumber } from "./option-values.ts";
+import { addProgramFlags, type ProgramFlags } from "./program-flags.ts";
+import { withProgress } from "./progress.ts";
+import type { Terminal } from "./terminal.ts";
+
+interface LowerFlags extends ProgramFlags {
+  readonly rank: number;
+  readonly style: DumpStyle;
+  readonly printAfter?: string;
+}
+
+interface PassText {
+  readonly pass: string;
+  readonly changed: boolean;
+  readonly text: string;
+}
+
+const styles = keysOf(irSpellings);
+
+export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
+  const command = addProgramFlags(new Command("lower"))
+    .description("Lowers a program and prints the host program of one rank in nvFuser's dump format.")
+    .addOption(new Option("--rank <r>", "the rank to lower for").argParser(wholeNumber("--rank", 0)).default(0))
+    .addOption(
+      new Option(`--style <${styles.join("|")}>`, "era of the dump format")
+        .argParser(choice("--style", styles))
+        .default(defaultDumpStyle),
+    )
+    .addOption(
+      new Option("--print-after <all|pass>", `print after each pass instead: ${passNames.join(", ")}`).argParser(
+        choice("--print-after", ["all", ...passNames]),
+      ),
+    );
+  return command.action(async (file: string, flags: LowerFlags) => {
+    const text = await withProgress(terminal, async (step) => {
+      step(`lowering ${file}`);
+      return lowerFile(file, flags, command);
+    });
+    terminal.out(text);
+    finish(exitStatus.ok);
+  });
+}
+
+async function lowerFile(file: string, flags: LowerFlags, command: Command): Promise<string> {
+  const { devices, rank, style, printAfter } = flags;
+  requireRank(rank, devices);
+  const { fusion, params } = await buildFusion(file, flags);
+  const options = loweringOptionsOf(command);
+  const passes: PassText[] = [];
+  const host = lower(fusion, {
+    ...options,
+    rank,
+    onPass: ({ pass, changed, program }) => {
+      if (printAfter !== "all" && printAfter !== pass) return;
+      passes.push({
+        pass,
+        changed,
+        text: printProgramOfStage(program, { style }),
+      });
+    },
+  });
+  requireRan(printAfter, passes);
+  if (!flags.json) return printAfter === undefined ? print(host, { style }) : passes.map(passSection).join("");
+  const text = print(host, { style });
+  const document = { file, devices, rank, params, options, style, passes, text, hostProgram: host };
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+function passSection({ pass, changed, text }: PassText): string {
+  return `// after ${pass}${changed ? "" : " (unchanged)"}\n${text.trim()}\n\n`;
+}
+
+function requireRank(rank: number, devices: number): void {
+  if (rank < devices) return;
+  fail({
+    code: "option-value",
+    message: `there is no rank ${rank} among ${devices} ${devices === 1 ? "device" : "devices"}`,
+    place: { kind: "option", text: "--rank" },
+    found: String(rank),
+    expected: `0 to ${devices - 1}`,
+    help: `pass a smaller rank, or --devices ${rank + 1} or more`,
+  });
+}
+
+/** A pass that was left out with --disable-pass has nothing to print. */
+function requireRan(printAfter: string | undefined, ran: readonly PassText[]): void {
+  if (printAfter === undefined || ran.length > 0) return;
+  fail({
+    code: "option-value",
+    message: `pass ${printAfter} did not run`,
+    place: { kind: "option", text: "--print-after" },
+    found: printAfter,
+    expected: "a pass that runs with these options",
+    help: `remove --disable-pass ${printAfter}, or print after another pass`,
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * Says on a terminal what a command is doing, once it has taken a second. The line is drawn by a worker thread, since the
+ * work it tells of keeps this thread busy.
+ */
+import { Worker } from "node:worker_threads";
+import type { Terminal } from "./terminal.ts";
+
+/** Names what happens from now on: `lowering`. */
+export type Step = (label: string) => void;
+
+/** Shared with the worker: a request to stop, and its answer that the line is cleared. */
+export const stopRequested = 0;
+export const stopped = 1;
+
+/** For the worker to clear its line, in milliseconds. */
+const patience = 500;
+
+/** The result of `work`. The line is cleared when it has ended, so that the caller may print. */
+export async function withProgress<T>(terminal: Terminal, work: (step: Step) => Promise<T>): Promise<T> {
+  if (!terminal.interactive) return work(() => {});
+  const flags = new Int32Array(new SharedArrayBuffer(8));
+  const worker = new Worker(new URL("./progress-worker.js", import.meta.url), { workerData: flags });
+  worker.unref();
+  try {
+    return await work((label) => {
+      worker.postMessage(label);
+    });
+  } finally {
+    Atomics.store(flags, stopRequested, 1);
+    Atomics.notify(flags, stopRequested);
+    Atomics.wait(flags, stopped, 0, patience);
+  }
+}

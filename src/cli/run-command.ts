@@ -1,0 +1,54 @@
+/** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
+import { Command, Option } from "commander";
+import { renderDiagnostic } from "../diagnostics/diagnostic.ts";
+import type { BackendName } from "../executor/backend-by-name.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { loweringOptionsOf } from "./lowering-flags.ts";
+import { assignment, choice, positiveNumber, sizes, wholeNumber } from "./option-values.ts";
+import { addProgramFlags } from "./program-flags.ts";
+import { withProgress } from "./progress.ts";
+import { runFile, type RunFlags } from "./run-file.ts";
+import { runDocument, runText } from "./run-result.ts";
+import type { Terminal } from "./terminal.ts";
+
+const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
+
+export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
+  const command = addProgramFlags(new Command("run"))
+    .description("Runs a program on all its devices, with random inputs.")
+    .addOption(
+      new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),
+    )
+    .addOption(
+      new Option("--streams <n>", "streams that a Stream loop alternates over")
+        .argParser(wholeNumber("--streams", 1))
+        .default(4),
+    )
+    .addOption(
+      new Option("--size <name=value>", "size of a symbolic extent, by its printed name; may be repeated")
+        .argParser(assignment("--size", "i0=8", sizes))
+        .default(new Map(), "none"),
+    )
+    .addOption(new Option("--repeat <n>", "run n times").argParser(wholeNumber("--repeat", 1)).default(1))
+    .addOption(new Option("--check", "compare with the oracle and say the largest error").default(false))
+    .addOption(new Option("--seed <s>", "seed of the random inputs").argParser(wholeNumber("--seed", 0)).default(0))
+    .addOption(
+      new Option(
+        "--schedule <order>",
+        "order of streams on one thread: seed:S, hold:RANK:COMMAND, or a file of RANK:STREAM lines",
+      ),
+    )
+    .addOption(
+      new Option("--timeout <seconds>", "end a run that takes longer")
+        .argParser(positiveNumber("--timeout", 30))
+        .default(30),
+    )
+    .addOption(new Option("--print-host", "print the host program of rank 0 first").default(false))
+    .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false));
+  return command.action(async (file: string, flags: RunFlags) => {
+    const result = await withProgress(terminal, (step) => runFile(file, flags, loweringOptionsOf(command), step));
+    terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
+    for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);
+    finish(result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed);
+  });
+}

@@ -1,0 +1,150 @@
+/** What `braid run` does, without printing: from a program file and flags to a RunResult. */
+import { createHash } from "node:crypto";
+import type { RunReport } from "../backends/backend.ts";
+import type { Program } from "../commands/program.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import type { BackendName } from "../executor/backend-by-name.ts";
+import { MultiDeviceExecutor } from "../executor/multi-device-executor.ts";
+import { isSharded, type TensorArgument } from "../executor/tensor-arguments.ts";
+import { print } from "../host/print.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { shapeOf, type Sizes } from "../ir/sizes.ts";
+import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
+import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
+import type { LoweringOptions } from "../passes/options.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { createRandom } from "../support/random.ts";
+import { chooseBackend } from "./choose-backend.ts";
+import { buildFusion } from "./build-fusion.ts";
+import { inputSizes } from "./input-sizes.ts";
+import { checkOutputs, type OutputCheck } from "./output-check.ts";
+import type { ProgramFlags } from "./program-flags.ts";
+import type { Step } from "./progress.ts";
+
+export interface RunFlags extends ProgramFlags {
+  readonly on: BackendName;
+  readonly streams: number;
+  readonly size: ReadonlyMap<string, number>;
+  readonly repeat: number;
+  readonly check: boolean;
+  readonly seed: number;
+  readonly schedule?: string;
+  /** In seconds. */
+  readonly timeout: number;
+  readonly printHost: boolean;
+  readonly timeline: boolean;
+}
+
+export interface OutputResult {
+  /** As printed: `T2`. */
+  readonly name: string;
+  readonly dtype: Tensor["dtype"];
+  readonly shape: readonly number[];
+  /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
+  readonly fingerprint: string;
+  /** Null unless --check was given. */
+  readonly check: OutputCheck | null;
+}
+
+export interface RunResult {
+  readonly file: string;
+  readonly flags: RunFlags;
+  readonly params: Readonly<Record<string, number>>;
+  readonly options: Partial<LoweringOptions>;
+  readonly sizes: Sizes;
+  /** Of each run, as the back end measured it. */
+  readonly milliseconds: readonly number[];
+  readonly outputs: readonly OutputResult[];
+  /** The host program of rank 0, if it is to be printed. */
+  readonly host: string | null;
+  /** The last run, as traced. */
+  readonly last: { readonly program: Program; readonly report: RunReport };
+  /** One `check-failed` for each output that differs. */
+  readonly failures: readonly Diagnostic[];
+}
+
+export async function runFile(
+  file: string,
+  flags: RunFlags,
+  options: Partial<LoweringOptions>,
+  step: Step,
+): Promise<RunResult> {
+  step(`loading ${file}`);
+  const on = await chooseBackend(flags.on, flags.schedule);
+  const { fusion, params } = await buildFusion(file, flags);
+  const data = fusion.data();
+  const sizes = inputSizes(data, flags.size);
+  const inputs = randomInputs(inputShapes(data, sizes), createRandom(flags.seed), "uniform");
+  step(`lowering for ${flags.devices} devices`);
+  const executor = await MultiDeviceExecutor.create(fusion, {
+    ...options,
+    devices: flags.devices,
+    on,
+    streams: flags.streams,
+    timeout: Math.ceil(flags.timeout * 1000),
+  });
+  try {
+    const host = flags.printHost ? print(executor.hostProgram(0)) : null;
+    const { outputs, runs } = await runRepeatedly(executor, inputs, flags, step);
+    if (flags.check) step("evaluating the oracle");
+    const checks = flags.check ? checkOutputs(data, inputs, sizes, outputs) : null;
+    return {
+      file,
+      flags,
+      params,
+      options,
+      sizes,
+      milliseconds: runs.map(({ report }) => report.milliseconds),
+      outputs: outputs.map((tensor, i) => ({
+        name: `T${at(data.outputs, i)}`,
+        dtype: tensor.dtype,
+        shape: tensor.shape,
+        fingerprint: fingerprint(tensor),
+        check: checks === null ? null : at(checks, i).check,
+      })),
+      host,
+      last: at(runs, runs.length - 1),
+      failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
+    };
+  } finally {
+    await executor.close();
+  }
+}
+
+interface OneRun {
+  readonly program: Program;
+  readonly report: RunReport;
+}
+
+async function runRepeatedly(
+  executor: MultiDeviceExecutor,
+  inputs: readonly Tensor[],
+  { repeat, devices }: RunFlags,
+  step: Step,
+): Promise<{ readonly outputs: readonly Tensor[]; readonly runs: readonly OneRun[] }> {
+  const runs: OneRun[] = [];
+  let outputs: readonly Tensor[] = [];
+  for (let i = 0; i < repeat; i++) {
+    step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
+    const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
+    outputs = (await executor.run(inputs, { onReport })).map(wholeTensor);
+  }
+  return { outputs, runs };
+}
+
+/** A run gathers its outputs unless asked not to. */
+function wholeTensor(output: TensorArgument): Tensor {
+  invariant(!isSharded(output), "the outputs of a run are gathered");
+  return output;
+}
+
+function inputShapes({ tensors, inputs }: FusionData, sizes: Sizes): readonly TensorShape[] {
+  return inputs.map((id) => {
+    const tensor = at(tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+}
+
+function fingerprint(tensor: Tensor): string {
+  return createHash("sha256").update(tensorBytes(tensor)).digest("hex").slice(0, 16);
+}

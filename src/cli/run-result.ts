@@ -1,0 +1,86 @@
+/** What `braid run` prints: the result of a run as text, and as the JSON document of --json. */
+import Table from "cli-table3";
+import { at } from "../support/invariant.ts";
+import { renderTimeline } from "../trace/timeline.ts";
+import type { OutputCheck } from "./output-check.ts";
+import type { OutputResult, RunResult } from "./run-file.ts";
+import { plainBorders } from "./table-style.ts";
+import type { Colors, Terminal } from "./terminal.ts";
+
+export function runText(result: RunResult, { outColors, columns }: Terminal): string {
+  const { host, flags, outputs } = result;
+  const table = new Table({ ...plainBorders, head: flags.check ? outputHead : outputHead.slice(0, 4) });
+  for (const output of outputs) table.push(outputRow(output, outColors));
+  return [
+    ...(host === null ? [] : [host]),
+    ...(flags.timeline ? [timeline(result, columns), ""] : []),
+    headline(result),
+    table.toString(),
+    "",
+  ].join("\n");
+}
+
+const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
+
+function headline({ file, flags, milliseconds }: RunResult): string {
+  const devices = `${flags.devices} ${flags.devices === 1 ? "device" : "devices"}`;
+  const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
+  return `${file}: ${devices} (${flags.on}), ${streams}, seed ${flags.seed}, ${timeText(milliseconds)}`;
+}
+
+/** One run's time, or the least, median and greatest of several. */
+function timeText(milliseconds: readonly number[]): string {
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  const text = (index: number): string => at(sorted, index).toFixed(2);
+  const last = sorted.length - 1;
+  if (last === 0) return `${text(0)} ms`;
+  return `${sorted.length} runs: ${text(0)} / ${text(Math.floor(last / 2))} / ${text(last)} ms (least, median, most)`;
+}
+
+function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
+  const row = [name, dtype, `[${shape.join(", ")}]`, fingerprint];
+  return check === null ? row : [...row, ...checkCells(check, colors)];
+}
+
+function checkCells({ ok, largestError, partOfBound }: OutputCheck, colors: Colors): readonly string[] {
+  const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toPrecision(2)} %` : "beyond";
+  return [largestError.toPrecision(3), part, ok ? colors.green("passed") : colors.red("FAILED")];
+}
+
+function timeline({ last: { program, report } }: RunResult, columns: number): string {
+  return renderTimeline(at(program.ranks, 0), report.trace, columns).join("\n");
+}
+
+/** A plain object for JSON. Errors that are not finite are texts, since JSON has no such numbers. */
+export function runDocument(result: RunResult): object {
+  const { file, flags, params, options, sizes, milliseconds, outputs, host, failures } = result;
+  return {
+    file,
+    devices: flags.devices,
+    on: flags.on,
+    streams: flags.streams,
+    seed: flags.seed,
+    schedule: flags.schedule,
+    params,
+    options,
+    sizes: Object.fromEntries(sizes),
+    milliseconds,
+    outputs: outputs.map(({ check, ...output }) => ({
+      ...output,
+      check:
+        check === null
+          ? undefined
+          : { ...check, partOfBound: finite(check.partOfBound), largestError: finite(check.largestError) },
+    })),
+    hostProgram: host ?? undefined,
+    timeline: flags.timeline ? timeline(result, jsonColumns).split("\n") : undefined,
+    failures,
+  };
+}
+
+/** The width of a timeline in JSON, which no terminal limits. */
+const jsonColumns = 120;
+
+function finite(value: number): number | string {
+  return Number.isFinite(value) ? value : String(value);
+}

@@ -1,0 +1,47 @@
+/**
+ * The transform that jiti applies to program files, with their source maps kept, so that frames of stacks lead back to
+ * the lines that the user wrote. (Node maps only what its own loaders load.)
+ */
+import { SourceMap, type SourceMapPayload } from "node:module";
+import { createJiti, type TransformOptions, type TransformResult } from "jiti";
+
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface SourceMaps {
+  /** For jiti's option of this name, beside `sourceMaps: true`. */
+  readonly transform: (options: TransformOptions) => TransformResult;
+  /** The position in the source of a position in the transformed file; both count from 1. */
+  readonly original: (file: string, position: Position) => Position;
+}
+
+export function createSourceMaps(): SourceMaps {
+  const maps = new Map<string, SourceMap>();
+  const compiler = createJiti(import.meta.url, { fsCache: false });
+  return {
+    transform: (options) => {
+      const code = compiler.transform(options);
+      const payload = inlineMap(code);
+      if (payload !== undefined && options.filename !== undefined) maps.set(options.filename, new SourceMap(payload));
+      return { code };
+    },
+    original: (file, position) => {
+      const entry = maps.get(file)?.findEntry(position.line - 1, position.column - 1);
+      if (entry === undefined || !("originalLine" in entry)) return { line: position.line, column: position.column };
+      return { line: entry.originalLine + 1, column: entry.originalColumn + 1 };
+    },
+  };
+}
+
+function inlineMap(code: string): SourceMapPayload | undefined {
+  const [, encoded] = /\/\/# sourceMappingURL=data:application\/json[^,]*;base64,(\S+)\s*$/.exec(code) ?? [];
+  if (encoded === undefined) return undefined;
+  const value: unknown = JSON.parse(Buffer.from(encoded, "base64").toString("utf8"));
+  return isPayload(value) ? value : undefined;
+}
+
+function isPayload(value: unknown): value is SourceMapPayload {
+  return typeof value === "object" && value !== null && "mappings" in value && typeof value.mappings === "string";
+}

@@ -1,0 +1,23 @@
+/** Tables without rules: columns two spaces apart, so that they read and paste as plain text. */
+const none = "";
+
+export const plainBorders = {
+  chars: {
+    top: none,
+    "top-mid": none,
+    "top-left": none,
+    "top-right": none,
+    bottom: none,
+    "bottom-mid": none,
+    "bottom-left": none,
+    "bottom-right": none,
+    left: none,
+    "left-mid": none,
+    mid: none,
+    "mid-mid": none,
+    right: none,
+    "right-mid": none,
+    middle: "  ",
+  },
+  style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+};

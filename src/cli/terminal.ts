@@ -1,0 +1,31 @@
+/**
+ * Where the command line writes: results to `out`, everything else to `err`. Colour only on a terminal, as NO_COLOR
+ * and FORCE_COLOR say (picocolors).
+ */
+import { stderr, stdout } from "node:process";
+import pc from "picocolors";
+
+export type Colors = ReturnType<typeof pc.createColors>;
+
+export interface Terminal {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  readonly outColors: Colors;
+  readonly errColors: Colors;
+  /** Columns of `out`; 100 where it is no terminal. */
+  readonly columns: number;
+  /** Whether a person may be watching `err`: progress is shown only then. */
+  readonly interactive: boolean;
+}
+
+/** The process's own streams. */
+export function processTerminal(): Terminal {
+  return {
+    out: (text) => void stdout.write(text),
+    err: (text) => void stderr.write(text),
+    outColors: pc.createColors(stdout.isTTY && pc.isColorSupported),
+    errColors: pc.createColors(stderr.isTTY && pc.isColorSupported),
+    columns: stdout.isTTY ? stdout.columns : 100,
+    interactive: stderr.isTTY,
+  };
+}

@@ -1,0 +1,120 @@
+/** Bad arguments: each gets one message that names the option, the value and what was expected, and status 2. */
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+
+const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
+let folder: ProgramFolder;
+let symbolic: string;
+
+beforeAll(() => {
+  folder = programFolder();
+  symbolic = folder.write(
+    "symbolic.ts",
+    `import { DeviceMesh, Fusion, program, set } from "braid";
+export default program({}, ({ devices }) => {
+  const f = new Fusion();
+  const a = f.input([devices, null, null], "float");
+  const b = set(a);
+  f.output(b);
+  for (const tv of [a, b]) tv.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  return f;
+});`,
+  );
+});
+afterAll(() => {
+  folder.remove();
+});
+
+interface BadArguments {
+  readonly args: readonly string[];
+  readonly expected: readonly string[];
+}
+
+const bad: readonly BadArguments[] = [
+  { args: ["lwoer", "x.ts"], expected: ["there is no command lwoer", "lower, run, doctor", "did you mean lower?"] },
+  { args: ["verify", "x.ts"], expected: ["there is no command verify", "expected: one of lower, run, doctor"] },
+  { args: ["lower"], expected: ["missing required argument", "braid lower"] },
+  { args: ["lower", "a.ts", "b.ts"], expected: ["too many arguments"] },
+  { args: ["lower", example, "--devcies", "8"], expected: ["no option --devcies", "did you mean --devices?"] },
+  { args: ["lower", example, "--report", "x"], expected: ["no option --report", "--print-after"] },
+  { args: ["lower", example, "--rank"], expected: ["argument missing", "--rank"] },
+  { args: ["doctor", "--yaml"], expected: ["no option --yaml", "--json"] },
+  { args: ["lower", example, "--rank", "8"], expected: ["--rank", "found: 8", "expected: 0 to 7"] },
+  { args: ["lower", example, "--backend", "mpi"], expected: ["--backend", "found: mpi", "one of nccl, cuda, ucc"] },
+  { args: ["lower", example, "--p2p", "x"], expected: ["--p2p", "one of linear, rotated, broadcast"] },
+  { args: ["lower", example, "--protocol", "x"], expected: ["--protocol", "one of get, put"] },
+  { args: ["lower", example, "--style", "1999"], expected: ["--style", "one of 2025-04, 2025-05, 2025-10"] },
+  { args: ["lower", example, "--disable-pass", "inline"], expected: ["there is no pass inline", "--disable-pass"] },
+  { args: ["lower", example, "--print-after", "inline"], expected: ["--print-after", "found: inline", "all, "] },
+  {
+    args: ["lower", example, "--disable-pass", "deallocate", "--print-after", "deallocate"],
+    expected: ["--print-after", "deallocate"],
+  },
+  { args: ["run", example, "--on", "tpu"], expected: ["--on", "one of cpu, cuda"] },
+  { args: ["run", example, "--size", "i0=8"], expected: ["size-unknown", "i0", "remove --size"] },
+  { args: ["run", example, "--timeout", "0"], expected: ["--timeout", "a number greater than 0"] },
+  { args: ["run", example, "--schedule", "seed:x"], expected: ["schedule-invalid", "seed:x"] },
+  { args: ["run", example, "--schedule", "absent.txt"], expected: ["absent.txt", "no such file or directory"] },
+];
+
+describe("bad arguments", () => {
+  it.each(bad)("braid $args", async ({ args, expected }) => {
+    await refused(args, expected);
+  });
+
+  it.each(["lower", "run"])("braid %s: parameters, devices and sizes", async (command) => {
+    await refused([command, example, "--set", "Q=3"], ["has no parameter Q", "one of S (default 8), M", "--set Q=3"]);
+    await refused([command, example, "--set", "m=3"], ["has no parameter m", "did you mean M?"]);
+    await refused([command, example, "--set", "M"], ["--set", "found: M", "NAME=VALUE"]);
+    await refused([command, example, "--set", "M=100"], ["bad-extent", "1.5625", "allgather-matmul.ts:12:15"]);
+    await refused([command, example, "--set", "S=0"], ["bad-extent", "allgather-matmul.ts:12:15"]);
+    for (const devices of ["0", "-1", "2.5", "many", ""]) {
+      await refused([command, example, "--devices", devices], ["--devices", "a whole number of at least 1"]);
+    }
+    for (const streams of ["0", "-1", "2.5"]) {
+      await refused(["run", example, "--streams", streams], ["--streams", "a whole number of at least 1"]);
+    }
+  });
+
+  it.each(["lower", "run"])("braid %s: a mesh larger than the device count", async (command) => {
+    const text = `import { DeviceMesh, Fusion, program, set } from "braid";
+export default program({}, () => {
+  const f = new Fusion();
+  const a = f.input([4], "float");
+  const b = set(a);
+  f.output(b);
+  for (const tv of [a, b]) tv.setDeviceMesh(DeviceMesh.range(4));
+  return f;
+});`;
+    const file = folder.write("four.ts", text);
+    await refused([command, file, "--devices", "3"], ["mesh-too-large", "device 3", "--devices 4"]);
+  });
+
+  it("a size that is missing, unknown, or contradicts the mesh", async () => {
+    await refused(["run", symbolic], ["size-missing", "i2, i3 have no size", "--size i2=8 --size i3=8"]);
+    await refused(["run", symbolic, "--size", "i2=8"], ["size-missing", "i3 has no size"]);
+    await refused(["run", symbolic, "--size", "i9=8"], ["size-unknown", "i9", "one of i2, i3"]);
+    await refused(["run", symbolic, "--size", "i2=0"], ["--size", "a whole number of at least 1"]);
+    await refused(["run", symbolic, "--size", "i2=8", "--size", "i2=9"], ["i2=8 came before"]);
+  });
+
+  it("is JSON on the output too where JSON was asked for", async () => {
+    const { status, out, err } = await cli("lower", example, "--set", "Q=3", "--json");
+    expect(status).toBe(2);
+    expect(err).toContain("error[option-unknown]");
+    const { error } = JSON.parse(out) as { error: { status: number; diagnostics: { code: string; found: string }[] } };
+    expect(error.status).toBe(2);
+    expect(error.diagnostics).toMatchObject([{ code: "option-unknown", found: "Q" }]);
+  });
+});
+
+async function refused(args: readonly string[], expected: readonly string[]): Promise<void> {
+  const { status, out, err } = await cli(...args);
+  for (const part of expected) expect(err, args.join(" ")).toContain(part);
+  expect(err.match(/^error\[/gm), err).toHaveLength(1);
+  expect(err).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m);
+  expect(out).toBe("");
+  expect(status).toBe(2);
+}

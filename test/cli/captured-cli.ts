@@ -1,0 +1,48 @@
+/** Runs the command line in this process on program files in a folder of their own, and keeps what it writes. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pc from "picocolors";
+import { runCli } from "../../src/cli/cli.ts";
+
+export interface CliRun {
+  readonly status: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export async function cli(...args: readonly string[]): Promise<CliRun> {
+  const written = { out: "", err: "" };
+  const status = await runCli(args, {
+    out: (text) => void (written.out += text),
+    err: (text) => void (written.err += text),
+    outColors: pc.createColors(false),
+    errColors: pc.createColors(false),
+    columns: 100,
+    interactive: false,
+  });
+  return { status, ...written };
+}
+
+export interface ProgramFolder {
+  /** Writes a file and answers with its absolute path. */
+  readonly write: (name: string, text: string) => string;
+  readonly path: string;
+  readonly remove: () => void;
+}
+
+export function programFolder(): ProgramFolder {
+  const folder = mkdtempSync(path.join(tmpdir(), "braid-cli-"));
+  return {
+    path: folder,
+    write: (name, text) => {
+      const file = path.join(folder, name);
+      mkdirSync(path.dirname(file), { recursive: true });
+      writeFileSync(file, text);
+      return file;
+    },
+    remove: () => {
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
