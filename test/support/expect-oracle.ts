@@ -1,0 +1,44 @@
+/**
+ * Runs a Fusion on some devices and compares every output with the oracle: within the bounds for random floats, and bit for bit
+ * for small integers (where the sums are exact).
+ */
+import { type ExecutorOptions, type Fusion, MultiDeviceExecutor, type Tensor } from "braid";
+import { expect } from "vitest";
+import { shapeOf } from "../../src/ir/sizes.ts";
+import { compare } from "../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { createRandom } from "../../src/support/random.ts";
+
+export interface RunSetting extends ExecutorOptions {
+  readonly seed?: number;
+  /** Sizes of the extents that the Fusion leaves open, by name. */
+  readonly sizes?: ReadonlyMap<string, number>;
+}
+
+export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise<void> {
+  const { seed = 1, sizes = new Map(), ...options } = setting;
+  const data = fusion.data();
+  const shapes = data.inputs.map((id) => {
+    const tensor = data.tensors[id];
+    if (tensor === undefined) throw new Error("an input without a tensor");
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+  const executor = await MultiDeviceExecutor.create(fusion, options);
+  try {
+    for (const mode of ["small-integers", "uniform"] as const) {
+      const inputs = randomInputs(shapes, createRandom(seed), mode);
+      const { outputs, bounds } = evaluateFusion(data, inputs);
+      const actual = await executor.run(inputs);
+      outputs.forEach((expected, i) => {
+        const result = actual[i] as Tensor;
+        expect(result.shape).toEqual(expected.shape);
+        if (mode === "small-integers") expect(result.data).toEqual(expected.data);
+        const comparison = compare(result, expected, bounds[i] ?? new Float64Array());
+        expect(comparison.firstBad, JSON.stringify(comparison)).toBeNull();
+      });
+    }
+  } finally {
+    await executor.close();
+  }
+}
