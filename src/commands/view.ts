@@ -81,3 +81,18 @@ function emptyBox(views: readonly Pick<View, "shape">[]): CommonBox | null {
   if (views.some(({ shape }) => elementCount(shape) > 0)) return null;
   return { shape: [0], strides: views.map(() => [1]) };
 }
+
+/** Whether two views name the same elements of one buffer in the same way. */
+export function sameView(a: View, b: View): boolean {
+  return (
+    a.buffer === b.buffer &&
+    a.offset === b.offset &&
+    a.dtype === b.dtype &&
+    sameNumbers(a.shape, b.shape) &&
+    sameNumbers(a.strides, b.strides)
+  );
+}
+
+function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((value, i) => value === b[i]);
+}

@@ -1,0 +1,60 @@
+/**
+ * Transfers as data movement: copies and combinations between views of equal shape, made from the table of collectives. So
+ * neither the step of the machine nor a back end knows any type of collective.
+ */
+import { assembliesOf, type Assembly, collectiveRules } from "../commands/collectives.ts";
+import type { Collective, View } from "../commands/transfer.ts";
+import { commonBox, sameView } from "../commands/view.ts";
+import type { ReductionOpType } from "../ir/ops.ts";
+import { at, invariant } from "../support/invariant.ts";
+
+/** A view on what the member at position `member` reads. */
+export interface MoveSource {
+  readonly member: number;
+  readonly view: View;
+}
+
+/** One source is a copy; several are combined in this order with `op`. All views have one shape and dtype. */
+export interface Move {
+  readonly op: ReductionOpType | null;
+  readonly sources: readonly MoveSource[];
+  readonly destination: View;
+}
+
+/** What makes the output of the member at `position`, given the inputs of all as they were before any output was written. */
+export function movesTo(members: readonly Collective[], position: number): readonly Move[] {
+  const { reduceOp } = at(members, position);
+  return assembliesOf(members, position).flatMap((assembly) => moveOf(assembly, reduceOp));
+}
+
+/**
+ * All moves of a collective whose members have all arrived, in an order that serves the in-place forms too. The result that
+ * the members of an Allreduce share is combined once and then copied.
+ */
+export function collectiveMoves(members: readonly Collective[]): readonly Move[] {
+  const first = at(members, 0);
+  const rule = collectiveRules[first.type];
+  const shared = rule.reduces && rule.writes === "all" && !rule.splitsInput;
+  if (!shared || first.output === null) return members.flatMap((_, position) => movesTo(members, position));
+  const sources = [{ from: 0, view: first.output }];
+  const copies = members.slice(1).flatMap(({ output }) => (output === null ? [] : moveOf({ output, sources }, null)));
+  return [...movesTo(members, 0), ...copies];
+}
+
+/** The copy from a send's view to its receive's. */
+export function copyMove(from: number, source: View, destination: View): readonly Move[] {
+  return moveOf({ output: destination, sources: [{ from, view: source }] }, null);
+}
+
+/** Brings the views under one shape. Nothing is left to do where one source already is the destination. */
+function moveOf({ output, sources }: Assembly, op: ReductionOpType | null): readonly Move[] {
+  const box = commonBox([output, ...sources.map(({ view }) => view)]);
+  invariant(box !== null, "link lets only views pass that share a box", { output, sources });
+  const boxed = (view: View, i: number): View => ({ ...view, shape: box.shape, strides: at(box.strides, i) });
+  const destination = boxed(output, 0);
+  const moved = sources.map(({ from, view }, i) => ({ member: from, view: boxed(view, i + 1) }));
+  const [only] = moved;
+  invariant(only !== undefined && (moved.length === 1 || op !== null), "several sources are combined", sources);
+  if (moved.length > 1) return [{ op, sources: moved, destination }];
+  return sameView(only.view, destination) ? [] : [{ op: null, sources: moved, destination }];
+}
