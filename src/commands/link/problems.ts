@@ -1,0 +1,46 @@
+/** What goes wrong in a link, said in terms of the host programs' statements. */
+import type { Diagnostic, Place } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+import type { CommandList } from "../command.ts";
+
+/** A command of one rank's list. */
+export interface CommandRef {
+  readonly rank: number;
+  readonly command: number;
+}
+
+/** The statement that a command came from, with the values of the loops around it. */
+export function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
+  const { statement, iteration } = at(at(lists, rank).origins, command);
+  return iteration.length === 0 ? statement : `${statement} (iteration ${iteration.join(", ")})`;
+}
+
+export function placeOf(lists: readonly CommandList[], ref: CommandRef): Place {
+  const { stream } = at(at(lists, ref.rank).commands, ref.command);
+  return { kind: "command", rank: ref.rank, stream, text: statementOf(lists, ref) };
+}
+
+export interface Mismatch {
+  readonly message: string;
+  /** The command that the message is about. */
+  readonly at: CommandRef;
+  /** The command of another rank that does not fit it, if there is one. */
+  readonly against: CommandRef | null;
+  readonly found: string;
+  readonly expected: string;
+  readonly help: string;
+}
+
+/** A `transfer-mismatch` that names the statements of both ranks. */
+export function mismatch(lists: readonly CommandList[], problem: Mismatch): Diagnostic {
+  const { against } = problem;
+  return {
+    code: "transfer-mismatch",
+    message: problem.message,
+    place: placeOf(lists, problem.at),
+    found: problem.found,
+    expected: problem.expected,
+    help: problem.help,
+    ...(against === null ? {} : { notes: [`on rank ${against.rank}: ${statementOf(lists, against)}`] }),
+  };
+}
