@@ -1,0 +1,113 @@
+/**
+ * What never changes over the runs of one Program: its queues (the streams, or one per rank), who waits for what, its transfers, and the
+ * layout of the state. Everything is numbered densely, so that the state is one Int32Array that threads can share.
+ */
+import type { Command, EventId } from "../commands/command.ts";
+import type { Program } from "../commands/program.ts";
+import { at } from "../support/invariant.ts";
+import { createTransferTables, type TransferTables } from "./transfer-tables.ts";
+
+/** streams: a queue per stream. ranks: one queue per rank in list order, the fewest that hardware may have. */
+export type QueueMode = "streams" | "ranks";
+
+/** Commands of one rank that run in order. */
+export interface Queue {
+  readonly rank: number;
+  /** Positions in the rank's list. */
+  readonly commands: readonly number[];
+}
+
+/** Where the words of each kind begin in the state. */
+export interface StateLayout {
+  /** Per queue: how many of its commands have completed in this run. */
+  readonly cursors: number;
+  /** Per event: the run in which it was last recorded. */
+  readonly events: number;
+  /** Per slot: 1 while a signal has not been waited for. */
+  readonly slots: number;
+  /** Per member: the run in which it last arrived. */
+  readonly arrivals: number;
+  /** Per member: credits received over all runs. */
+  readonly credits: number;
+  /** Per meeting: who has come, over all runs. */
+  readonly meetings: number;
+  readonly words: number;
+}
+
+export interface Tables extends TransferTables {
+  readonly program: Program;
+  readonly queues: readonly Queue[];
+  /** queueOf[rank][stream]. */
+  readonly queueOf: readonly (readonly number[])[];
+  /** Events are numbered over all ranks: that of rank r's event e is eventBase[r] + e. */
+  readonly eventBase: readonly number[];
+  /** The queues that wait for an event, and for a slot. */
+  readonly eventWaiters: readonly (readonly number[])[];
+  readonly slotWaiters: readonly (readonly number[])[];
+  readonly layout: StateLayout;
+}
+
+export function createTables(program: Program, mode: QueueMode): Tables {
+  const { queues, queueOf } = createQueues(program, mode);
+  const eventBase: number[] = [];
+  let eventCount = 0;
+  for (const rank of program.ranks) {
+    eventBase.push(eventCount);
+    eventCount += rank.eventCount;
+  }
+  const eventWaiters = Array.from({ length: eventCount }, () => new Set<number>());
+  const slotWaiters = program.slots.map(() => new Set<number>());
+  for (const { rank, commands } of program.ranks) {
+    for (const command of commands) {
+      const queue = at(at(queueOf, rank), command.stream);
+      if (command.kind === "waitEvent") at(eventWaiters, at(eventBase, rank) + command.event).add(queue);
+      if (command.kind === "waitSignal") at(slotWaiters, command.slot).add(queue);
+    }
+  }
+  const transferTables = createTransferTables(program, (rank, stream) => at(at(queueOf, rank), stream));
+  const cursors = firstWord;
+  const events = cursors + queues.length;
+  const slots = events + eventCount;
+  const arrivals = slots + program.slots.length;
+  const credits = arrivals + transferTables.members.length;
+  const meetings = credits + transferTables.members.length;
+  const words = meetings + transferTables.meetingCount;
+  return {
+    ...transferTables,
+    program,
+    queues,
+    queueOf,
+    eventBase,
+    eventWaiters: eventWaiters.map((set) => [...set]),
+    slotWaiters: slotWaiters.map((set) => [...set]),
+    layout: { cursors, events, slots, arrivals, credits, meetings, words },
+  };
+}
+
+/** Word 0 is the number of the run. */
+const firstWord = 1;
+
+/** The command at position `index` of a rank's list. */
+export function commandAt({ program }: Tables, rank: number, index: number): Command {
+  return at(at(program.ranks, rank).commands, index);
+}
+
+/** The number of a rank's event over all ranks. */
+export function eventNumber({ eventBase }: Tables, rank: number, event: EventId): number {
+  return at(eventBase, rank) + event;
+}
+
+function createQueues(program: Program, mode: QueueMode): Pick<Tables, "queues" | "queueOf"> {
+  const queues: { readonly rank: number; readonly commands: number[] }[] = [];
+  const queueOf = program.ranks.map(({ rank, streams }) => {
+    const first = queues.length;
+    const count = mode === "ranks" ? 1 : streams.length;
+    for (let i = 0; i < count; i++) queues.push({ rank, commands: [] });
+    return streams.map((_, stream) => (mode === "ranks" ? first : first + stream));
+  });
+  for (const { rank, commands } of program.ranks) {
+    const own = at(queueOf, rank);
+    for (const [index, { stream }] of commands.entries()) at(queues, at(own, stream)).commands.push(index);
+  }
+  return { queues, queueOf };
+}
