@@ -1,0 +1,145 @@
+/**
+ * What must hold for the order of statements: tensors are bound before they are used, and coalesced groups are opened and closed
+ * in one scope. Bindings are followed along every path that may run: a use is reported where no path binds the tensor.
+ * A tensor with a mesh that nothing in the program binds may lie on other devices; `record` knows the rank and checks it.
+ */
+import type { TensorId } from "../ir/domain.ts";
+import { at } from "../support/invariant.ts";
+import type { Fault } from "./fault.ts";
+import type { ExprId, HostProgram, Statement, StatementKind } from "./nodes.ts";
+import { isOp } from "./statement-kinds.ts";
+import { accessesOf, scopesOf, walk } from "./traverse.ts";
+
+type Report = (statement: Statement, fault: Fault) => void;
+
+export function checkOrder(program: HostProgram, report: Report): void {
+  checkBindings(program, report);
+  checkGroups(program.body, report);
+  checkAwaited(program, report);
+}
+
+function checkBindings(program: HostProgram, report: Report): void {
+  const written = new Set([...walk(program.body)].flatMap((statement) => accessesOf(statement).writes));
+  /** `carried`: what the iterations before may have bound; seen under a branch only, since the first iteration has none. */
+  const visit = (scope: readonly Statement[], bound: Set<TensorId>, carried: ReadonlySet<TensorId>): void => {
+    for (const statement of scope) {
+      for (const tensor of needsBound(statement)) {
+        if (bound.has(tensor) || (at(program.tensors, tensor).mesh !== null && !written.has(tensor))) continue;
+        report(statement, unboundFault(tensor, statement.kind, written.has(tensor)));
+        // Once per tensor.
+        bound.add(tensor);
+      }
+      if (statement.kind === "Deallocate") bound.delete(statement.tensor);
+      else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
+      if (statement.kind === "ForLoop") {
+        const own = [...walk(statement.body)].flatMap((inner) => accessesOf(inner).writes);
+        visit(statement.body, bound, new Set([...carried, ...own]));
+      }
+      if (statement.kind === "IfThenElse") {
+        const branches = scopesOf(statement).map((branch) => {
+          const after = new Set([...bound, ...carried]);
+          visit(branch, after, carried);
+          return after;
+        });
+        for (const tensor of [...bound]) if (!branches.some((after) => after.has(tensor))) bound.delete(tensor);
+        for (const after of branches) for (const tensor of after) if (!carried.has(tensor)) bound.add(tensor);
+        for (const inner of scopesOf(statement).flatMap((branch) => [...walk(branch)])) {
+          for (const tensor of accessesOf(inner).writes)
+            if (branches.some((after) => after.has(tensor))) bound.add(tensor);
+        }
+      }
+    }
+  };
+  visit(program.body, new Set([...program.inputs, ...program.outputs]), new Set());
+}
+
+/** Communications are left to `record`: which sides a member must have depends on the rank. */
+function needsBound(statement: Statement): readonly TensorId[] {
+  const bindsOutput = isOp(statement) || statement.kind === "HirAliasSelect" || statement.kind === "PostOnStream";
+  return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];
+}
+
+function unboundFault(tensor: TensorId, kind: StatementKind, later: boolean): Fault {
+  const state = later ? "bound only on other paths, later, or freed" : "never bound";
+  return {
+    message: kind === "Deallocate" ? `T${tensor} is freed and not bound` : `T${tensor} is used before it is bound`,
+    found: `T${tensor} ${state}`,
+    expected: "an input, an output, or a tensor that an earlier statement allocates or computes",
+    help: later ? "move the statement behind the one that binds the tensor" : "allocate or compute the tensor first",
+  };
+}
+
+/** What may stand between StartCoalescing and EndCoalescing. */
+const allowedInGroup: ReadonlySet<StatementKind> = new Set([
+  "P2PCommunication",
+  "HirAliasSelect",
+  "Allocate",
+  "ForLoop",
+  "IfThenElse",
+]);
+
+function checkGroups(scope: readonly Statement[], report: Report): void {
+  let open: Statement | null = null;
+  for (const statement of scope) {
+    if (statement.kind === "StartCoalescing") {
+      if (open !== null) report(statement, groupFault("a coalesced group is opened inside another", "StartCoalescing"));
+      open = statement;
+    } else if (statement.kind === "EndCoalescing") {
+      if (open === null)
+        report(statement, groupFault("a coalesced group is closed without being open", "EndCoalescing"));
+      open = null;
+    } else if (open === null) {
+      for (const inner of scopesOf(statement)) checkGroups(inner, report);
+    } else {
+      for (const inner of walk([statement])) checkInGroup(inner, report);
+    }
+  }
+  if (open !== null) report(open, groupFault("a coalesced group is not closed in its scope", "no EndCoalescing"));
+}
+
+function checkInGroup(statement: Statement, report: Report): void {
+  if (statement.kind === "P2PCommunication" && statement.backend !== "nccl") {
+    report(statement, {
+      message: "only the nccl backend coalesces",
+      found: `the ${statement.backend} backend`,
+      expected: "the nccl backend",
+      help: "leave StartCoalescing and EndCoalescing out, or change the backend",
+    });
+  }
+  if (allowedInGroup.has(statement.kind)) return;
+  report(statement, {
+    message: `${statement.kind} stands in a coalesced group`,
+    found: statement.kind,
+    expected: `one of ${[...allowedInGroup].join(", ")}`,
+    help: "move the statement before StartCoalescing or behind EndCoalescing",
+  });
+}
+
+function groupFault(message: string, found: string): Fault {
+  return {
+    message,
+    found,
+    expected: "StartCoalescing and EndCoalescing in turn, in one scope",
+    help: "give every StartCoalescing one EndCoalescing in the same scope",
+  };
+}
+
+/** A member of a group completes with the group alone. */
+function checkAwaited({ body }: HostProgram, report: Report): void {
+  const grouped = new Set<ExprId>();
+  let open = false;
+  for (const statement of walk(body)) {
+    if (statement.kind === "StartCoalescing" || statement.kind === "EndCoalescing") {
+      open = statement.kind === "StartCoalescing";
+    } else if (statement.kind === "P2PCommunication" && open) grouped.add(statement.id);
+  }
+  for (const statement of walk(body)) {
+    if (statement.kind !== "Wait" || !grouped.has(statement.target)) continue;
+    report(statement, {
+      message: "a member of a coalesced group is waited for",
+      found: `P2PCommunication ${statement.target}`,
+      expected: "the number of the group's EndCoalescing",
+      help: "wait for the EndCoalescing",
+    });
+  }
+}

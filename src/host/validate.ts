@@ -1,0 +1,30 @@
+/**
+ * Whether a host program is well-formed: what nvFuser's constructors and evaluator refuse, found before anything runs. Three
+ * kinds of rules, in this order: the ids (validate-ids.ts), each statement for itself (validate-statement.ts), and the order of
+ * statements (validate-order.ts). Sizes and the rank are not known here: `record` checks what depends on them.
+ */
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import type { HostProgram } from "./nodes.ts";
+import { createStatementText } from "./statement-text.ts";
+import { walk } from "./traverse.ts";
+import { checkIds } from "./validate-ids.ts";
+import { checkOrder } from "./validate-order.ts";
+import { checkStatement } from "./validate-statement.ts";
+
+/** Everything that is wrong, in program order; empty for a valid program. */
+export function validateHostProgram(program: HostProgram): readonly Diagnostic[] {
+  const broken = checkIds(program);
+  // Statements whose ids lead nowhere can be neither checked nor printed.
+  if (broken.length > 0) return broken;
+  const textOf = createStatementText(program);
+  const findings: Diagnostic[] = [];
+  for (const statement of walk(program.body)) {
+    for (const fault of checkStatement(statement, program)) {
+      findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text: textOf(statement) } });
+    }
+  }
+  checkOrder(program, (statement, fault) => {
+    findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text: textOf(statement) } });
+  });
+  return findings;
+}
