@@ -28,6 +28,7 @@ export const diagnosticCodes = {
   "stream-on-split-axis": "Stream stands on an axis made by split or merge",
   "stream-on-reduction-axis": "Stream stands on a reduction or contraction axis",
   "stream-on-matmul-axis": "Stream stands on M or N of a matmul with batched operands",
+  "stream-on-cut-axis": "Stream stands on an axis that a slice cuts",
   "stream-on-host-unit": "Stream stands on the output of an op that cannot run as a standalone host op",
   "did-on-split-axis": "A DID type stands on an axis made by split or merge, which is not lowered yet",
   "point-to-point-unsupported": "A DID axis becomes a Stream axis, which needs the point-to-point forms",

@@ -18,6 +18,16 @@ export function loopedOperandAxes(
   tensors: readonly Tensor[],
 ): readonly (IterDomain | null)[] {
   const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
+  if (pairs.length === 0) {
+    fail({
+      code: "stream-on-cut-axis",
+      message: "Stream stands on an axis that the op cuts out of its input",
+      place: opPlace(op),
+      found: axisText(at(tensors, op.output), looped),
+      expected: "Stream on an axis that the op keeps whole",
+      help: "put set() behind the op and parallelize the set's output with Stream",
+    });
+  }
   return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);
 }
 

@@ -7,7 +7,13 @@ import { DiagnosticError, lower, printProgramOfStage } from "braid";
 import type { Fixture } from "../support/fixture.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../fixtures");
-const folders = ["decompose-reshardings", "segment", "stream-parallel-type", "convert-op-to-communication", "deallocate"];
+const folders = [
+  "decompose-reshardings",
+  "segment",
+  "stream-parallel-type",
+  "convert-op-to-communication",
+  "deallocate",
+];
 
 describe.each(folders)("%s", (pass) => {
   const names = readdirSync(join(root, pass))
