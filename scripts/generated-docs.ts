@@ -29,15 +29,13 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
 }
 
 function diagnosticsPage(): string {
-  const rows = Object.entries(diagnosticCodes).map(([code, title]) => `| \`${code}\` | ${title} |`);
+  const rows = Object.entries(diagnosticCodes).map(([code, title]) => `- \`${code}\`: ${title}`);
   return [
     "# Diagnostics",
     "",
     "A diagnostic has a code, a place, what was found, what was expected and a fix. Codes are stable. Library calls throw a `DiagnosticError`;",
     "the command line prints it and ends with status 2 (3 for codes of a run).",
     "",
-    "| code | meaning |",
-    "| --- | --- |",
     ...rows,
     "",
   ].join("\n");
