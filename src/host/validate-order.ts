@@ -19,38 +19,40 @@ export function checkOrder(program: HostProgram, report: Report): void {
 }
 
 function checkBindings(program: HostProgram, report: Report): void {
-  const written = new Set([...walk(program.body)].flatMap((statement) => accessesOf(statement).writes));
-  /** `carried`: what the iterations before may have bound; seen under a branch only, since the first iteration has none. */
-  const visit = (scope: readonly Statement[], bound: Set<TensorId>, carried: ReadonlySet<TensorId>): void => {
+  const written = new Set(writtenIn(program.body));
+  /** `carried`: what earlier iterations may have bound. Only a branch can use it: the first iteration has none. */
+  const visit = (
+    scope: readonly Statement[],
+    bound: Set<TensorId>,
+    carried: ReadonlySet<TensorId>,
+    branch: boolean,
+  ): void => {
     for (const statement of scope) {
       for (const tensor of needsBound(statement)) {
-        if (bound.has(tensor) || (at(program.tensors, tensor).mesh !== null && !written.has(tensor))) continue;
+        if (bound.has(tensor) || (branch && carried.has(tensor))) continue;
+        if (at(program.tensors, tensor).mesh !== null && !written.has(tensor)) continue;
         report(statement, unboundFault(tensor, statement.kind, written.has(tensor)));
-        // Once per tensor.
+        // Reported once.
         bound.add(tensor);
       }
       if (statement.kind === "Deallocate") bound.delete(statement.tensor);
       else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
       if (statement.kind === "ForLoop") {
-        const own = [...walk(statement.body)].flatMap((inner) => accessesOf(inner).writes);
-        visit(statement.body, bound, new Set([...carried, ...own]));
+        visit(statement.body, bound, new Set([...carried, ...writtenIn(statement.body)]), false);
       }
       if (statement.kind === "IfThenElse") {
-        const branches = scopesOf(statement).map((branch) => {
-          const after = new Set([...bound, ...carried]);
-          visit(branch, after, carried);
-          return after;
-        });
-        for (const tensor of [...bound]) if (!branches.some((after) => after.has(tensor))) bound.delete(tensor);
-        for (const after of branches) for (const tensor of after) if (!carried.has(tensor)) bound.add(tensor);
-        for (const inner of scopesOf(statement).flatMap((branch) => [...walk(branch)])) {
-          for (const tensor of accessesOf(inner).writes)
-            if (branches.some((after) => after.has(tensor))) bound.add(tensor);
-        }
+        const afterThen = new Set(bound);
+        visit(statement.then, afterThen, carried, true);
+        visit(statement.else, bound, carried, true);
+        for (const tensor of afterThen) bound.add(tensor);
       }
     }
   };
-  visit(program.body, new Set([...program.inputs, ...program.outputs]), new Set());
+  visit(program.body, new Set([...program.inputs, ...program.outputs]), new Set(), false);
+}
+
+function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
+  return [...walk(scope)].flatMap((statement) => accessesOf(statement).writes);
 }
 
 /** Communications are left to `record`: which sides a member must have depends on the rank. */
