@@ -52,6 +52,10 @@ export interface CombineKernel extends KernelBase {
   readonly kind: "combine";
   readonly op: ReductionOpType;
 }
+/** Writes 0 to every element of its one output, without reading: an ALLOCATE with zero_init. */
+export interface FillKernel extends KernelBase {
+  readonly kind: "fill";
+}
 /**
  * A fused HostUnit. `values[i]` is a tensor of the unit; values 0 .. inputs.length-1 are the inputs. `steps` compute
  * one value each, in order; `results[j]` is the value written to outputs[j].
@@ -79,4 +83,12 @@ type UnitStepOf<T> = T extends Op
   : never;
 
 export type Kernel =
-  UnaryKernel | CastKernel | BinaryKernel | ReductionKernel | MatmulKernel | LinearKernel | CombineKernel | UnitKernel;
+  | UnaryKernel
+  | CastKernel
+  | BinaryKernel
+  | ReductionKernel
+  | MatmulKernel
+  | LinearKernel
+  | CombineKernel
+  | FillKernel
+  | UnitKernel;
