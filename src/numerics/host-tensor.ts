@@ -2,10 +2,13 @@
  * Tensors as values on the host: what goes into a run and what comes out. Row-major elements in the typed array of the
  * dtype; half and bfloat16 as raw 16-bit words, bool as 0 and 1.
  */
-import { fail } from "../diagnostics/diagnostic.ts";
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { type DType, dtypes, isDType } from "./dtype.ts";
+import { flattenNested, type NestedValues, nestValues, type PlainValue, shapeOfNested } from "./nested-values.ts";
 import { elementsOf, type StorageOf, type Value } from "./storage.ts";
+
+export type { NestedValues };
 
 export interface TensorOf<D extends DType> {
   readonly dtype: D;
@@ -62,20 +65,18 @@ export function isTensor(value: unknown): value is Tensor {
   );
 }
 
-/** Numbers, nested once per axis: `[[1, 2], [3, 4]]`. A plain number is a scalar tensor. int64 takes and gives bigints. */
-export type NestedValues = number | bigint | boolean | readonly NestedValues[];
-
 export const Tensor = {
   /**
    * From nested arrays. Floats are rounded to the dtype; integers must be whole and in range; bool takes booleans, 0 and 1.
    * Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones, `bad-argument` for a bad value.
    */
   from(values: NestedValues, dtype: DType = "float"): Tensor {
-    const shape = shapeOf(values);
+    const place = { kind: "call", text: `Tensor.from(values, ${JSON.stringify(dtype)})` } as const;
+    requireDType(dtype, place);
+    const shape = shapeOfNested(values);
     const tensor = emptyTensor(dtype, shape);
     const elements = elementsOf(tensor.dtype, tensor.data);
-    const place = { kind: "call", text: `Tensor.from(values, "${dtype}")` } as const;
-    const flat = flatten(values, shape, 0);
+    const flat = flattenNested(values, shape);
     flat.forEach((value, i) => {
       const element = toElement(value, dtype);
       if (element === null) {
@@ -93,7 +94,23 @@ export const Tensor = {
     return tensor;
   },
 
-  zeros: (shape: readonly number[], dtype: DType = "float"): Tensor => emptyTensor(dtype, shape),
+  /** Throws `bad-extent`, `bad-argument`. */
+  zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
+    const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
+    requireDType(dtype, place);
+    const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
+    if (bad !== undefined) {
+      fail({
+        code: "bad-extent",
+        message: "an extent is not a whole number of at least 1",
+        place,
+        found: String(bad),
+        expected: "a whole number of at least 1",
+        help: "choose positive extents",
+      });
+    }
+    return emptyTensor(dtype, shape);
+  },
 
   /** The elements in row-major order: bigints for int64, 0 and 1 for bool, numbers else. */
   values({ dtype, data }: Tensor): Value[] {
@@ -104,9 +121,21 @@ export const Tensor = {
   /** Nested arrays as `from` takes them, booleans for bool. */
   toArray(tensor: Tensor): NestedValues {
     const flat = Tensor.values(tensor).map((value) => (tensor.dtype === "bool" ? value !== 0 : value));
-    return nest(flat, tensor.shape);
+    return nestValues(flat, tensor.shape);
   },
 } as const;
+
+function requireDType(dtype: unknown, place: Place): asserts dtype is DType {
+  if (isDType(dtype)) return;
+  fail({
+    code: "bad-argument",
+    message: "a dtype does not exist",
+    place,
+    found: String(dtype),
+    expected: Object.keys(dtypes).join(", "),
+    help: "use one of these names",
+  });
+}
 
 const expectedValues: { readonly [D in DType]: string } = {
   double: "numbers",
@@ -119,7 +148,7 @@ const expectedValues: { readonly [D in DType]: string } = {
 };
 
 /** The value as an element of the dtype; null where it does not fit. */
-function toElement(value: number | bigint | boolean, dtype: DType): Value | null {
+function toElement(value: PlainValue, dtype: DType): Value | null {
   switch (dtype) {
     case "double":
     case "float":
@@ -138,47 +167,4 @@ function toElement(value: number | bigint | boolean, dtype: DType): Value | null
     default:
       return unreachable(dtype);
   }
-}
-
-function isNested(values: NestedValues): values is readonly NestedValues[] {
-  return Array.isArray(values);
-}
-
-function shapeOf(values: NestedValues): readonly number[] {
-  if (!isNested(values)) return [];
-  const [first] = values;
-  if (first !== undefined) return [values.length, ...shapeOf(first)];
-  return fail({
-    code: "bad-extent",
-    message: "a tensor has no elements along an axis",
-    place: { kind: "call", text: "Tensor.from(values)" },
-    found: "an empty array",
-    expected: "at least one element per axis",
-    help: "give every axis an extent of at least 1",
-  });
-}
-
-function flatten(values: NestedValues, shape: readonly number[], depth: number): (number | bigint | boolean)[] {
-  const extent = shape[depth];
-  if (!isNested(values)) return extent === undefined ? [values] : ragged(shape);
-  if (values.length !== extent) return ragged(shape);
-  return values.flatMap((entry) => flatten(entry, shape, depth + 1));
-}
-
-function ragged(shape: readonly number[]): never {
-  return fail({
-    code: "shape-mismatch",
-    message: "the rows of a tensor have different lengths",
-    place: { kind: "call", text: "Tensor.from(values)" },
-    found: "nested arrays of different lengths or depths",
-    expected: `the shape [${shape.join(", ")}] throughout`,
-    help: "give every row the same number of entries",
-  });
-}
-
-function nest(flat: readonly (Value | boolean)[], shape: readonly number[]): NestedValues {
-  const [extent, ...inner] = shape;
-  if (extent === undefined) return flat[0] ?? 0;
-  const span = elementCount(inner);
-  return Array.from({ length: extent }, (_, i) => nest(flat.slice(i * span, (i + 1) * span), inner));
 }

@@ -6,6 +6,7 @@ import type { ReductionOpType } from "../ir/ops.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { reductionFunctions } from "../numerics/scalar-functions.ts";
 import { at } from "../support/invariant.ts";
+import { type Accumulated, storeAccumulated } from "./accumulation.ts";
 import {
   accumulationError,
   accumulatorOf,
@@ -14,7 +15,7 @@ import {
   reductionRoundings,
   smallestRounding,
 } from "./tolerance.ts";
-import { type Bounded, type Element, elementAt, makeValue, store, type Value } from "./value.ts";
+import { type Bounded, type Element, elementAt, makeValue, type Value } from "./value.ts";
 
 /** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */
 export function reduction(op: ReductionOpType, input: Value, axes: readonly number[], hops: number): Value {
@@ -42,33 +43,22 @@ function reduceAll(
 ): Bounded {
   if (op === "amax" || op === "amin") {
     // An extremum moves no further than the element that moves furthest.
-    return { element: fold(elements), bound: Math.max(...bounds) };
+    return { element: fold(elements), bound: bounds.reduce((largest, bound) => Math.max(largest, bound), 0) };
   }
   if (dtypes[dtype].family !== "float") {
     // Integers wrap, which no bound but 0 survives.
     return { element: fold(elements), bound: bounds.every((bound) => bound === 0) ? 0 : Infinity };
   }
   const count = elements.length;
-  const relative = accumulationError(reductionRoundings[op](count), dtype) + gamma(hops, dtype);
-  // What the accumulator overflows at: on a wire it is rounded to the dtype.
-  const limit = overflowThreshold[hops > 0 ? dtype : accumulatorOf[dtype]];
-  const { exact, magnitude, spread, peak, underflows } =
-    op === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
-  const lost = underflows * (smallestRounding[accumulatorOf[dtype]] + (hops > 0 ? smallestRounding[dtype] : 0));
-  const overflows = Number.isFinite(peak) && peak >= limit;
-  return store(dtype, exact, overflows ? Infinity : relative * magnitude + spread + lost);
-}
-
-interface Accumulated {
-  readonly exact: number;
-  /** What roundings are relative to. */
-  readonly magnitude: number;
-  /** How far the operands' errors move the result. */
-  readonly spread: number;
-  /** The largest partial result in any order. */
-  readonly peak: number;
-  /** The smallest number of the accumulator times this is what underflow may cost. */
-  readonly underflows: number;
+  const accumulator = accumulatorOf[dtype];
+  const accumulated = op === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
+  // Sums never underflow. A product may on each step, and later factors enlarge what was lost; so may each hop.
+  const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
+  return storeAccumulated(dtype, accumulated, {
+    relative: accumulationError(reductionRoundings[op](count), dtype) + gamma(hops, dtype),
+    underflow: op === "sum" ? 0 : (count - 1) * smallest * accumulated.peak,
+    overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
+  });
 }
 
 function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
@@ -80,8 +70,7 @@ function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated 
     magnitude += Math.abs(Number(element));
     spread += at(bounds, i);
   });
-  // Sums never underflow.
-  return { exact, magnitude, spread, peak: magnitude + spread, underflows: 0 };
+  return { exact, magnitude, spread, peak: magnitude + spread, finite: elements.map(Number).every(Number.isFinite) };
 }
 
 function productOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
@@ -95,7 +84,7 @@ function productOf(elements: readonly Element[], bounds: Float64Array): Accumula
     peak *= Math.max(1, size);
   });
   const spread = bounds.some((bound) => bound > 0) ? furthest - Math.abs(exact) : 0;
-  return { exact, magnitude: furthest, spread, peak, underflows: (elements.length - 1) * peak };
+  return { exact, magnitude: furthest, spread, peak, finite: elements.map(Number).every(Number.isFinite) };
 }
 
 /** The exact ops, and the dtypes that are exact: as the elements come. */

@@ -77,10 +77,11 @@ const roundTo: { readonly [D in DType]: (x: number) => number } = {
 export function store(dtype: DType, exact: number, error: number): Bounded {
   const element = roundTo[dtype](exact);
   if (error === 0) return { element, bound: 0 };
-  // Infinity and NaN that come from the operands are exact. An error of NaN stems from them.
-  if (error !== Infinity && !Number.isFinite(exact)) return { element, bound: 0 };
+  if (Number.isNaN(error) || error === Infinity) return { element, bound: Infinity };
+  // Infinity and NaN that come from the operands are exact.
+  if (!Number.isFinite(exact)) return { element, bound: 0 };
   const furthest = Math.abs(exact) + error;
-  if (Number.isNaN(error) || furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
+  if (furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
   // The 16-bit dtypes round to float32 on the way.
   const rounding = dtypes[dtype].epsilon + (accumulatorOf[dtype] === dtype ? 0 : dtypes.float.epsilon);
   return { element, bound: error + rounding * (Math.abs(exact) + furthest) + 2 * smallestRounding[dtype] };
