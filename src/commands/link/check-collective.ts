@@ -1,0 +1,165 @@
+/** Whether the members of a collective fit together: who reads and writes, dtypes, parts and element counts. */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+import { assembliesOf, collectiveRules, sideOf } from "../collectives.ts";
+import type { CommandList } from "../command.ts";
+import type { Collective, View } from "../transfer.ts";
+import { commonBox, elementCount } from "../view.ts";
+import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
+
+export type CollectiveUse = CommandRef & { readonly operation: Collective };
+
+/** What two members of one collective must have in common, as text. */
+const agreed: { readonly [what: string]: (operation: Collective) => string } = {
+  type: ({ type }) => type,
+  team: ({ team }) => `[${team.join(", ")}]`,
+  root: ({ root }) => (root === null ? "none" : String(root)),
+  reduction: ({ reduceOp }) => reduceOp ?? "none",
+};
+
+/** Where `use` is not the same collective as `anchor`; null if it is. */
+export function disagreement(
+  lists: readonly CommandList[],
+  anchor: CollectiveUse,
+  use: CollectiveUse,
+): Diagnostic | null {
+  for (const [what, textOf] of Object.entries(agreed)) {
+    const [found, expected] = [textOf(use.operation), textOf(anchor.operation)];
+    if (found === expected) continue;
+    return mismatch(lists, {
+      message: `ranks ${anchor.rank} and ${use.rank} do not agree on the ${what} of a collective`,
+      at: use,
+      against: anchor,
+      found: `${what} ${found} on rank ${use.rank}, ${expected} on rank ${anchor.rank}`,
+      expected: `the same ${what} on every member`,
+      help: "let all ranks post the same collectives on a communicator in the same order",
+    });
+  }
+  return null;
+}
+
+/** Why the members' views make no collective; null if they do. `members` is the whole team in team order. */
+export function unfitViews(lists: readonly CommandList[], members: readonly CollectiveUse[]): Diagnostic | null {
+  const first = at(members, 0);
+  const problem =
+    badKind(first) ??
+    members.reduce<Found | null>((found, use, i) => found ?? badSides(use, i), null) ??
+    badSizes(members);
+  return problem === null ? null : mismatch(lists, { against: problem.at === first ? null : first, ...problem });
+}
+
+type Found = Omit<Mismatch, "against"> & { readonly at: CollectiveUse };
+
+function badKind(use: CollectiveUse): Found | null {
+  const { type, team, root, reduceOp } = use.operation;
+  const rule = collectiveRules[type];
+  const isRoot = root !== null && Number.isInteger(root) && root >= 0 && root < team.length;
+  if (rule.rooted !== isRoot) {
+    return {
+      message: rule.rooted ? `a ${type} needs a root in its team` : `a ${type} has no root`,
+      at: use,
+      found: `root ${root ?? "none"} in a team of ${team.length}`,
+      expected: rule.rooted ? `a position from 0 to ${team.length - 1}` : "no root",
+      help: "give the root as a position in the team",
+    };
+  }
+  if (rule.reduces === (reduceOp !== null)) return null;
+  return {
+    message: rule.reduces ? `a ${type} needs a reduction` : `a ${type} has no reduction`,
+    at: use,
+    found: reduceOp ?? "none",
+    expected: rule.reduces ? "sum, prod, max or min" : "none",
+    help: "give a reduction to the types that reduce, and to no others",
+  };
+}
+
+function badSides(use: CollectiveUse, position: number): Found | null {
+  const { type, root } = use.operation;
+  for (const side of ["input", "output"] as const) {
+    const demand = sideOf(type, side, root, position);
+    const has = use.operation[side] !== null;
+    if (demand === "optional" || has === (demand === "required")) continue;
+    return {
+      message: has
+        ? `rank ${use.rank} gives an ${side} to a ${type} that it takes none in`
+        : `rank ${use.rank} gives no ${side} to a ${type}`,
+      at: use,
+      found: has ? `an ${side}` : `no ${side}`,
+      expected: demand === "required" ? `an ${side} at position ${position}` : `no ${side} at position ${position}`,
+      help: "give every member the sides that the type of the collective asks for",
+    };
+  }
+  return null;
+}
+
+/** One piece of a member's side: all pieces of a collective have one dtype and one element count. */
+interface Piece {
+  readonly use: CollectiveUse;
+  readonly side: "input" | "output";
+  readonly view: View;
+  readonly elements: number;
+}
+
+function badSizes(members: readonly CollectiveUse[]): Found | null {
+  const { type } = at(members, 0).operation;
+  const rule = collectiveRules[type];
+  const parts = {
+    input: rule.splitsInput ? members.filter(({ operation }) => operation.output !== null).length : null,
+    output: rule.splitsOutput ? members.filter(({ operation }) => operation.input !== null).length : null,
+  };
+  const pieces: Piece[] = [];
+  for (const use of members) {
+    for (const side of ["input", "output"] as const) {
+      const view = use.operation[side];
+      if (view === null) continue;
+      const count = parts[side];
+      if (count !== null && view.shape[0] !== count) return badParts(use, side, view, count);
+      const shape = count === null ? view.shape : view.shape.slice(1);
+      const strides = count === null ? view.strides : view.strides.slice(1);
+      pieces.push({ use, side, view: { ...view, shape, strides }, elements: elementCount(shape) });
+    }
+  }
+  const first = at(pieces, 0);
+  for (const piece of pieces) {
+    if (piece.view.dtype !== first.view.dtype) return differing("dtype", piece, first, ({ view }) => view.dtype);
+    if (piece.elements !== first.elements)
+      return differing("size", piece, first, ({ elements }) => `${elements} elements`);
+  }
+  const operations = members.map(({ operation }) => operation);
+  const aligned =
+    commonBox(pieces.map(({ view }) => view)) !== null || operations.every((_, i) => aligns(operations, i));
+  return aligned ? null : differing("shape", at(pieces, pieces.length - 1), first, ({ view }) => shapeText(view));
+}
+
+/** Whether the pieces that meet in each place have a common box. */
+function aligns(operations: readonly Collective[], position: number): boolean {
+  return assembliesOf(operations, position).every(
+    ({ output, sources }) => commonBox([output, ...sources.map(({ view }) => view)]) !== null,
+  );
+}
+
+function badParts(use: CollectiveUse, side: "input" | "output", view: View, count: number): Found {
+  const { type } = use.operation;
+  return {
+    message: `the ${side} of a ${type} does not have one part per member on rank ${use.rank}`,
+    at: use,
+    found: `axis 0 of ${view.shape[0] ?? "no"} parts`,
+    expected: `${count} parts, one for each member on the other side`,
+    help: `give the ${side} a leading axis of ${count}`,
+  };
+}
+
+function differing(what: string, piece: Piece, first: Piece, textOf: (piece: Piece) => string): Found {
+  const { type } = piece.use.operation;
+  return {
+    message: `the views of a ${type} differ in ${what}`,
+    at: piece.use,
+    found: `${textOf(piece)} in the ${piece.side} of rank ${piece.use.rank}`,
+    expected: `${textOf(first)}, as in the ${first.side} of rank ${first.use.rank}`,
+    help: `give the parts of all members the same ${what}`,
+  };
+}
+
+function shapeText({ shape, strides }: View): string {
+  return `shape [${shape.join(", ")}] with strides [${strides.join(", ")}]`;
+}

@@ -1,0 +1,97 @@
+/** Matches the k-th collective of a communicator on every member of its team. */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import type { CommandList } from "../command.ts";
+import type { Collective } from "../transfer.ts";
+import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
+import { type CommandRef, mismatch } from "./problems.ts";
+
+/** A transfer of one rank, with its buffers numbered over all ranks. */
+export interface Posted<Operation> extends CommandRef {
+  readonly communicator: string;
+  readonly operation: Operation;
+}
+
+export interface MatchedCollective {
+  readonly communicator: string;
+  /** In team order. */
+  readonly members: readonly CollectiveUse[];
+}
+
+/**
+ * `posted` is in order of ranks and, for each rank, of its list. After the first mismatch of a communicator everything later on
+ * it is shifted, so one problem per communicator is reported.
+ */
+export function matchCollectives(
+  lists: readonly CommandList[],
+  posted: readonly Posted<Collective>[],
+): { readonly matched: readonly MatchedCollective[]; readonly problems: readonly Diagnostic[] } {
+  const matched: MatchedCollective[] = [];
+  const problems: Diagnostic[] = [];
+  for (const [communicator, queues] of queuesByCommunicator(posted)) {
+    for (let k = 0; ; k++) {
+      const uses = [...queues.values()].flatMap((queue) => queue[k] ?? []);
+      const [anchor] = uses;
+      if (anchor === undefined) break;
+      const members = anchor.operation.team.flatMap((rank) => queues.get(rank)?.[k] ?? []);
+      const problem = findDisagreement(lists, anchor, uses, queues) ?? unfitViews(lists, members);
+      if (problem !== null) {
+        problems.push(problem);
+        break;
+      }
+      matched.push({ communicator, members });
+    }
+  }
+  return { matched, problems };
+}
+
+/** queues.get(rank)[k]: the rank's k-th collective on a communicator. */
+type Queues = ReadonlyMap<number, readonly Posted<Collective>[]>;
+
+function queuesByCommunicator(posted: readonly Posted<Collective>[]): ReadonlyMap<string, Queues> {
+  const all = new Map<string, Map<number, Posted<Collective>[]>>();
+  for (const use of posted) {
+    const queues = all.get(use.communicator) ?? new Map<number, Posted<Collective>[]>();
+    all.set(use.communicator, queues);
+    const queue = queues.get(use.rank);
+    if (queue === undefined) queues.set(use.rank, [use]);
+    else queue.push(use);
+  }
+  return all;
+}
+
+/** Why `uses`, the k-th of every rank that has one, are not one collective of one team; null if they are. */
+function findDisagreement(
+  lists: readonly CommandList[],
+  anchor: Posted<Collective>,
+  uses: readonly Posted<Collective>[],
+  queues: Queues,
+): Diagnostic | null {
+  for (const use of uses) {
+    const problem = disagreement(lists, anchor, use);
+    if (problem !== null) return problem;
+  }
+  const { team } = anchor.operation;
+  const present = new Set(uses.map(({ rank }) => rank));
+  const outsider = uses.find(({ rank }) => !team.includes(rank));
+  if (outsider !== undefined) {
+    return mismatch(lists, {
+      message: `rank ${outsider.rank} posts a collective of a team that it is not in`,
+      at: outsider,
+      against: anchor === outsider ? null : anchor,
+      found: `team [${team.join(", ")}]`,
+      expected: `a team with rank ${outsider.rank}`,
+      help: "leave the collective out of this rank's program, or add the rank to the team",
+    });
+  }
+  const missing = team.find((rank) => !present.has(rank));
+  if (missing === undefined) return null;
+  const own = queues.get(missing) ?? [];
+  return mismatch(lists, {
+    message: `rank ${missing} does not take part in a collective of its team`,
+    at: anchor,
+    against: own.at(-1) ?? null,
+    found: `${own.length} collectives of rank ${missing} on ${anchor.communicator}`,
+    expected: `${queues.get(anchor.rank)?.length ?? 0}, as on rank ${anchor.rank}`,
+    help: "let all ranks post the same collectives on a communicator in the same order",
+  });
+}
