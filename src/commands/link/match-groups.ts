@@ -1,0 +1,104 @@
+/**
+ * Matches sends with receives: on each communicator the k-th send from s to d meets the k-th recv on d from s. Groups that
+ * exchange with each other, directly or through others, become one transfer.
+ */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+import { createUnionFind } from "../../support/union-find.ts";
+import type { CommandList } from "../command.ts";
+import type { TransferEdge, TransferMember } from "../program.ts";
+import type { PointToPointGroup } from "../transfer.ts";
+import type { Posted } from "./match-collectives.ts";
+import { type End, unmatched, viewMismatch } from "./point-to-point-problems.ts";
+import type { CommandRef } from "./problems.ts";
+
+export interface MatchedGroups {
+  readonly communicator: string;
+  /** In order of ranks and of their lists. */
+  readonly members: readonly TransferMember[];
+  readonly edges: readonly TransferEdge[];
+}
+
+/** An op of a posted group: `posted[group].operation.ops[op]`. */
+interface OpRef {
+  readonly group: number;
+  readonly op: number;
+}
+
+/** The ops from one rank to another on one communicator, each side in order. */
+interface Channel {
+  readonly from: number;
+  readonly to: number;
+  readonly communicator: string;
+  readonly sends: OpRef[];
+  readonly recvs: OpRef[];
+}
+
+/** `posted` is in order of ranks and, for each rank, of its list. */
+export function matchGroups(
+  lists: readonly CommandList[],
+  posted: readonly Posted<PointToPointGroup>[],
+): { readonly matched: readonly MatchedGroups[]; readonly problems: readonly Diagnostic[] } {
+  const problems: Diagnostic[] = [];
+  const pairs: { readonly send: OpRef; readonly recv: OpRef }[] = [];
+  for (const channel of channelsOf(posted)) {
+    for (const [k, send] of channel.sends.entries()) {
+      const recv = channel.recvs[k];
+      if (recv === undefined) break;
+      const problem = viewMismatch(lists, endOf(posted, send), endOf(posted, recv));
+      if (problem === null) pairs.push({ send, recv });
+      else problems.push(problem);
+    }
+    if (channel.sends.length !== channel.recvs.length) {
+      const refs = (ops: readonly OpRef[]): readonly CommandRef[] => ops.map(({ group }) => at(posted, group));
+      const { from, to, sends, recvs, communicator } = channel;
+      problems.push(unmatched(lists, { from, to, sends: refs(sends), recvs: refs(recvs), channel: communicator }));
+    }
+  }
+  return { matched: joinGroups(posted, pairs), problems };
+}
+
+function channelsOf(posted: readonly Posted<PointToPointGroup>[]): Iterable<Channel> {
+  const channels = new Map<string, Channel>();
+  for (const [group, { rank, communicator, operation }] of posted.entries()) {
+    for (const [op, { type, peer }] of operation.ops.entries()) {
+      const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
+      const key = `${from} ${to} ${communicator}`;
+      const channel = channels.get(key) ?? { from, to, communicator, sends: [], recvs: [] };
+      channels.set(key, channel);
+      (type === "send" ? channel.sends : channel.recvs).push({ group, op });
+    }
+  }
+  return channels.values();
+}
+
+function endOf(posted: readonly Posted<PointToPointGroup>[], { group, op }: OpRef): End {
+  const { rank, command, operation } = at(posted, group);
+  return { rank, command, view: at(operation.ops, op).view };
+}
+
+function joinGroups(
+  posted: readonly Posted<PointToPointGroup>[],
+  pairs: readonly { readonly send: OpRef; readonly recv: OpRef }[],
+): readonly MatchedGroups[] {
+  const sets = createUnionFind(posted.length);
+  for (const { send, recv } of pairs) sets.union(send.group, recv.group);
+  const joined = new Map<number, { communicator: string; members: TransferMember[]; edges: TransferEdge[] }>();
+  const memberOf: number[] = [];
+  for (const [group, { rank, command, communicator, operation }] of posted.entries()) {
+    const root = sets.find(group);
+    const transfer = joined.get(root) ?? { communicator, members: [], edges: [] };
+    joined.set(root, transfer);
+    memberOf.push(transfer.members.length);
+    transfer.members.push({ rank, command, operation });
+  }
+  for (const { send, recv } of pairs) {
+    joined.get(sets.find(send.group))?.edges.push({
+      from: at(memberOf, send.group),
+      sendOp: send.op,
+      to: at(memberOf, recv.group),
+      recvOp: recv.op,
+    });
+  }
+  return [...joined.values()];
+}

@@ -1,0 +1,55 @@
+/** What can be wrong between a send and its recv, in a group or one-sided. */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+import type { CommandList } from "../command.ts";
+import type { View } from "../transfer.ts";
+import { commonBox, elementCount } from "../view.ts";
+import { type CommandRef, mismatch } from "./problems.ts";
+
+export type End = CommandRef & { readonly view: View };
+
+/** Why the data of a send does not fit its recv: dtype, size, shape; null if it does. */
+export function viewMismatch(lists: readonly CommandList[], send: End, recv: End): Diagnostic | null {
+  const differing = (what: string, textOf: (view: View) => string): Diagnostic =>
+    mismatch(lists, {
+      message: `a send from rank ${send.rank} and its recv on rank ${recv.rank} differ in ${what}`,
+      at: recv,
+      against: send,
+      found: `${textOf(recv.view)} received`,
+      expected: `${textOf(send.view)}, as sent`,
+      help: `send and receive the same ${what}`,
+    });
+  if (send.view.dtype !== recv.view.dtype) return differing("dtype", ({ dtype }) => dtype);
+  const elements = ({ shape }: View): number => elementCount(shape);
+  if (elements(send.view) !== elements(recv.view)) return differing("size", (view) => `${elements(view)} elements`);
+  if (commonBox([send.view, recv.view]) !== null) return null;
+  return differing("shape", ({ shape, strides }) => `shape [${shape.join(", ")}] with strides [${strides.join(", ")}]`);
+}
+
+/** Sends and recvs between two ranks: which side posts more, and what the lone one is. */
+export interface Unmatched {
+  readonly from: number;
+  readonly to: number;
+  readonly sends: readonly CommandRef[];
+  readonly recvs: readonly CommandRef[];
+  /** What the k-th is counted on: a communicator, or a protocol. */
+  readonly channel: string;
+}
+
+/** Names the first send without a recv, or the reverse. */
+export function unmatched(lists: readonly CommandList[], { from, to, sends, recvs, channel }: Unmatched): Diagnostic {
+  const sendIsLone = sends.length > recvs.length;
+  const [longer, shorter] = sendIsLone ? [sends, recvs] : [recvs, sends];
+  const [what, other, otherRank] = sendIsLone ? ["send", "recv", to] : ["recv", "send", from];
+  const lone = at(longer, shorter.length, "one side posts more");
+  return mismatch(lists, {
+    message: sendIsLone
+      ? `rank ${from} sends to rank ${to}, which does not receive it`
+      : `rank ${to} receives from rank ${from}, which does not send it`,
+    at: lone,
+    against: shorter.at(-1) ?? null,
+    found: `${sends.length} sends on rank ${from} and ${recvs.length} recvs on rank ${to} over ${channel}`,
+    expected: "as many sends as recvs",
+    help: `post the ${other} on rank ${otherRank}, or leave out the ${what}`,
+  });
+}
