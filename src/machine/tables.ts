@@ -4,7 +4,7 @@
  */
 import type { Command, EventId } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import { createTransferTables, type TransferTables } from "./transfer-tables.ts";
 
 /** streams: a queue per stream. ranks: one queue per rank in list order, the fewest that hardware may have. */
@@ -90,6 +90,13 @@ const firstWord = 1;
 /** The command at position `index` of a rank's list. */
 export function commandAt({ program }: Tables, rank: number, index: number): Command {
   return at(at(program.ranks, rank).commands, index);
+}
+
+/** The member that the transfer command at position `index` of a rank's list is. */
+export function memberNumber({ memberOf }: Tables, rank: number, index: number): number {
+  const member = at(memberOf, rank).get(index);
+  invariant(member !== undefined, "a transfer command is a member of a transfer", { rank, index });
+  return member;
 }
 
 /** The number of a rank's event over all ranks. */

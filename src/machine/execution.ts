@@ -1,0 +1,69 @@
+/**
+ * A run in progress: the tables, the state that changes, and whom to ask and to tell. The state holds no pointers, so that several
+ * threads may step different queues of one Program over one SharedArrayBuffer; every word is read and written atomically.
+ */
+import { at } from "../support/invariant.ts";
+import type { Compute } from "./compute.ts";
+import type { Tables } from "./tables.ts";
+
+export interface Observer {
+  /** A command begins: its effect comes after this. For a transfer, its rank has arrived. */
+  start(rank: number, command: number): void;
+  end(rank: number, command: number): void;
+}
+
+export interface Execution<Saved> {
+  readonly tables: Tables;
+  readonly state: Int32Array;
+  readonly compute: Compute<Saved>;
+  readonly observer: Observer | null;
+  /** Null: transfers are synchronous. Eager transfers are for one thread. */
+  readonly eager: Eager<Saved> | null;
+  /** Called with a queue that may be able to go on now; it may also be running, or wait for something else. */
+  readonly wake: (queue: number) => void;
+}
+
+/** What eager transfers keep between the arrival of a member and the end of its transfer; see eager-arrival.ts. */
+export interface Eager<Saved> {
+  /** Whether the member that arrives now lets its rank go as early as its own result allows. */
+  readonly coin: () => boolean;
+  /** Members of collectives that are let go. */
+  readonly released: Set<number>;
+  /** The inputs that were saved, by member. */
+  readonly inputs: Map<number, Saved>;
+  /** What was sent and has not been received, by the meeting of its edge. */
+  readonly sends: Map<number, Saved>;
+}
+
+/** State before the first run, zero throughout; `words` are `tables.layout.words`. */
+export function createState({ layout }: Tables): Int32Array {
+  return new Int32Array(layout.words);
+}
+
+/** The number of the run in progress, from 1. Counters over all runs are compared with multiples of it, modulo 2^32. */
+export function runNumber(state: Int32Array): number {
+  return Atomics.load(state, 0);
+}
+
+/** Gives a member one of the credits that complete it, and tells its queue. */
+export function credit<Saved>({ tables, state, wake }: Execution<Saved>, member: number): void {
+  Atomics.add(state, tables.layout.credits + member, 1);
+  wake(at(tables.members, member).queue);
+}
+
+/** Counts `ends` more at a meeting. True for the call with which all `full` have come in this run, and for no other. */
+export function meet({ tables, state }: Execution<unknown>, meeting: number, ends: number, full: number): boolean {
+  const before = Atomics.add(state, tables.layout.meetings + meeting, ends);
+  return ((before + ends) | 0) === Math.imul(runNumber(state), full);
+}
+
+/** Begins a run: cursors go back to the start; events, arrivals and credits of earlier runs no longer count. */
+export function beginRun({ layout, queues }: Tables, state: Int32Array): void {
+  Atomics.add(state, 0, 1);
+  state.fill(0, layout.cursors, layout.cursors + queues.length);
+}
+
+/** Forgets all, after a run that did not come to its end. */
+export function resetState(state: Int32Array): void {
+  state.fill(0);
+}

@@ -1,0 +1,118 @@
+/** What a blocked queue waits for and which commands of which ranks could let it go on, as data and as text. */
+import type { RankProgram } from "../commands/program.ts";
+import { originText } from "../commands/origin-text.ts";
+import { at } from "../support/invariant.ts";
+import { unreachable } from "../support/unreachable.ts";
+import { type Execution, runNumber } from "./execution.ts";
+import { commandAt, memberNumber, type Tables } from "./tables.ts";
+
+/** A command of one rank, by its position in the rank's list. */
+export interface CommandPosition {
+  readonly rank: number;
+  readonly command: number;
+}
+
+export interface Obstacle {
+  /** The command that cannot go on. */
+  readonly at: CommandPosition;
+  readonly kind: "event" | "signal" | "transfer";
+  /** Commands that have not happened: the recordEvent, every signal to the slot, the missing members of a transfer. */
+  readonly missing: readonly CommandPosition[];
+}
+
+/** What `queue` waits for; null if its next command could run, or if it is at its end. */
+export function obstacleOf<Saved>(execution: Execution<Saved>, queue: number): Obstacle | null {
+  const { tables, state } = execution;
+  const { layout } = tables;
+  const { rank, commands } = at(tables.queues, queue);
+  const index = commands[Atomics.load(state, layout.cursors + queue)];
+  if (index === undefined) return null;
+  const position = { rank, command: index };
+  const command = commandAt(tables, rank, index);
+  switch (command.kind) {
+    case "waitEvent": {
+      const { event } = command;
+      if (Atomics.load(state, layout.events + at(tables.eventBase, rank) + event) === runNumber(state)) return null;
+      const missing = positions(tables, rank, (other) => other.kind === "recordEvent" && other.event === event);
+      return { at: position, kind: "event", missing };
+    }
+    case "waitSignal": {
+      const { slot } = command;
+      if (Atomics.load(state, layout.slots + slot) === 1) return null;
+      const { signaller } = at(tables.program.slots, slot);
+      const signals = positions(tables, signaller, (other) => other.kind === "signal" && other.slot === slot);
+      return { at: position, kind: "signal", missing: signals.filter((signal) => !hasRun(execution, signal)) };
+    }
+    case "transfer": {
+      const missing = missingMembers(execution, rank, index);
+      return missing.length === 0 ? null : { at: position, kind: "transfer", missing };
+    }
+    case "launch":
+    case "copy":
+    case "recordEvent":
+    case "signal":
+    case "alloc":
+    case "free":
+      return null;
+    default:
+      return unreachable(command);
+  }
+}
+
+/** The members that a transfer's member at its arrival waits for: all others, or in a group its direct partners. */
+function missingMembers<Saved>(
+  { tables, state }: Execution<Saved>,
+  rank: number,
+  command: number,
+): readonly CommandPosition[] {
+  const { transfer: id, position } = at(tables.members, memberNumber(tables, rank, command));
+  const table = at(tables.transfers, id);
+  const { members } = at(tables.program.transfers, id);
+  const partners =
+    table.kind === "collective"
+      ? [...members.keys()]
+      : at(table.edgesOf, position).map((index) => {
+          const { from, to } = at(table.edges, index);
+          return from === position ? to : from;
+        });
+  const run = runNumber(state);
+  return [...new Set(partners)]
+    .filter((partner) => Atomics.load(state, tables.layout.arrivals + table.firstMember + partner) !== run)
+    .map((partner) => {
+      const member = at(members, partner);
+      return { rank: member.rank, command: member.command };
+    });
+}
+
+function hasRun({ tables, state }: Execution<unknown>, { rank, command }: CommandPosition): boolean {
+  const queue = at(at(tables.queueOf, rank), commandAt(tables, rank, command).stream);
+  const next = at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)];
+  return next === undefined || command < next;
+}
+
+function positions(
+  { program }: Tables,
+  rank: number,
+  matches: (command: RankProgram["commands"][number]) => boolean,
+): readonly CommandPosition[] {
+  return at(program.ranks, rank).commands.flatMap((command, index) =>
+    matches(command) ? [{ rank, command: index }] : [],
+  );
+}
+
+const verbs: { readonly [K in Obstacle["kind"]]: string } = {
+  event: "record its event",
+  signal: "signal",
+  transfer: "arrive",
+};
+
+/** `waits for rank 1, stream 2 to signal at: P2PCommunication 38 (...)`. */
+export function obstacleText({ program }: Tables, { kind, missing }: Obstacle): string {
+  if (missing.length === 0)
+    return kind === "signal" ? "waits for a signal that nothing sends" : "waits for an event that nothing records";
+  const whom = missing.map(({ rank, command }) => {
+    const { commands, origins } = at(program.ranks, rank);
+    return `rank ${rank}, stream ${at(commands, command).stream} to ${verbs[kind]} at: ${originText(at(origins, command))}`;
+  });
+  return `waits for ${whom.join("; ")}`;
+}

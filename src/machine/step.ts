@@ -1,0 +1,116 @@
+/**
+ * The operational semantics of a Program: what a queue does next, given what has completed. Every back end that runs streams itself calls
+ * this; docs/commands.md says the same in words.
+ */
+import type { Command } from "../commands/command.ts";
+import { at } from "../support/invariant.ts";
+import { unreachable } from "../support/unreachable.ts";
+import { arrive } from "./arrival.ts";
+import { arriveEagerly } from "./eager-arrival.ts";
+import { type Execution, runNumber } from "./execution.ts";
+import { slotOverrun } from "./run-errors.ts";
+import { commandAt, eventNumber, memberNumber } from "./tables.ts";
+
+/**
+ * end: the queue has completed all its commands. blocked: its next one waits for other queues (`obstacleOf` says for whom).
+ * progress: it ran its next command; or, if that is a transfer, its rank arrived there, and completes it in a later step.
+ */
+export type StepResult = "end" | "blocked" | "progress";
+
+/**
+ * Lets `queue` take its next step. Not to be called for one queue by two threads at once. Throws `slot-overrun`, and what the back
+ * end throws; the state is then to be reset.
+ */
+export function step<Saved>(execution: Execution<Saved>, queue: number): StepResult {
+  const { tables, state, observer } = execution;
+  const { rank, commands } = at(tables.queues, queue);
+  const cursorWord = tables.layout.cursors + queue;
+  const cursor = Atomics.load(state, cursorWord);
+  if (cursor === commands.length) return "end";
+  const index = at(commands, cursor);
+  const command = commandAt(tables, rank, index);
+  if (command.kind === "transfer") {
+    if (startTransfer(execution, rank, index)) return "progress";
+    if (!transferIsDone(execution, rank, index)) return "blocked";
+  } else {
+    if (!mayRun(execution, rank, command)) return "blocked";
+    observer?.start(rank, index);
+    run(execution, rank, index, command);
+  }
+  observer?.end(rank, index);
+  Atomics.store(state, cursorWord, cursor + 1);
+  return "progress";
+}
+
+type Local = Exclude<Command, { readonly kind: "transfer" }>;
+
+/** Whether what the command waits for has happened. A wait for a signal takes the signal. */
+function mayRun({ tables, state }: Execution<unknown>, rank: number, command: Local): boolean {
+  switch (command.kind) {
+    case "waitEvent":
+      return Atomics.load(state, tables.layout.events + eventNumber(tables, rank, command.event)) === runNumber(state);
+    case "waitSignal":
+      return Atomics.compareExchange(state, tables.layout.slots + command.slot, 1, 0) === 1;
+    case "launch":
+    case "copy":
+    case "recordEvent":
+    case "signal":
+    case "alloc":
+    case "free":
+      return true;
+    default:
+      return unreachable(command);
+  }
+}
+
+function run<Saved>(execution: Execution<Saved>, rank: number, index: number, command: Local): void {
+  const { tables, state, compute, wake } = execution;
+  switch (command.kind) {
+    case "launch":
+      compute.launch(rank, command);
+      return;
+    case "copy":
+      compute.copy({ view: command.source, saved: null }, command.destination);
+      return;
+    case "recordEvent": {
+      const event = eventNumber(tables, rank, command.event);
+      Atomics.store(state, tables.layout.events + event, runNumber(state));
+      for (const waiter of at(tables.eventWaiters, event)) wake(waiter);
+      return;
+    }
+    case "signal":
+      if (Atomics.compareExchange(state, tables.layout.slots + command.slot, 0, 1) !== 0) {
+        slotOverrun(tables, rank, index, command);
+      }
+      for (const waiter of at(tables.slotWaiters, command.slot)) wake(waiter);
+      return;
+    case "waitEvent":
+    case "waitSignal":
+    case "alloc":
+    case "free":
+      return;
+    default:
+      unreachable(command);
+  }
+}
+
+/** Lets a rank arrive at its transfer; false if it has arrived before. */
+function startTransfer<Saved>(execution: Execution<Saved>, rank: number, index: number): boolean {
+  const { tables, state, eager, observer } = execution;
+  const member = memberNumber(tables, rank, index);
+  const word = tables.layout.arrivals + member;
+  const run = runNumber(state);
+  if (Atomics.load(state, word) === run) return false;
+  observer?.start(rank, index);
+  Atomics.store(state, word, run);
+  if (eager === null) arrive(execution, at(tables.members, member));
+  else arriveEagerly(execution, eager, at(tables.members, member));
+  return true;
+}
+
+function transferIsDone(execution: Execution<unknown>, rank: number, index: number): boolean {
+  const { tables, state } = execution;
+  const member = memberNumber(tables, rank, index);
+  const { credits } = at(tables.members, member);
+  return Atomics.load(state, tables.layout.credits + member) === Math.imul(runNumber(state), credits);
+}
