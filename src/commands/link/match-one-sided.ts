@@ -1,0 +1,130 @@
+/**
+ * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. A pair gets two slots of its own, so that
+ * pairs in flight at the same time never signal each other, and each half learns the other's view.
+ */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import type { CommandList, OneSided, SlotId } from "../command.ts";
+import type { Slot } from "../program.ts";
+import type { View } from "../transfer.ts";
+import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
+import { type CommandRef, mismatch } from "./problems.ts";
+
+/** Both halves of a pair, with buffers numbered over all ranks. */
+export interface LinkedPair {
+  readonly protocol: OneSided["protocol"];
+  readonly sender: number;
+  readonly receiver: number;
+  readonly source: View;
+  readonly destination: View;
+  /** get: signalled by the sender, waited for by the receiver. put: the reverse. */
+  readonly ready: SlotId;
+  /** The other way round: signalled by the rank that copies. */
+  readonly done: SlotId;
+}
+
+export interface MatchedPairs {
+  /** pairOf[rank][pair of that rank's list]; undefined where a problem was found. */
+  readonly pairOf: readonly (readonly (LinkedPair | undefined)[])[];
+  readonly slots: readonly Slot[];
+  readonly problems: readonly Diagnostic[];
+}
+
+interface Half extends CommandRef {
+  readonly pair: number;
+  readonly protocol: OneSided["protocol"];
+  readonly view: View;
+}
+
+interface Channel {
+  readonly from: number;
+  readonly to: number;
+  readonly sends: Half[];
+  readonly recvs: Half[];
+}
+
+/** `relocate` numbers the buffers of a rank's view over all ranks. */
+export function matchOneSided(
+  lists: readonly CommandList[],
+  relocate: (rank: number, view: View) => View,
+): MatchedPairs {
+  const pairOf = lists.map(({ pairs }): (LinkedPair | undefined)[] => pairs.map(() => undefined));
+  const slots: Slot[] = [];
+  const problems: Diagnostic[] = [];
+  const addSlot = (signaller: number, waiter: number): SlotId => {
+    const id = makeId<SlotId>(slots.length);
+    slots.push({ id, signaller, waiter });
+    return id;
+  };
+  for (const { from, to, sends, recvs } of channelsOf(lists, relocate)) {
+    for (const [k, send] of sends.entries()) {
+      const recv = recvs[k];
+      if (recv === undefined) break;
+      const problem = protocolMismatch(lists, send, recv) ?? viewMismatch(lists, send, recv);
+      if (problem !== null) {
+        problems.push(problem);
+        continue;
+      }
+      const [copier, other] = send.protocol === "get" ? [to, from] : [from, to];
+      const pair: LinkedPair = {
+        protocol: send.protocol,
+        sender: from,
+        receiver: to,
+        source: send.view,
+        destination: recv.view,
+        ready: addSlot(other, copier),
+        done: addSlot(copier, other),
+      };
+      at(pairOf, from)[send.pair] = pair;
+      at(pairOf, to)[recv.pair] = pair;
+    }
+    if (sends.length !== recvs.length) {
+      problems.push(unmatched(lists, { from, to, sends, recvs, channel: "peer memory" }));
+    }
+  }
+  return { pairOf, slots, problems };
+}
+
+function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): Iterable<Channel> {
+  const channels = new Map<string, Channel>();
+  for (const list of lists) {
+    const firstUse = firstUses(list);
+    const inSequence = [...list.pairs.entries()].sort(([, a], [, b]) => a.sequence - b.sequence);
+    for (const [pair, { protocol, role, peer, view }] of inSequence) {
+      const [from, to] = role === "send" ? [list.rank, peer] : [peer, list.rank];
+      const channel = channels.get(`${from} ${to}`) ?? { from, to, sends: [], recvs: [] };
+      channels.set(`${from} ${to}`, channel);
+      (role === "send" ? channel.sends : channel.recvs).push({
+        rank: list.rank,
+        command: at(firstUse, pair),
+        pair,
+        protocol,
+        view: relocate(list.rank, view),
+      });
+    }
+  }
+  return channels.values();
+}
+
+/** The first command of every pair of a list: the one that messages name. */
+function firstUses({ pairs, commands }: CommandList): readonly number[] {
+  const first = pairs.map(() => 0);
+  for (let index = commands.length - 1; index >= 0; index--) {
+    const command = at(commands, index);
+    if ("pair" in command) first[command.pair] = index;
+  }
+  return first;
+}
+
+function protocolMismatch(lists: readonly CommandList[], send: Half, recv: Half): Diagnostic | null {
+  if (send.protocol === recv.protocol) return null;
+  return mismatch(lists, {
+    message: `rank ${send.rank} sends to rank ${recv.rank} by another protocol than it receives by`,
+    at: recv,
+    against: send,
+    found: `${recv.protocol} on rank ${recv.rank}`,
+    expected: `${send.protocol}, as on rank ${send.rank}`,
+    help: "lower the programs of all ranks with one point-to-point protocol",
+  });
+}

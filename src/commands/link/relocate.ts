@@ -1,0 +1,32 @@
+/** Numbers the buffers that a command names over all ranks: a rank's buffer b becomes `base` + b. */
+import { makeId } from "../../support/ids.ts";
+import type { BufferId } from "../buffer.ts";
+import type { BufferRef } from "../command.ts";
+import type { Collective, PointToPointGroup, View } from "../transfer.ts";
+
+export function relocateBuffer(base: number, buffer: BufferId): BufferId {
+  return makeId<BufferId>(base + buffer);
+}
+
+export function relocateRef(base: number, { buffer, offset }: BufferRef): BufferRef {
+  return { buffer: relocateBuffer(base, buffer), offset };
+}
+
+export function relocateView(base: number, view: View): View {
+  return { ...view, buffer: relocateBuffer(base, view.buffer) };
+}
+
+export function relocateOperation(
+  base: number,
+  operation: Collective | PointToPointGroup,
+): Collective | PointToPointGroup {
+  if (operation.kind === "group") {
+    return { ...operation, ops: operation.ops.map((op) => ({ ...op, view: relocateView(base, op.view) })) };
+  }
+  const { input, output } = operation;
+  return {
+    ...operation,
+    input: input === null ? null : relocateView(base, input),
+    output: output === null ? null : relocateView(base, output),
+  };
+}
