@@ -10,7 +10,7 @@ import { elementsOf, type StorageOf, type Value } from "./storage.ts";
 
 export type { NestedValues };
 
-export interface TensorOf<D extends DType> {
+interface TensorOf<D extends DType> {
   readonly dtype: D;
   readonly shape: readonly number[];
   /** One element per index, the last axis fastest. */
@@ -19,7 +19,7 @@ export interface TensorOf<D extends DType> {
 
 export type Tensor = { [D in DType]: TensorOf<D> }[DType];
 
-export function elementCount(shape: readonly number[]): number {
+function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 

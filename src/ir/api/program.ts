@@ -16,7 +16,7 @@ export interface BuildContext<P extends Parameters> {
   readonly params: Readonly<P>;
 }
 
-export interface BuildRequest<P extends Parameters> {
+interface BuildRequest<P extends Parameters> {
   readonly devices: number;
   /** Values that replace defaults. */
   readonly params?: Partial<P>;
