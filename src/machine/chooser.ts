@@ -1,0 +1,152 @@
+/** Choosers: which ready queue takes the next step, one for each kind of schedule. All are deterministic. */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { at } from "../support/invariant.ts";
+import { createRandom, type Random } from "../support/random.ts";
+import { unreachable } from "../support/unreachable.ts";
+import { type Execution, runNumber } from "./execution.ts";
+import { obstacleOf, obstacleText } from "./obstacle.ts";
+import type { ReadyQueues } from "./ready-queues.ts";
+import type { Schedule, ScheduleStep } from "./schedule.ts";
+import { commandAt, memberNumber } from "./tables.ts";
+
+export interface Chooser {
+  /** A run begins. */
+  begin(): void;
+  /** The queue to step, which may turn out to be blocked; null when none is ready. */
+  next(ready: ReadyQueues): number | null;
+}
+
+/** Throws `schedule-invalid` if the schedule names what the Program does not have. */
+export function createChooser<Saved>(execution: Execution<Saved>, schedule: Schedule, random: Random | null): Chooser {
+  switch (schedule.kind) {
+    case "turns":
+      return inTurns();
+    case "seed":
+      return atRandom(random ?? createRandom(schedule.seed));
+    case "hold":
+      return holding(execution, schedule.rank, schedule.command);
+    case "list":
+      return listed(execution, schedule.steps);
+    default:
+      return unreachable(schedule);
+  }
+}
+
+/** Queue by queue in a circle, each until it blocks. */
+function inTurns(): Chooser {
+  let current = 0;
+  return {
+    begin: () => {
+      current = 0;
+    },
+    next: (ready) => {
+      if (ready.isEmpty()) return null;
+      current = ready.from(current);
+      return current;
+    },
+  };
+}
+
+function atRandom(random: Random): Chooser {
+  return { begin: () => {}, next: (ready) => (ready.isEmpty() ? null : ready.random(random)) };
+}
+
+/** In turns, but one command completes only when nothing else can move. A held transfer still arrives. */
+function holding<Saved>(execution: Execution<Saved>, rank: number, command: number): Chooser {
+  const { tables, state } = execution;
+  const held = heldPlace(execution, rank, command);
+  const turns = inTurns();
+  let released = false;
+  const waits = (): boolean => {
+    if (released || at(state, tables.layout.cursors + held.queue) !== held.position) return false;
+    if (commandAt(tables, rank, command).kind !== "transfer") return true;
+    return at(state, tables.layout.arrivals + memberNumber(tables, rank, command)) === runNumber(state);
+  };
+  return {
+    begin: () => {
+      turns.begin();
+      released = false;
+    },
+    next: (ready) => {
+      if (waits()) {
+        ready.remove(held.queue);
+        if (ready.isEmpty()) {
+          released = true;
+          return held.queue;
+        }
+      }
+      return turns.next(ready);
+    },
+  };
+}
+
+interface HeldPlace {
+  readonly queue: number;
+  /** Its position in the queue. */
+  readonly position: number;
+}
+
+function heldPlace<Saved>({ tables }: Execution<Saved>, rank: number, command: number): HeldPlace {
+  const ranks = tables.program.ranks;
+  const list = ranks[rank] ?? unknown(`rank ${rank}`, `ranks 0 to ${ranks.length - 1}`);
+  const { stream } =
+    list.commands[command] ??
+    unknown(`command ${command} of rank ${rank}`, `commands 0 to ${list.commands.length - 1} of rank ${rank}`);
+  const queue = at(at(tables.queueOf, rank), stream);
+  return { queue, position: at(tables.queues, queue).commands.indexOf(command) };
+}
+
+/** The steps of a list, each of which must be possible; then in turns. */
+function listed<Saved>(execution: Execution<Saved>, steps: readonly ScheduleStep[]): Chooser {
+  const { tables, state } = execution;
+  const queues = steps.map(({ rank, stream }) => {
+    const streams = tables.queueOf[rank] ?? unknown(`rank ${rank}`, `ranks 0 to ${tables.queueOf.length - 1}`);
+    return (
+      streams[stream] ??
+      unknown(`stream ${stream} of rank ${rank}`, `streams 0 to ${streams.length - 1} of rank ${rank}`)
+    );
+  });
+  const turns = inTurns();
+  let position = 0;
+  return {
+    begin: () => {
+      turns.begin();
+      position = 0;
+    },
+    next: (ready) => {
+      const queue = queues[position];
+      if (queue === undefined) return turns.next(ready);
+      const { rank, stream } = at(steps, position);
+      position++;
+      const obstacle = obstacleOf(execution, queue);
+      if (obstacle !== null) impossible(position, rank, stream, obstacleText(tables, obstacle));
+      if (at(state, tables.layout.cursors + queue) === at(tables.queues, queue).commands.length) {
+        impossible(position, rank, stream, "has no commands left");
+      }
+      ready.add(queue);
+      return queue;
+    },
+  };
+}
+
+function impossible(step: number, rank: number, stream: number, why: string): never {
+  fail({
+    code: "schedule-invalid",
+    message: `step ${step} of the schedule cannot run`,
+    place: { kind: "option", text: `schedule, step ${step}: ${rank}:${stream}` },
+    found: `rank ${rank}, stream ${stream} ${why}`,
+    expected: "a stream whose next command can run",
+    help: "move the step behind those that it waits for, or remove it",
+  });
+}
+
+function unknown(found: string, expected: string): never {
+  return fail({
+    code: "schedule-invalid",
+    message: "the schedule names what the program does not have",
+    place: { kind: "option", text: "schedule" },
+    found,
+    expected,
+    help: "name a rank, stream and command of the linked program",
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * The machine: runs a Program on one thread, deterministically. It chooses which stream takes the next step by a schedule; what a
+ * step does is `step`'s. No clock, no I/O and no memory: the back end's Compute has that.
+ */
+import type { Program } from "../commands/program.ts";
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { at } from "../support/invariant.ts";
+import { createRandom, type Random } from "../support/random.ts";
+import { type Chooser, createChooser } from "./chooser.ts";
+import type { Compute } from "./compute.ts";
+import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
+import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
+import { stuck } from "./run-errors.ts";
+import type { Schedule } from "./schedule.ts";
+import { step } from "./step.ts";
+import { createTables, type QueueMode } from "./tables.ts";
+
+export interface MachineOptions {
+  /** In turns if not given. */
+  readonly schedule?: Schedule;
+  /** A queue per stream if not given. */
+  readonly queues?: QueueMode;
+  /**
+   * synchronous: no member of a transfer completes before all have arrived. eager: members complete as early as their own results allow
+   * (under a seed each by a coin). If not given: eager under a seed or a hold, else synchronous.
+   */
+  readonly transfers?: "synchronous" | "eager";
+  readonly observer?: Observer;
+}
+
+export interface Machine {
+  /**
+   * One run of the Program. Throws `stuck`, `slot-overrun`, `schedule-invalid`, and what Compute or the observer throw; the
+   * next run then starts from zeroed slots. Random numbers go on from run to run.
+   */
+  run(): void;
+}
+
+/** Throws `schedule-invalid` if the schedule names a rank, stream or command that the Program does not have. */
+export function createMachine<Saved>(
+  program: Program,
+  compute: Compute<Saved>,
+  { schedule = { kind: "turns" }, queues = "streams", transfers, observer }: MachineOptions = {},
+): Machine {
+  const tables = createTables(program, queues);
+  const random = schedule.kind === "seed" ? createRandom(schedule.seed) : null;
+  const byDefault = schedule.kind === "seed" || schedule.kind === "hold" ? "eager" : "synchronous";
+  const eager = (transfers ?? byDefault) === "eager" ? createEager<Saved>(random) : null;
+  const state = createState(tables);
+  let ready = createReadyQueues(tables.queues.length);
+  const execution: Execution<Saved> = {
+    tables,
+    state,
+    compute,
+    observer: observer ?? null,
+    eager,
+    wake: (queue) => ready.add(queue),
+  };
+  const chooser = createChooser(execution, schedule, random);
+  return {
+    run: () => {
+      ready = createReadyQueues(tables.queues.length);
+      beginRun(tables, state);
+      try {
+        runToEnd(execution, chooser, ready);
+      } catch (error) {
+        resetState(state);
+        clearEager(eager);
+        throw error;
+      }
+    },
+  };
+}
+
+function runToEnd<Saved>(execution: Execution<Saved>, chooser: Chooser, ready: ReadyQueues): void {
+  const { tables, state } = execution;
+  chooser.begin();
+  for (let queue = chooser.next(ready); queue !== null; queue = chooser.next(ready)) {
+    if (step(execution, queue) !== "progress") ready.remove(queue);
+  }
+  const unfinished = tables.queues.some(
+    ({ commands }, queue) => at(state, tables.layout.cursors + queue) < commands.length,
+  );
+  if (unfinished) throw new DiagnosticError([stuck(execution)]);
+}
+
+function createEager<Saved>(random: Random | null): Eager<Saved> {
+  return {
+    coin: random === null ? () => true : () => random.integer(2) === 1,
+    released: new Set(),
+    inputs: new Map(),
+    sends: new Map(),
+  };
+}
+
+function clearEager<Saved>(eager: Eager<Saved> | null): void {
+  eager?.released.clear();
+  eager?.inputs.clear();
+  eager?.sends.clear();
+}

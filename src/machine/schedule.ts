@@ -1,0 +1,96 @@
+/**
+ * Schedules: in which order the machine lets ready streams take their steps. They are text on the command line:
+ *
+ *   seed:7          any ready stream, by random numbers from seed 7
+ *   hold:1:12       rank 1's command 12 completes only when nothing else can move
+ *   0:2             one step of rank 0's stream 2, one line per step (or JSON: [[0, 2], [1, 0]]); # begins a comment.
+ *   1:0             After the last line the default order goes on. A transfer takes two steps: arrival and completion.
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+
+export interface ScheduleStep {
+  readonly rank: number;
+  readonly stream: number;
+}
+
+export type Schedule =
+  /** Streams in turn, each until it blocks. */
+  | { readonly kind: "turns" }
+  | { readonly kind: "seed"; readonly seed: number }
+  | { readonly kind: "hold"; readonly rank: number; readonly command: number }
+  | { readonly kind: "list"; readonly steps: readonly ScheduleStep[] };
+
+/** The schedule that a text means: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `schedule-invalid`. */
+export function parseSchedule(text: string): Schedule {
+  const trimmed = text.trim();
+  const seed = /^seed:(.*)$/u.exec(trimmed);
+  if (seed !== null) return { kind: "seed", seed: seedNumber(seed[1] ?? "", trimmed) };
+  const hold = /^hold:(.*)$/u.exec(trimmed);
+  if (hold !== null) {
+    const [rank, command] = pair(hold[1] ?? "") ?? malformed(trimmed, "hold:RANK:COMMAND, two whole numbers");
+    return { kind: "hold", rank, command };
+  }
+  if (trimmed.startsWith("[")) return { kind: "list", steps: jsonSteps(trimmed) };
+  const steps = trimmed.split(/\r?\n/u).flatMap((line, i): ScheduleStep[] => {
+    const content = line.replace(/#.*$/u, "").trim();
+    if (content === "") return [];
+    const [rank, stream] = pair(content) ?? malformed(`${content} (line ${i + 1})`, listExpectation);
+    return [{ rank, stream }];
+  });
+  return steps.length === 0 ? malformed("no steps", listExpectation) : { kind: "list", steps };
+}
+
+const listExpectation = "seed:S, hold:RANK:COMMAND, or one step RANK:STREAM per line";
+
+const largestSeed = 2 ** 32 - 1;
+
+function seedNumber(digits: string, text: string): number {
+  const seed = wholeNumber(digits);
+  return seed === null || seed > largestSeed ? malformed(text, `seed:S with S from 0 to ${largestSeed}`) : seed;
+}
+
+function pair(text: string): readonly [number, number] | null {
+  const [first = "", second = "", ...rest] = text.split(":");
+  const a = wholeNumber(first);
+  const b = wholeNumber(second);
+  return a === null || b === null || rest.length > 0 ? null : [a, b];
+}
+
+function wholeNumber(text: string): number | null {
+  const value = Number(text);
+  return /^\s*\d+\s*$/u.test(text) && Number.isSafeInteger(value) ? value : null;
+}
+
+function jsonSteps(text: string): readonly ScheduleStep[] {
+  const expected = "a list of [RANK, STREAM] pairs";
+  const list = parsed(text);
+  if (!Array.isArray(list) || list.length === 0) return malformed("no list of steps", expected);
+  return list.map((entry: unknown): ScheduleStep => {
+    const [rank, stream, ...rest]: unknown[] = Array.isArray(entry) ? entry : [];
+    const good = isIndex(rank) && isIndex(stream) && rest.length === 0;
+    return good ? { rank, stream } : malformed(JSON.stringify(entry), expected);
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return malformed(error instanceof Error ? error.message : String(error), "valid JSON");
+  }
+}
+
+function isIndex(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function malformed(found: string, expected: string): never {
+  return fail({
+    code: "schedule-invalid",
+    message: "the schedule is not understood",
+    place: { kind: "option", text: "schedule" },
+    found,
+    expected,
+    help: "write it like seed:7, hold:1:12, or a file with lines like 0:2",
+  });
+}
