@@ -2,6 +2,7 @@
 import type { Diagnostic, Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandList } from "../command.ts";
+import { originText } from "../origin-text.ts";
 
 /** A command of one rank's list. */
 export interface CommandRef {
@@ -9,10 +10,9 @@ export interface CommandRef {
   readonly command: number;
 }
 
-/** The statement that a command came from, with the values of the loops around it. */
+/** The statement that a command came from. */
 export function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
-  const { statement, iteration } = at(at(lists, rank).origins, command);
-  return iteration.length === 0 ? statement : `${statement} (iteration ${iteration.join(", ")})`;
+  return originText(at(at(lists, rank).origins, command));
 }
 
 export function placeOf(lists: readonly CommandList[], ref: CommandRef): Place {

@@ -1,0 +1,67 @@
+/**
+ * Joins the command lists of all ranks to a Program: numbers buffers, kernels, transfers and slots over all ranks, matches what
+ * ranks do together, and lays out memory. Pure: each process of a run links the same lists to the same Program.
+ */
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { at } from "../support/invariant.ts";
+import type { BufferId } from "./buffer.ts";
+import type { CommandList } from "./command.ts";
+import { listsByRank } from "./link/lists-by-rank.ts";
+import { linkCommand } from "./link/link-command.ts";
+import { matchOneSided } from "./link/match-one-sided.ts";
+import { matchTransfers } from "./link/match-transfers.ts";
+import { layOutRank } from "./link/memory-layout.ts";
+import { mergeKernels } from "./link/merge-kernels.ts";
+import { relocateView } from "./link/relocate.ts";
+import type { Program, RankProgram } from "./program.ts";
+
+/**
+ * The Program of `lists`, one of each rank, in any order. Fails with `rank-missing`, or with every `transfer-mismatch` between
+ * the ranks at once.
+ */
+export function link(lists: readonly CommandList[]): Program {
+  const ordered = listsByRank(lists);
+  const bases = bufferBases(ordered);
+  const pairs = matchOneSided(ordered, (rank, view) => relocateView(at(bases, rank), view));
+  const matched = matchTransfers(ordered, bases);
+  const problems = [...matched.problems, ...pairs.problems];
+  if (problems.length > 0) throw new DiagnosticError(problems);
+  const { kernels, idOf } = mergeKernels(ordered);
+  const layouts = ordered.map((list, rank) => layOutRank(list, at(bases, rank), peerVisibleBuffers(list)));
+  const ranks = ordered.map((list, rank): RankProgram => {
+    const links = { rank, bufferBase: at(bases, rank), kernelOf: at(idOf, rank), pairOf: at(pairs.pairOf, rank) };
+    return {
+      rank,
+      streams: list.streams,
+      eventCount: list.eventCount,
+      commands: list.commands.map((command) => linkCommand(command, links)),
+      origins: list.origins,
+      transferOf: at(matched.transferOf, rank),
+      arenaBytes: at(layouts, rank).arenaBytes,
+    };
+  });
+  return {
+    kind: "Program",
+    ranks,
+    buffers: layouts.flatMap(({ buffers }) => buffers),
+    kernels,
+    transfers: matched.transfers,
+    slots: pairs.slots,
+  };
+}
+
+/** The id over all ranks of each rank's buffer 0. */
+function bufferBases(lists: readonly CommandList[]): readonly number[] {
+  let next = 0;
+  return lists.map(({ buffers }) => {
+    const base = next;
+    next += buffers.length;
+    return base;
+  });
+}
+
+/** The buffers that a peer reads (get) or writes (put): those of the half that does not copy. */
+function peerVisibleBuffers({ pairs }: CommandList): ReadonlySet<BufferId> {
+  const visible = pairs.filter(({ protocol, role }) => (protocol === "get") === (role === "send"));
+  return new Set(visible.map(({ view }) => view.buffer));
+}

@@ -1,0 +1,81 @@
+/** A command of a list as the command of a Program: ids counted over all ranks, the peer's half filled in. One row per kind. */
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Command, CopyPeer, KernelId, SignalPeer, SlotId, UnlinkedCommand, WaitPeer } from "../command.ts";
+import type { View } from "../transfer.ts";
+import { commonBox } from "../view.ts";
+import type { LinkedPair } from "./match-one-sided.ts";
+import { relocateBuffer, relocateOperation, relocateRef, relocateView } from "./relocate.ts";
+
+/** What a rank's commands are linked with. */
+export interface RankLinks {
+  readonly rank: number;
+  /** The id of the rank's buffer 0. */
+  readonly bufferBase: number;
+  readonly kernelOf: readonly KernelId[];
+  readonly pairOf: readonly (LinkedPair | undefined)[];
+}
+
+const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
+  launch: (command, { bufferBase, kernelOf }) => ({
+    ...command,
+    kernel: at(kernelOf, command.kernel),
+    inputs: command.inputs.map((ref) => relocateRef(bufferBase, ref)),
+    outputs: command.outputs.map((ref) => relocateRef(bufferBase, ref)),
+  }),
+  copy: (command, { bufferBase }) => ({
+    ...command,
+    source: relocateView(bufferBase, command.source),
+    destination: relocateView(bufferBase, command.destination),
+  }),
+  transfer: (command, { bufferBase }) => ({
+    ...command,
+    operation: relocateOperation(bufferBase, command.operation),
+  }),
+  recordEvent: (command) => command,
+  waitEvent: (command) => command,
+  alloc: (command, { bufferBase }) => ({ ...command, buffer: relocateBuffer(bufferBase, command.buffer) }),
+  free: (command, { bufferBase }) => ({ ...command, buffer: relocateBuffer(bufferBase, command.buffer) }),
+  signalPeer: (command, links) => ({ kind: "signal", stream: command.stream, slot: slotOf(command, links, true) }),
+  waitPeer: (command, links) => ({ kind: "waitSignal", stream: command.stream, slot: slotOf(command, links, false) }),
+  copyPeer: (command, links) => {
+    const pair = pairOf(command, links);
+    invariant(links.rank === copierOf(pair), "the receiver of a get and the sender of a put copies", pair);
+    return { kind: "copy", stream: command.stream, ...alignedViews(pair) };
+  },
+};
+
+export function linkCommand(command: UnlinkedCommand, links: RankLinks): Command {
+  return dispatch<UnlinkedCommand, Command, [RankLinks]>(table, command, links);
+}
+
+function pairOf({ pair }: SignalPeer | WaitPeer | CopyPeer, links: RankLinks): LinkedPair {
+  const linked = links.pairOf[pair];
+  invariant(linked !== undefined, "pairs are matched before commands are linked", { rank: links.rank, pair });
+  return linked;
+}
+
+function copierOf({ protocol, sender, receiver }: LinkedPair): number {
+  return protocol === "get" ? receiver : sender;
+}
+
+function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boolean): SlotId {
+  const pair = pairOf(command, links);
+  const copierSignals = command.slot === "done";
+  const isCopier = links.rank === copierOf(pair);
+  // A rank that exchanges with itself is both.
+  const allowed = pair.sender === pair.receiver || (isCopier === copierSignals) === signals;
+  invariant(allowed, "the copier signals done and waits for ready, the other the reverse", { command, pair });
+  return command.slot === "ready" ? pair.ready : pair.done;
+}
+
+/** Both views of a pair under one shape: a copy wants equal shapes, the ranks only agree on elements. */
+function alignedViews({ source, destination }: LinkedPair): { readonly source: View; readonly destination: View } {
+  const box = commonBox([source, destination]);
+  invariant(box !== null, "pairs without a common box are refused", { source, destination });
+  const { shape, strides } = box;
+  return {
+    source: { ...source, shape, strides: at(strides, 0) },
+    destination: { ...destination, shape, strides: at(strides, 1) },
+  };
+}
