@@ -5,7 +5,7 @@
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import type { Tensor } from "../numerics/host-tensor.ts";
+import { isTensor, type Tensor } from "../numerics/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import { holders, shardShape } from "./shard.ts";
 
@@ -94,6 +94,16 @@ function unshardedShape(tensor: IrTensor, shape: readonly number[]): readonly nu
 }
 
 function requireDType(role: Role, position: number, tensor: IrTensor, given: Tensor): void {
+  if (!isTensor(given)) {
+    fail({
+      code: "input-shape",
+      message: `${role} ${position} is no tensor`,
+      place: placeOf(role, position, tensor),
+      found: typeof given,
+      expected: "{ dtype, shape, data } with data of the dtype's typed array, one element per index",
+      help: "make it with Tensor.from(values, dtype) or Tensor.zeros(shape, dtype)",
+    });
+  }
   if (given.dtype === tensor.dtype) return;
   fail({
     code: "input-shape",
