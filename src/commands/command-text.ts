@@ -1,0 +1,83 @@
+/** Commands, views and kernels in one line each: for printed Programs, messages and findings. One row per kind. */
+import { dispatch, type RuleTable } from "../support/dispatch.ts";
+import { at } from "../support/invariant.ts";
+import type { BufferId } from "./buffer.ts";
+import type { BufferRef, Command } from "./command.ts";
+import type { Kernel, Operand } from "./kernel.ts";
+import type { RankProgram } from "./program.ts";
+import type { Collective, PointToPointGroup, View } from "./transfer.ts";
+import { contiguousStrides } from "./view.ts";
+
+const table: RuleTable<Command, string, [string]> = {
+  launch: ({ kernel, inputs, outputs }) => `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}`,
+  copy: ({ source, destination }) => `${viewText(source)} -> ${viewText(destination)}`,
+  transfer: ({ communicator, operation }, transfer) => `${transfer} on ${communicator}: ${operationText(operation)}`,
+  recordEvent: ({ event }) => `e${event}`,
+  waitEvent: ({ event }) => `e${event}`,
+  signal: ({ slot }) => `slot ${slot}`,
+  waitSignal: ({ slot }) => `slot ${slot}`,
+  alloc: ({ buffer }) => bufferText(buffer),
+  free: ({ buffer }) => bufferText(buffer),
+};
+
+/** What follows a command's kind: `k0(b0, b1) -> b2`. Ids count over the Program, events over the rank. */
+export function commandDetails({ commands, transferOf }: RankProgram, index: number): string {
+  const transfer = at(transferOf, index);
+  return dispatch<Command, string, [string]>(table, at(commands, index), transfer === null ? "" : `t${transfer}`);
+}
+
+function bufferText(buffer: BufferId): string {
+  return `b${buffer}`;
+}
+
+function place(buffer: BufferId, offset: number): string {
+  return offset === 0 ? bufferText(buffer) : `${bufferText(buffer)}+${offset}`;
+}
+
+function refs(list: readonly BufferRef[]): string {
+  return list.map(({ buffer, offset }) => place(buffer, offset)).join(", ");
+}
+
+/** `b2+64 float [4, 8]`, with the strides where they are not those of a whole row-major tensor. */
+export function viewText(view: View): string {
+  return `${place(view.buffer, view.offset)} ${operandText(view)}`;
+}
+
+/** `float [4, 8]`, with the strides where they are not those of a whole row-major tensor. */
+export function operandText({ dtype, shape, strides }: Operand): string {
+  const usual = contiguousStrides(shape);
+  const plain = shape.every((extent, axis) => extent <= 1 || strides[axis] === usual[axis]);
+  return `${dtype} [${shape.join(", ")}]${plain ? "" : ` strides [${strides.join(", ")}]`}`;
+}
+
+function operationText(operation: Collective | PointToPointGroup): string {
+  if (operation.kind === "group") {
+    return operation.ops
+      .map(({ type, peer, view }) => `${type} ${type === "send" ? "to" : "from"} ${peer} ${viewText(view)}`)
+      .join("; ");
+  }
+  const { type, team, root, reduceOp, input, output } = operation;
+  const head = [type, reduceOp, `team [${team.join(", ")}]`, root === null ? null : `root ${root}`];
+  const side = (view: View | null): string => (view === null ? "nothing" : viewText(view));
+  return `${head.filter((part) => part !== null).join(" ")} ${side(input)} -> ${side(output)}`;
+}
+
+/** What the kernel of one kind has beside its operands. */
+const kernelParameters: RuleTable<Kernel, string> = {
+  unary: ({ op }) => op,
+  cast: () => "",
+  binary: ({ op }) => op,
+  reduction: ({ op, axes }) => `${op} over [${axes.join(", ")}]`,
+  matmul: () => "",
+  linear: () => "",
+  combine: ({ op }) => op,
+  unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
+};
+
+/** `matmul: float [4, 8], float [8, 2] -> float [4, 2]`. */
+export function kernelText(kernel: Kernel): string {
+  const parameters = dispatch<Kernel, string, []>(kernelParameters, kernel);
+  const operands = (list: readonly Operand[]): string => list.map(operandText).join(", ");
+  const name = parameters === "" ? kernel.kind : `${kernel.kind} ${parameters}`;
+  return `${name}: ${operands(kernel.inputs)} -> ${operands(kernel.outputs)}`;
+}
