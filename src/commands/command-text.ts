@@ -71,13 +71,15 @@ const kernelParameters: RuleTable<Kernel, string> = {
   matmul: () => "",
   linear: () => "",
   combine: ({ op }) => op,
+  fill: () => "",
   unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
 };
 
 /** `matmul: float [4, 8], float [8, 2] -> float [4, 2]`. */
 export function kernelText(kernel: Kernel): string {
   const parameters = dispatch<Kernel, string, []>(kernelParameters, kernel);
-  const operands = (list: readonly Operand[]): string => list.map(operandText).join(", ");
+  const operands = (list: readonly Operand[]): string =>
+    list.length === 0 ? "nothing" : list.map(operandText).join(", ");
   const name = parameters === "" ? kernel.kind : `${kernel.kind} ${parameters}`;
   return `${name}: ${operands(kernel.inputs)} -> ${operands(kernel.outputs)}`;
 }
