@@ -30,10 +30,21 @@ export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
   ];
 }
 
-function checkTeam({ team }: Communication): readonly Fault[] {
+function checkTeam({ type, team }: Communication): readonly Fault[] {
   const repeated = team.find((device, i) => team.indexOf(device) !== i);
   const bad = team.find((device) => !isDevice(device));
-  if (team.length > 0 && repeated === undefined && bad === undefined) return [];
+  if (team.length > 0 && repeated === undefined && bad === undefined) {
+    // One member: it sends to itself.
+    if (type !== "SendRecv" || team.length <= 2) return [];
+    return [
+      {
+        message: "a SendRecv has more than two members",
+        found: `(${team.join(" ")})`,
+        expected: "the sender and the receiver",
+        help: "post one SendRecv per pair",
+      },
+    ];
+  }
   return [
     {
       message:

@@ -80,7 +80,7 @@ function checkOp(op: Op, { tensors }: HostProgram): readonly Fault[] {
       },
     ];
   }
-  return [...namedAxes(op, at(tensors, at(op.inputs, 0))), ...outputDType(op, tensors)];
+  return [...namedAxes(op, at(tensors, at(op.inputs, 0))), ...oneDType(op, tensors)];
 }
 
 /** Axis numbers count the first operand's axes without the reduced ones. */
@@ -100,10 +100,10 @@ function namedAxes(op: Op, input: Tensor): readonly Fault[] {
   ];
 }
 
-/** A host op computes in its output's dtype: what converts is a Cast, in a host unit. */
-function outputDType(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
-  if (op.kind === "Reduction" || op.kind === "Binary" || op.kind === "Matmul" || op.kind === "Linear") return valid;
-  return sameDType(at(tensors, at(op.inputs, 0)), at(tensors, op.output));
+/** A host op computes in one dtype: what converts is a Cast, in a host unit. */
+function oneDType(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
+  const output = at(tensors, op.output);
+  return op.inputs.flatMap((id) => sameDType(at(tensors, id), output)).slice(0, 1);
 }
 
 function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
@@ -111,7 +111,7 @@ function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
   return [
     {
       message: "the output has another dtype than the input",
-      found: `${input.dtype} and ${output.dtype}`,
+      found: `T${input.id} ${input.dtype}, T${output.id} ${output.dtype}`,
       expected: "the same dtype",
       help: "convert with a Cast in a host unit",
     },
