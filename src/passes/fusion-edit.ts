@@ -1,15 +1,10 @@
 /**
  * Edits of a Fusion as data, for passes: a new tensor with the axes of another under fresh ids, and a tensor
- * whose axes' parallel types change. All functions are pure; `FusionEdit` carries the counters.
+ * whose axes' parallel types change. All functions are pure.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import type { IterDomain, IterDomainId, ParallelType, Tensor, TensorDomain, TensorId } from "../ir/domain.ts";
+import { type IterDomain, type IterDomainId, type ParallelType, plainDomain, type Tensor, type TensorId } from "../ir/domain.ts";
 import { makeId } from "../support/ids.ts";
-
-/** A domain whose loop and logical axes are the same, in logical order. */
-export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
-  return { logical, transforms: [], loop: logical, allocation: null };
-}
 
 /** Copies of `axes` with the ids `firstId`, `firstId + 1`, .... */
 export function cloneAxes(

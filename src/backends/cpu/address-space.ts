@@ -1,30 +1,36 @@
 /**
  * Where everything lies in the one WebAssembly.Memory of a group: the arenas of all ranks, one after the other, then the kernels'
- * scratch. A Program that does not fit is refused with its figures before anything is allocated.
+ * scratch, then room for the inputs that eager transfers keep. A Program that does not fit is refused with its figures before anything is allocated.
  */
 import type { Arena } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 
+interface Range {
+  readonly address: number;
+  readonly bytes: number;
+}
+
 export interface AddressSpace {
   /** Byte address by BufferId. */
   readonly buffers: Float64Array;
-  readonly scratch: { readonly address: number; readonly bytes: number };
+  readonly scratch: Range;
+  /** Room for inputs that eager transfers keep. */
+  readonly saved: Range;
   readonly bytes: number;
 }
 
 const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
 const alignment = 256;
-export const pageBytes = 65_536;
 
-/** A WebAssembly.Memory with 32-bit addresses has at most 65,536 pages. */
-const addressableBytes = 65_536 * pageBytes;
+/** What a WebAssembly.Memory with 32-bit addresses holds. */
+const addressableBytes = 2 ** 32;
 
 /** The lowest address that is used: 0 stays free, so that a forgotten address shows. */
 const firstAddress = alignment;
 
-export function layOutProgram(program: Program, scratchBytes: number): AddressSpace {
+export function layOutProgram(program: Program, scratchBytes: number, savedBytes: number): AddressSpace {
   let next = firstAddress;
   const place = (bytes: number): number => {
     const address = next;
@@ -35,15 +41,16 @@ export function layOutProgram(program: Program, scratchBytes: number): AddressSp
     ({ arenaBytes }) => new Map(arenas.map((arena) => [arena, place(arenaBytes[arena])])),
   );
   const scratch = { address: place(scratchBytes), bytes: scratchBytes };
-  if (next > addressableBytes) refuse(program, scratchBytes, next);
+  const saved = { address: place(savedBytes), bytes: savedBytes };
+  if (next > addressableBytes) refuse(program, scratchBytes + savedBytes, next);
   const buffers = Float64Array.from(
     program.buffers,
     ({ rank, arena, offset }) => (at(bases, rank).get(arena) ?? 0) + offset,
   );
-  return { buffers, scratch, bytes: next };
+  return { buffers, scratch, saved, bytes: next };
 }
 
-function refuse(program: Program, scratchBytes: number, bytes: number): never {
+function refuse(program: Program, otherBytes: number, bytes: number): never {
   const gib = (count: number): string => `${(count / 2 ** 30).toFixed(2)} GiB`;
   const largest = program.ranks
     .map(({ rank, arenaBytes }) => ({ rank, bytes: arenas.reduce((sum, arena) => sum + arenaBytes[arena], 0) }))
@@ -56,7 +63,7 @@ function refuse(program: Program, scratchBytes: number, bytes: number): never {
     expected: `at most ${gib(addressableBytes)}`,
     help: "use smaller sizes or fewer devices",
     notes: [
-      `rank ${largest?.rank ?? 0} alone needs ${gib(largest?.bytes ?? 0)}; scratch of kernels ${gib(scratchBytes)}`,
+      `rank ${largest?.rank ?? 0} alone needs ${gib(largest?.bytes ?? 0)}; scratch and kept inputs ${gib(otherBytes)}`,
     ],
   });
 }

@@ -1,0 +1,111 @@
+/**
+ * The machine's Compute over one WebAssembly.Memory: kernels and copies at the addresses of a Program's buffers. Kernels are compiled
+ * once, when the Program is prepared; combinations of transfers when they are first met.
+ */
+import type { Launch } from "../../commands/command.ts";
+import type { Operand } from "../../commands/kernel.ts";
+import type { Program } from "../../commands/program.ts";
+import type { View } from "../../commands/transfer.ts";
+import type { ReductionOpType } from "../../ir/ops.ts";
+import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
+import type { Compute, Source } from "../../machine/compute.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { copyBox } from "../../support/box-copy.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { AddressSpace } from "./address-space.ts";
+
+/** Where the bytes under a view were, and where their copy is. */
+export interface SavedBytes {
+  readonly from: number;
+  readonly copy: number;
+}
+
+export interface CpuCompute extends Compute<SavedBytes> {
+  /** Forgets what `save` kept: to be called between runs. */
+  readonly forget: () => void;
+}
+
+export function createCompute(
+  program: Program,
+  space: AddressSpace,
+  library: KernelLibrary,
+  bytes: Uint8Array,
+): CpuCompute {
+  const kernels = program.kernels.map((kernel) => library.prepare(kernel));
+  const combinations = new Map<string, PreparedKernel>();
+  const addressOf = ({ buffer, offset }: { readonly buffer: View["buffer"]; readonly offset: number }): number =>
+    at(space.buffers, buffer) + offset;
+  const sourceAddress = ({ view, saved }: Source<SavedBytes>): number =>
+    addressOf(view) + (saved === null ? 0 : saved.copy - saved.from);
+  let nextSaved = space.saved.address;
+
+  const combination = (op: ReductionOpType, inputs: readonly Operand[], output: Operand): PreparedKernel => {
+    const key = JSON.stringify([op, inputs, output]);
+    const known = combinations.get(key);
+    if (known !== undefined) return known;
+    const made = library.prepare({ kind: "combine", op, inputs, outputs: [output] });
+    combinations.set(key, made);
+    return made;
+  };
+
+  return {
+    launch: (_, { kernel, inputs, outputs }: Launch) =>
+      at(kernels, kernel)(inputs.map(addressOf), outputs.map(addressOf)),
+    copy: (source, destination) => {
+      const { bytes: elementBytes } = dtypes[destination.dtype];
+      const byteStrides = ({ strides }: View): readonly number[] => strides.map((stride) => stride * elementBytes);
+      copyBox(
+        { bytes, offset: sourceAddress(source), strides: byteStrides(source.view) },
+        { bytes, offset: addressOf(destination), strides: byteStrides(destination) },
+        destination.shape,
+        elementBytes,
+      );
+    },
+    combine: (op, sources, destination) => {
+      const operands = sources.map(({ view }) => operandOf(view));
+      combination(op, operands, operandOf(destination))(sources.map(sourceAddress), [addressOf(destination)]);
+    },
+    save: (view) => {
+      const from = addressOf(view);
+      const copy = nextSaved;
+      nextSaved += alignedSpan(view);
+      invariant(nextSaved <= space.saved.address + space.saved.bytes, "saved inputs fit their reserve", {
+        nextSaved,
+        ...space.saved,
+      });
+      bytes.copyWithin(copy, from, from + spanBytes(view));
+      return { from, copy };
+    },
+    forget: () => {
+      nextSaved = space.saved.address;
+    },
+  };
+}
+
+function operandOf({ dtype, shape, strides }: View): Operand {
+  return { dtype, shape, strides };
+}
+
+/** Bytes from the first to the last element of a view, gaps included. */
+function spanBytes({ dtype, shape, strides }: View): number {
+  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
+  return (last + 1) * dtypes[dtype].bytes;
+}
+
+function alignedSpan(view: View): number {
+  return Math.ceil(spanBytes(view) / savedAlignment) * savedAlignment;
+}
+
+const savedAlignment = 16;
+
+/** What a run in which every transfer keeps its inputs may need at most. */
+export function savedBytes(program: Program): number {
+  const inputs = program.transfers.flatMap(({ members }) =>
+    members.flatMap(({ operation }) =>
+      operation.kind === "collective"
+        ? [operation.input]
+        : operation.ops.map(({ type, view }) => (type === "send" ? view : null)),
+    ),
+  );
+  return inputs.reduce((sum, view) => sum + (view === null ? 0 : alignedSpan(view)), 0);
+}

@@ -1,0 +1,114 @@
+/**
+ * The CPU back end: all ranks in one process and one memory, run by the deterministic machine on the calling thread. The order of
+ * streams is a schedule, so that any run can be repeated.
+ */
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Program } from "../../commands/program.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { createKernelLibrary, scratchBytes } from "../../kernels/kernel-library.ts";
+import type { Observer } from "../../machine/execution.ts";
+import { createMachine, type MachineOptions } from "../../machine/machine.ts";
+import { at } from "../../support/invariant.ts";
+import { createWasmMemory } from "../../support/webassembly.ts";
+import type { TraceEvent } from "../../trace/event.ts";
+import type { Backend, ExecuteOptions, Group, OpenOptions, Prepared, RunReport } from "../backend.ts";
+import { layOutProgram } from "./address-space.ts";
+import { createCompute, savedBytes } from "./compute.ts";
+
+export type CpuOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
+
+export function createCpuBackend(options: CpuOptions = {}): Backend {
+  return { name: "cpu", open: (world) => openGroup(world, options) };
+}
+
+async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions): Promise<Group> {
+  if (localRanks.length !== world) {
+    fail({
+      code: "device-count",
+      message: "the CPU back end holds all ranks of a world in one process",
+      place: { kind: "call", text: "open({ world, localRanks })" },
+      found: `${localRanks.length} local ranks of ${world}`,
+      expected: `ranks 0 to ${world - 1}`,
+      help: "name all ranks as local",
+    });
+  }
+  return { prepare: async (program) => prepare(program, options), close: async () => {} };
+}
+
+function prepare(program: Program, options: CpuOptions): Prepared {
+  const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
+  const space = layOutProgram(program, scratch, isEager(options) ? savedBytes(program) : 0);
+  const memory = createWasmMemory(space.bytes);
+  const library = createKernelLibrary({ memory, scratch: space.scratch });
+  const recorder = createTraceRecorder();
+  const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
+  const machine = createMachine(program, compute, { ...options, observer: recorder.observer });
+  const bytesOf = (id: BufferId): Uint8Array =>
+    new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
+  return {
+    write: (id, bytes) => bytesOf(id).set(bytes),
+    read: (id) => bytesOf(id).slice(),
+    execute: async ({ timeout, trace = false }: ExecuteOptions = {}): Promise<RunReport> => {
+      recorder.begin(trace, timeout ?? Infinity);
+      compute.forget();
+      machine.run();
+      return recorder.end();
+    },
+    release: () => {},
+  };
+}
+
+/** The machine's own rule for transfers where none is given. */
+function isEager({ transfers, schedule }: CpuOptions): boolean {
+  return (transfers ?? defaultTransfers(schedule)) === "eager";
+}
+
+interface TraceRecorder {
+  readonly observer: Observer;
+  readonly begin: (trace: boolean, timeout: number) => void;
+  readonly end: () => RunReport;
+}
+
+/** Watches the clock for the machine, which has none: times of commands, and the end of the run's time. */
+function createTraceRecorder(): TraceRecorder {
+  let origin = 0;
+  let deadline = Infinity;
+  let timeoutInForce = Infinity;
+  let tracing = false;
+  let trace: TraceEvent[] = [];
+  let starts = new Map<string, number>();
+  return {
+    observer: {
+      start: (rank, command) => {
+        const now = performance.now();
+        if (now > deadline) timedOut(rank, command, timeoutInForce);
+        if (tracing) starts.set(`${rank}.${command}`, now);
+      },
+      end: (rank, command) => {
+        if (!tracing) return;
+        const start = starts.get(`${rank}.${command}`) ?? origin;
+        trace.push({ rank, command, start: start - origin, end: performance.now() - origin });
+      },
+    },
+    begin: (wanted, timeout) => {
+      origin = performance.now();
+      timeoutInForce = timeout;
+      deadline = origin + timeout;
+      tracing = wanted;
+      trace = [];
+      starts = new Map();
+    },
+    end: () => ({ milliseconds: performance.now() - origin, trace }),
+  };
+}
+
+function timedOut(rank: number, command: number, timeout: number): never {
+  return fail({
+    code: "timed-out",
+    message: `the run did not end within ${timeout} ms`,
+    place: { kind: "statement", text: `rank ${rank}, command ${command}` },
+    found: "a run that is still going on",
+    expected: `its end within ${timeout} ms`,
+    help: "allow more time (--timeout), or use smaller sizes",
+  });
+}

@@ -1,0 +1,8 @@
+/** `braid/cpu`: the CPU back end, in a schedule of choice. */
+export { type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
+export { parseSchedule, type Schedule } from "./machine/schedule.ts";
+
+import { createCpuBackend } from "./backends/cpu/cpu-backend.ts";
+
+/** What `on: "cpu"` opens: streams in turns, each until it blocks. */
+export const cpuBackend = createCpuBackend();

@@ -1,0 +1,96 @@
+/**
+ * The fusions behind nvFuser's two-loop dumps print as those dumps, but for the numbers of expressions: T, axis, scalar and stream
+ * numbers follow nvFuser's creation order. The one-loop dumps' fusions print in two-loop form.
+ */
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, Fusion, lower, matmul, print, set, sum, type TensorView } from "braid";
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), "../fixtures/dumps");
+
+/** Expressions count up from 0 in order of appearance; blank lines around the container are left out. */
+function normalized(text: string): string {
+  const numbers = new Map<string, number>();
+  const renumber = (_: string, verb: string, number: string): string => {
+    if (!numbers.has(number)) numbers.set(number, numbers.size);
+    return `${verb} ${numbers.get(number) ?? ""}`;
+  };
+  return text.replaceAll(/\b(Communication|EndCoalescing) (\d+)/gu, renumber).trim();
+}
+
+function onMesh(tensors: readonly TensorView[]): void {
+  for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(8));
+}
+
+const fusions: Readonly<Record<string, () => Fusion>> = {
+  "e2-allgather": () => {
+    const f = new Fusion();
+    const x = f.input([null, null]);
+    const y = set(x);
+    f.output(y);
+    onMesh([x, y]);
+    x.axis(1).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    return f;
+  },
+  "e2-allreduce": () => {
+    const f = new Fusion();
+    const x = f.input([null, null, null]);
+    const y = sum(x, [1]);
+    f.output(y);
+    onMesh([x, y]);
+    x.axis(1).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    return f;
+  },
+  "e2-allgather-matmul": () => {
+    const f = new Fusion();
+    const a = f.input([null, null, null, null]);
+    const b = f.input([null, null]);
+    const c = matmul(a, b);
+    f.output(c);
+    onMesh([a, b, c]);
+    a.axis(1).parallelize("DIDx");
+    c.axis(0).parallelize("Stream");
+    return f;
+  },
+};
+
+describe.each(Object.keys(fusions))("%s", (name) => {
+  it("prints as nvFuser printed it", () => {
+    const fusion = fusions[name]?.() ?? new Fusion();
+    const host = lower(fusion, { deallocate: false, shrinkStreamBuffers: false });
+    const dump = readFileSync(join(folder, `${name}.hir`), "utf8");
+    expect(normalized(print(host, { style: "2025-05" }))).toBe(normalized(dump));
+  });
+});
+
+describe("one-loop dumps", () => {
+  it.each([
+    ["e1-single-set", 1],
+    ["e1-two-sets", 2],
+  ])("%s: the same statements in two loops", (name, sets) => {
+    const f = new Fusion();
+    const outputs = [f.input([null, null])];
+    for (let i = 0; i < sets; i++) {
+      const last = outputs.at(-1);
+      if (last === undefined) break;
+      const next = set(last);
+      next.axis(0).parallelize("Stream");
+      outputs.push(next);
+    }
+    f.output(outputs[sets] ?? set(f.input([null])));
+    const text = print(lower(f, { deallocate: false }), { style: "2025-04" });
+    const dump = readFileSync(join(folder, `${name}.hir`), "utf8");
+    // Two-loop form moves GetCurrentStream out and the synchronization with it into a loop of its own.
+    const lines = (of: string): string[] => of.split("\n").filter((line) => line.trim() !== "");
+    const body = new Set(lines(text));
+    const missing = lines(dump).filter((line) => !body.has(line) && !line.includes("GetCurrentStream"));
+    expect(missing).toEqual([]);
+    expect(text).toMatch(
+      /GetCurrentStream into Stream 0\n {2}FOR StreamIdx[^\n]*\n[^\n]*\n {4}Synchronize Stream 0\n {2}FOR/u,
+    );
+  });
+});
