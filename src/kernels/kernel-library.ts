@@ -1,0 +1,52 @@
+/**
+ * Kernels over one WebAssembly.Memory: JavaScript generated for each, with matrix products in WebAssembly SIMD. The memory must not
+ * grow as long as the library is used: views of it would come loose.
+ */
+import type { Kernel } from "../commands/kernel.ts";
+import { invariant } from "../support/invariant.ts";
+import type { WasmMemory } from "../support/webassembly.ts";
+import { compilePhases, type PreparedKernel } from "./emit-phases.ts";
+import { instantiateGemm, prepareGemm } from "./gemm.ts";
+import { planKernel } from "./kernel-plan.ts";
+import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
+
+export type { PreparedKernel };
+
+export interface KernelLibrary {
+  /** Generates the kernel's code; prepare each kernel once. */
+  readonly prepare: (kernel: Kernel) => PreparedKernel;
+}
+
+export interface KernelLibraryOptions {
+  readonly memory: WasmMemory;
+  /** Used by one kernel at a time; `address` is a multiple of 64. At least the largest `scratchBytes` of the kernels. */
+  readonly scratch: { readonly address: number; readonly bytes: number };
+}
+
+/** Bytes of scratch that a kernel needs. */
+export function scratchBytes(kernel: Kernel): number {
+  return totalBytes(planKernel(kernel));
+}
+
+export function createKernelLibrary({ memory, scratch }: KernelLibraryOptions): KernelLibrary {
+  invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
+  const wasm = instantiateGemm(memory);
+  return {
+    prepare(kernel) {
+      const plan = planKernel(kernel);
+      const needed = totalBytes(plan);
+      invariant(needed <= scratch.bytes, "the scratch is large enough", { needed, kind: kernel.kind });
+      const work = scratch.address + plan.valueBytes;
+      return compilePhases(plan.phases, {
+        buffer: memory.buffer,
+        scratch: scratch.address,
+        accumulators: work,
+        prepareGemm: (contraction) => prepareGemm(contraction, wasm, work),
+      });
+    },
+  };
+}
+
+function totalBytes({ valueBytes, workBytes }: UnitPlan): number {
+  return valueBytes + workBytes;
+}

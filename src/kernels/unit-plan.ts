@@ -1,0 +1,142 @@
+/**
+ * Plans a unit: where each stored value lies, and the phases that compute them, in order. A phase is a loop nest or a
+ * contraction. Values that are no result lie in the scratch, row-major, each in a place of its own.
+ */
+import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
+import { elementCount } from "../commands/view.ts";
+import { dtypes } from "../numerics/dtype.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { arrangeLoops } from "./arrange-loops.ts";
+import { buildNest, stridedBox, type UnitGraph } from "./build-nest.ts";
+import { type Contraction, linearContraction, matmulContraction, type StridedShape } from "./contraction.ts";
+import { rowAccumulatorBytes } from "./emit-nest.ts";
+import { gemmScratchBytes } from "./gemm.ts";
+import type { Memory, Nest, Placement } from "./nest.ts";
+import { storedValues } from "./stored-values.ts";
+import { rowMajorStrides } from "./strides.ts";
+
+/** A place in memory; `offset` in bytes. */
+export interface Address {
+  readonly memory: Memory;
+  readonly offset: number;
+}
+
+export interface ContractionPhase {
+  readonly kind: "contraction";
+  readonly contraction: Contraction;
+  readonly a: Address;
+  readonly b: Address;
+  readonly bias: Address | null;
+  readonly c: Address;
+}
+
+export type Phase = { readonly kind: "nest"; readonly nest: Nest } | ContractionPhase;
+
+export interface UnitPlan {
+  readonly phases: readonly Phase[];
+  /** Bytes of the values in the scratch. */
+  readonly valueBytes: number;
+  /** Bytes that one phase at a time works in, behind the values: packed panels, row accumulators. */
+  readonly workBytes: number;
+}
+
+/** Places in the scratch are multiples of this: a cache line. */
+export const scratchAlignment = 64;
+
+type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" }>;
+
+export function planUnit(kernel: UnitKernel): UnitPlan {
+  const unit = withOwnResults(kernel);
+  const producers = unit.values.map((): UnitStep | undefined => undefined);
+  for (const step of unit.steps) producers[step.output] = step;
+  const layout = placeValues(unit, storedValues(unit));
+  const graph: UnitGraph = { unit, producers, placements: layout.placements };
+  const nestOf = (value: number): Phase => ({ kind: "nest", nest: arrangeLoops(buildNest(graph, value)) });
+  const phases = unit.steps.flatMap((step): readonly Phase[] => {
+    if (graph.placements[step.output] === undefined) return [];
+    if (step.kind !== "Matmul" && step.kind !== "Linear") return [nestOf(step.output)];
+    const gathered = step.inputs.filter((value) => stridedBox(graph, value) === null);
+    const gatherings = gathered.map((value) => {
+      layout.place(value);
+      return nestOf(value);
+    });
+    return [...gatherings, contractionPhase(graph, step)];
+  });
+  const work = phases.map((phase) =>
+    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : gemmScratchBytes(phase.contraction),
+  );
+  return { phases, valueBytes: layout.bytes(), workBytes: Math.max(0, ...work) };
+}
+
+/** Every result a value of its own that a step computes: an input, or a result named twice, is copied. */
+function withOwnResults(kernel: UnitKernel): UnitKernel {
+  const values = [...kernel.values];
+  const steps = [...kernel.steps];
+  const seen = new Set<number>(kernel.inputs.keys());
+  const results = kernel.results.map((result) => {
+    if (!seen.has(result)) {
+      seen.add(result);
+      return result;
+    }
+    const output = values.push(at(kernel.values, result)) - 1;
+    steps.push({ kind: "Set", inputs: [result], output });
+    return output;
+  });
+  return { ...kernel, values, steps, results };
+}
+
+interface Layout {
+  readonly placements: readonly (Placement | undefined)[];
+  /** Gives a value a place in the scratch. */
+  readonly place: (value: number) => void;
+  readonly bytes: () => number;
+}
+
+function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
+  const placements = unit.values.map((): Placement | undefined => undefined);
+  const bind = (value: number, memory: Memory, { dtype, strides }: Operand): void => {
+    placements[value] = { memory, dtype, strides };
+  };
+  for (const [position, operand] of unit.inputs.entries()) bind(position, { kind: "input", position }, operand);
+  for (const [position, operand] of unit.outputs.entries()) {
+    bind(at(unit.results, position), { kind: "output", position }, operand);
+  }
+  let bytes = 0;
+  const place = (value: number): void => {
+    const { dtype, shape } = at(unit.values, value);
+    bind(value, { kind: "scratch", offset: bytes }, { dtype, shape, strides: rowMajorStrides(shape) });
+    bytes += Math.ceil((elementCount(shape) * dtypes[dtype].bytes) / scratchAlignment) * scratchAlignment;
+  };
+  for (const value of stored) if (placements[value] === undefined) place(value);
+  return { placements, place, bytes: () => bytes };
+}
+
+function contractionPhase(graph: UnitGraph, step: ContractionStep): Phase {
+  const operands = step.inputs.map((value) => operandOf(graph, value));
+  const a = at(operands, 0);
+  const b = at(operands, 1);
+  const bias = operands[2];
+  const c = operandOf(graph, step.output);
+  return {
+    kind: "contraction",
+    contraction:
+      step.kind === "Matmul"
+        ? matmulContraction(a.box, b.box, c.box)
+        : linearContraction(a.box, b.box, bias?.box, c.box),
+    a: a.address,
+    b: b.address,
+    bias: bias?.address ?? null,
+    c: c.address,
+  };
+}
+
+function operandOf(graph: UnitGraph, value: number): { readonly box: StridedShape; readonly address: Address } {
+  const found = stridedBox(graph, value);
+  invariant(found !== null, "what a contraction reads lies in memory", { value });
+  const { memory, dtype, strides } = found.placement;
+  const { shape } = at(graph.unit.values, value);
+  return {
+    box: { dtype, shape, strides },
+    address: { memory, offset: found.offset * dtypes[dtype].bytes },
+  };
+}
