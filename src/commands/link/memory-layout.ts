@@ -33,6 +33,9 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
   const shares = (buffer: Buffer): boolean => buffer.role === "temporary" && at(arenas, buffer.id) === "temporary";
   const lastMark = lastMarks(list);
   const freeByStream = new Map<number, Block[]>();
+  // Bytes that others had before stay with their stream: all of their buffers must then be apart pairwise.
+  const reused = new Set<BufferId>();
+  const allocStream = new Map<BufferId, number>();
   for (const [index, command] of list.commands.entries()) {
     if (command.kind !== "alloc" && command.kind !== "free") continue;
     const buffer = at(list.buffers, command.buffer);
@@ -41,9 +44,15 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
     freeByStream.set(command.stream, free);
     const offset = offsets.get(buffer.id);
     if (command.kind === "alloc" && offset === undefined) {
-      offsets.set(buffer.id, takeFirstFit(free, aligned(buffer.bytes)) ?? append(buffer));
+      const taken = takeFirstFit(free, aligned(buffer.bytes));
+      if (taken !== null) reused.add(buffer.id);
+      offsets.set(buffer.id, taken ?? append(buffer));
+      allocStream.set(buffer.id, command.stream);
     } else if (command.kind === "free" && offset !== undefined && lastMark.get(buffer.id) === index) {
-      give(free, { offset, bytes: aligned(buffer.bytes) });
+      const mayMove = !reused.has(buffer.id);
+      if (mayMove || allocStream.get(buffer.id) === command.stream) {
+        give(free, { offset, bytes: aligned(buffer.bytes) });
+      }
     }
   }
   const buffers = list.buffers.map((buffer): PlacedBuffer => ({

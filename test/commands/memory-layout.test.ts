@@ -1,0 +1,165 @@
+/** Memory: temporaries share bytes where one stream's order keeps them apart, and nowhere else. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { PlacedBuffer } from "../../src/commands/buffer.ts";
+import { link } from "../../src/commands/link.ts";
+import { bufferAlignment } from "../../src/commands/link/memory-layout.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { at } from "../../src/support/invariant.ts";
+import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
+
+function linkOne(build: (list: ListBuilder) => void): Program {
+  return link(buildLists(1, build));
+}
+
+function offsets(program: Program): readonly number[] {
+  return program.buffers.map(({ offset }) => offset);
+}
+
+function temporaryBytes(program: Program): number {
+  return at(program.ranks, 0).arenaBytes.temporary;
+}
+
+function overlap(a: PlacedBuffer, b: PlacedBuffer): boolean {
+  return a.rank === b.rank && a.arena === b.arena && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+describe("temporaries", () => {
+  test("reuse what was freed before on the same stream", () => {
+    const program = linkOne((list) => {
+      const [a, b] = [list.temporary([100]), list.temporary([100])];
+      list.alloc(0, a);
+      list.free(0, a);
+      list.alloc(0, b);
+      list.free(0, b);
+    });
+    expect(offsets(program)).toEqual([0, 0]);
+    expect(temporaryBytes(program)).toBe(512);
+  });
+
+  test("do not reuse what another stream freed", () => {
+    const program = linkOne((list) => {
+      const side = list.stream("side");
+      const [a, b] = [list.temporary([64]), list.temporary([64])];
+      list.alloc(0, a);
+      list.free(0, a);
+      list.alloc(side, b);
+      list.free(side, b);
+    });
+    expect(offsets(program)).toEqual([0, 256]);
+  });
+
+  test("take part of a larger hole and join holes that touch", () => {
+    const program = linkOne((list) => {
+      const [a, b, c, d] = [list.temporary([64]), list.temporary([64]), list.temporary([128]), list.temporary([64])];
+      for (const view of [a, b]) list.alloc(0, view);
+      for (const view of [b, a]) list.free(0, view);
+      list.alloc(0, c);
+      list.free(0, c);
+      list.alloc(0, d);
+    });
+    expect(offsets(program)).toEqual([0, 256, 0, 0]);
+    expect(temporaryBytes(program)).toBe(512);
+  });
+
+  test("that are allocated again keep their bytes until the last free", () => {
+    const program = linkOne((list) => {
+      const [again, other] = [list.temporary([64]), list.temporary([64])];
+      list.alloc(0, again);
+      list.free(0, again);
+      list.alloc(0, other);
+      list.alloc(0, again);
+      list.free(0, again);
+    });
+    expect(offsets(program)).toEqual([0, 256]);
+  });
+
+  test("without alloc and free have bytes of their own", () => {
+    const program = linkOne((list) => {
+      const freed = list.temporary([64]);
+      list.temporary([64]);
+      list.alloc(0, freed);
+      list.free(0, freed);
+    });
+    expect(offsets(program)).toEqual([0, 256]);
+  });
+
+  test("of no bytes need no place", () => {
+    const program = linkOne((list) => {
+      const empty = list.temporary([0, 4]);
+      list.alloc(0, empty);
+      list.free(0, empty);
+    });
+    expect(temporaryBytes(program)).toBe(0);
+  });
+});
+
+describe("arenas", () => {
+  test("are one per role; inputs and outputs lie apart, and each buffer is aligned", () => {
+    const program = linkOne((list) => {
+      list.input([3]);
+      list.input([65]);
+      list.input([1]);
+      list.output([1]);
+      list.output([1]);
+    });
+    expect(offsets(program)).toEqual([0, 256, 768, 0, 256]);
+    expect(at(program.ranks, 0).arenaBytes).toEqual({ input: 1024, output: 512, temporary: 0, symmetric: 0 });
+  });
+
+  test("put what a peer reads or writes into the symmetric arena, and share nothing there", () => {
+    const program = link(
+      buildLists(2, (list, rank) => {
+        const [own, other] = [list.temporary([4]), list.temporary([4])];
+        const role = rank === 0 ? "send" : "recv";
+        for (const view of [own, other]) {
+          list.alloc(0, view);
+          list.pair("get", role, 1 - rank, view);
+          list.free(0, view);
+        }
+      }),
+    );
+    expect(program.buffers.map(({ arena }) => arena)).toEqual(["symmetric", "symmetric", "temporary", "temporary"]);
+    expect(offsets(program)).toEqual([0, 256, 0, 0]);
+  });
+});
+
+/** A random life of temporaries on a few streams: allocs and frees in any order that a program may have. */
+const lives = fc.array(
+  fc.record({ stream: fc.nat(2), elements: fc.nat(300), freedAfter: fc.nat(6), freeStream: fc.nat(2) }),
+  { minLength: 1, maxLength: 25 },
+);
+
+test("buffers overlap only if one is freed before the other's alloc on the same stream", () => {
+  fc.assert(
+    fc.property(lives, (buffers) => {
+      const marks: { readonly kind: "alloc" | "free"; readonly buffer: number; readonly stream: number }[] = [];
+      const program = linkOne((list) => {
+        list.stream("one");
+        list.stream("two");
+        const views = buffers.map(({ elements }) => list.temporary([elements]));
+        for (const [now, { stream }] of buffers.entries()) {
+          for (const [buffer, life] of buffers.slice(0, now).entries()) {
+            if (buffer + 1 + life.freedAfter !== now) continue;
+            list.free(life.freeStream, at(views, buffer));
+            marks.push({ kind: "free", buffer, stream: life.freeStream });
+          }
+          list.alloc(stream, at(views, now));
+          marks.push({ kind: "alloc", buffer: now, stream });
+        }
+      });
+      const apart = (first: number, second: number): boolean => {
+        const free = marks.findIndex(({ kind, buffer }) => kind === "free" && buffer === first);
+        const alloc = marks.findIndex(({ kind, buffer }) => kind === "alloc" && buffer === second);
+        return free !== -1 && free < alloc && at(marks, free).stream === at(marks, alloc).stream;
+      };
+      for (const a of program.buffers) {
+        expect(a.offset % bufferAlignment).toBe(0);
+        expect(a.offset + a.bytes).toBeLessThanOrEqual(temporaryBytes(program));
+        for (const b of program.buffers) {
+          if (a.id < b.id && overlap(a, b)) expect(apart(a.id, b.id) || apart(b.id, a.id)).toBe(true);
+        }
+      }
+    }),
+  );
+});
