@@ -3,7 +3,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { type Execution, runNumber } from "./execution.ts";
+import { type Execution, hasArrived } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import type { ReadyQueues } from "./ready-queues.ts";
 import type { Schedule, ScheduleStep } from "./schedule.ts";
@@ -60,7 +60,7 @@ function holding<Saved>(execution: Execution<Saved>, rank: number, command: numb
   const waits = (): boolean => {
     if (released || at(state, tables.layout.cursors + held.queue) !== held.position) return false;
     if (commandAt(tables, rank, command).kind !== "transfer") return true;
-    return at(state, tables.layout.arrivals + memberNumber(tables, rank, command)) === runNumber(state);
+    return hasArrived(execution, memberNumber(tables, rank, command));
   };
   return {
     begin: () => {
@@ -72,6 +72,7 @@ function holding<Saved>(execution: Execution<Saved>, rank: number, command: numb
         ready.remove(held.queue);
         if (ready.isEmpty()) {
           released = true;
+          ready.add(held.queue);
           return held.queue;
         }
       }

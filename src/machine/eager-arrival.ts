@@ -7,7 +7,7 @@
 import { dependsOn } from "../commands/collectives.ts";
 import { at } from "../support/invariant.ts";
 import { performMoves } from "./arrival.ts";
-import { credit, type Eager, type Execution, meet, runNumber } from "./execution.ts";
+import { credit, type Eager, type Execution, hasArrived, isComplete, meet } from "./execution.ts";
 import { movesTo } from "./moves.ts";
 import type { CollectiveTable, GroupTable, Member } from "./transfer-tables.ts";
 
@@ -30,7 +30,7 @@ function arriveAtCollective<Saved>(
   }
   const all = meet(execution, meeting, 1, operations.length);
   const pending = [...operations.keys()].filter(
-    (p) => !isDone(execution, firstMember + p) && (all || mayComplete(execution, eager, table, p)),
+    (p) => !isComplete(execution, firstMember + p) && (all || mayComplete(execution, eager, table, p)),
   );
   // Results overwrite inputs where a collective runs in place, so what is still read live is saved first.
   if (all) for (const p of pending) saveInput(execution, eager, table, p);
@@ -45,21 +45,17 @@ function arriveAtCollective<Saved>(
   }
 }
 
-function isDone({ tables, state }: Execution<unknown>, member: number): boolean {
-  return Atomics.load(state, tables.layout.credits + member) === runNumber(state);
-}
-
 /** Whether a member was let go and all whose data its result needs have come. */
 function mayComplete<Saved>(
-  { tables, state }: Execution<Saved>,
+  execution: Execution<Saved>,
   { released }: Eager<Saved>,
   { operations, firstMember }: CollectiveTable,
   position: number,
 ): boolean {
   if (!released.has(firstMember + position)) return false;
   const { type, root } = at(operations, position);
-  return dependsOn(type, operations.length, root, position).every(
-    (other) => Atomics.load(state, tables.layout.arrivals + firstMember + other) === runNumber(state),
+  return dependsOn(type, operations.length, root, position).every((other) =>
+    hasArrived(execution, firstMember + other),
   );
 }
 

@@ -57,6 +57,17 @@ export function meet({ tables, state }: Execution<unknown>, meeting: number, end
   return ((before + ends) | 0) === Math.imul(runNumber(state), full);
 }
 
+/** Whether a member has arrived in this run. */
+export function hasArrived({ tables, state }: Execution<unknown>, member: number): boolean {
+  return Atomics.load(state, tables.layout.arrivals + member) === runNumber(state);
+}
+
+/** Whether a member has all that completes it in this run. */
+export function isComplete({ tables, state }: Execution<unknown>, member: number): boolean {
+  const { credits } = at(tables.members, member);
+  return Atomics.load(state, tables.layout.credits + member) === Math.imul(runNumber(state), credits);
+}
+
 /** Begins a run: cursors go back to the start; events, arrivals and credits of earlier runs no longer count. */
 export function beginRun({ layout, queues }: Tables, state: Int32Array): void {
   Atomics.add(state, 0, 1);

@@ -3,7 +3,7 @@ import type { RankProgram } from "../commands/program.ts";
 import { originText } from "../commands/origin-text.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { type Execution, runNumber } from "./execution.ts";
+import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
 import { commandAt, memberNumber, type Tables } from "./tables.ts";
 
 /** A command of one rank, by its position in the rank's list. */
@@ -59,13 +59,12 @@ export function obstacleOf<Saved>(execution: Execution<Saved>, queue: number): O
   }
 }
 
-/** The members that a transfer's member at its arrival waits for: all others, or in a group its direct partners. */
-function missingMembers<Saved>(
-  { tables, state }: Execution<Saved>,
-  rank: number,
-  command: number,
-): readonly CommandPosition[] {
-  const { transfer: id, position } = at(tables.members, memberNumber(tables, rank, command));
+/** The members that one that has arrived waits for: all others, or in a group its direct partners. */
+function missingMembers<Saved>(execution: Execution<Saved>, rank: number, command: number): readonly CommandPosition[] {
+  const { tables } = execution;
+  const own = memberNumber(tables, rank, command);
+  if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
+  const { transfer: id, position } = at(tables.members, own);
   const table = at(tables.transfers, id);
   const { members } = at(tables.program.transfers, id);
   const partners =
@@ -75,9 +74,8 @@ function missingMembers<Saved>(
           const { from, to } = at(table.edges, index);
           return from === position ? to : from;
         });
-  const run = runNumber(state);
   return [...new Set(partners)]
-    .filter((partner) => Atomics.load(state, tables.layout.arrivals + table.firstMember + partner) !== run)
+    .filter((partner) => !hasArrived(execution, table.firstMember + partner))
     .map((partner) => {
       const member = at(members, partner);
       return { rank: member.rank, command: member.command };

@@ -7,7 +7,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { arrive } from "./arrival.ts";
 import { arriveEagerly } from "./eager-arrival.ts";
-import { type Execution, runNumber } from "./execution.ts";
+import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
 import { slotOverrun } from "./run-errors.ts";
 import { commandAt, eventNumber, memberNumber } from "./tables.ts";
 
@@ -30,8 +30,12 @@ export function step<Saved>(execution: Execution<Saved>, queue: number): StepRes
   const index = at(commands, cursor);
   const command = commandAt(tables, rank, index);
   if (command.kind === "transfer") {
-    if (startTransfer(execution, rank, index)) return "progress";
-    if (!transferIsDone(execution, rank, index)) return "blocked";
+    const member = memberNumber(tables, rank, index);
+    if (!hasArrived(execution, member)) {
+      startTransfer(execution, rank, index, member);
+      return "progress";
+    }
+    if (!isComplete(execution, member)) return "blocked";
   } else {
     if (!mayRun(execution, rank, command)) return "blocked";
     observer?.start(rank, index);
@@ -94,23 +98,10 @@ function run<Saved>(execution: Execution<Saved>, rank: number, index: number, co
   }
 }
 
-/** Lets a rank arrive at its transfer; false if it has arrived before. */
-function startTransfer<Saved>(execution: Execution<Saved>, rank: number, index: number): boolean {
+function startTransfer<Saved>(execution: Execution<Saved>, rank: number, index: number, member: number): void {
   const { tables, state, eager, observer } = execution;
-  const member = memberNumber(tables, rank, index);
-  const word = tables.layout.arrivals + member;
-  const run = runNumber(state);
-  if (Atomics.load(state, word) === run) return false;
   observer?.start(rank, index);
-  Atomics.store(state, word, run);
+  Atomics.store(state, tables.layout.arrivals + member, runNumber(state));
   if (eager === null) arrive(execution, at(tables.members, member));
   else arriveEagerly(execution, eager, at(tables.members, member));
-  return true;
-}
-
-function transferIsDone(execution: Execution<unknown>, rank: number, index: number): boolean {
-  const { tables, state } = execution;
-  const member = memberNumber(tables, rank, index);
-  const { credits } = at(tables.members, member);
-  return Atomics.load(state, tables.layout.credits + member) === Math.imul(runNumber(state), credits);
 }
