@@ -3,12 +3,13 @@
  * stored. Views turn into index arithmetic, computations into instructions; what is read twice at the same index is read once.
  */
 import type { UnitKernel, UnitStep } from "../commands/kernel.ts";
+import { elementCount } from "../commands/view.ts";
 import type { DType } from "../numerics/dtype.ts";
 import type { Expression } from "../numerics/expression.ts";
 import { binaryExpression, castExpression, reductionSemantics, unaryExpression } from "../numerics/scalar-semantics.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { type Affine, affineKey, constantIndex, dot } from "./affine.ts";
+import { type Affine, affineKey, coefficientOf, constantIndex, dot } from "./affine.ts";
 import { type AxisLoops, createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
 import type { Access, Instruction, Loop, Nest, Placement } from "./nest.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
@@ -70,40 +71,47 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
 }
 
 /** Builds again while divisions ask for splits. Each split makes a loop shorter, so this ends. */
-function settle(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => Nest): Nest {
+function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
   let loops = start;
   for (;;) {
     const space = createIndexSpace(loops);
-    const nest = build(space, loops);
+    const built = build(space, loops);
     const refined = space.refined();
-    if (refined === null) return nest;
+    if (refined === null) return built;
     loops = refined;
   }
+}
+
+/** `offset` in elements. */
+interface StridedBox {
+  readonly placement: Placement;
+  readonly offset: number;
 }
 
 /**
  * The strided box of memory that `value` is, if it is one: a stored value, or a view of one. Null where it would have to be
  * computed or gathered.
  */
-export function stridedBox(
-  graph: UnitGraph,
-  value: number,
-): { readonly placement: Placement; readonly offset: number } | null {
+export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
   const { shape } = at(graph.unit.values, value);
-  const space = createIndexSpace(unsplit(shape));
-  const body = createBody(graph, space);
-  body.read(value, space.axes);
-  const [first, ...others] = body.instructions;
-  if (first?.kind !== "load" || others.length > 0) return null;
-  const { memory, dtype, offset } = first.access;
-  if (offset.terms.some(({ atom }) => atom >= space.loopCount)) return null;
-  let loop = 0;
-  const strides = shape.map((extent) => {
-    if (extent === 1) return 0;
-    const atom = loop++;
-    return offset.terms.find((term) => term.atom === atom)?.coefficient ?? 0;
+  return settle(unsplit(shape), (space, loops) => {
+    const body = createBody(graph, space);
+    body.read(value, space.axes);
+    const [first, ...others] = body.instructions;
+    if (first?.kind !== "load" || others.length > 0) return null;
+    const { memory, dtype, offset } = first.access;
+    if (offset.terms.some(({ atom }) => atom >= space.loopCount)) return null;
+    let loop = 0;
+    const strides: number[] = [];
+    for (const extents of loops) {
+      const coefficients = extents.map(() => coefficientOf(offset, loop++));
+      const stride = coefficients.at(-1) ?? 0;
+      if (coefficients.some((coefficient, i) => coefficient !== stride * elementCount(extents.slice(i + 1))))
+        return null;
+      strides.push(stride);
+    }
+    return { placement: { memory, dtype, strides }, offset: offset.constant };
   });
-  return { placement: { memory, dtype, strides }, offset: offset.constant };
 }
 
 interface Body {
