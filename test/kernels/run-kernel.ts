@@ -1,0 +1,91 @@
+/** Runs a kernel over a memory of its own, with operands spread out as their strides say. */
+import type { Kernel, Operand } from "../../src/commands/kernel.ts";
+import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
+import { type DType, dtypes } from "../../src/numerics/dtype.ts";
+import { elementsOf, storageView, type Value } from "../../src/numerics/storage.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createWasmMemory } from "../../src/support/webassembly.ts";
+
+/** Row-major elements of an operand. */
+export type Values = readonly Value[];
+
+export function operand(dtype: DType, shape: readonly number[], strides: readonly number[] = rowMajor(shape)): Operand {
+  return { dtype, shape, strides };
+}
+
+export function rowMajor(shape: readonly number[]): readonly number[] {
+  return shape.map((_, axis) => count(shape.slice(axis + 1)));
+}
+
+export function count(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}
+
+/** Offsets in elements, in row-major order of the shape. */
+export function offsetsOf({ shape, strides }: Pick<Operand, "shape" | "strides">): readonly number[] {
+  return shape.reduce<readonly number[]>(
+    (offsets, extent, axis) =>
+      offsets.flatMap((offset) => Array.from({ length: extent }, (_, i) => offset + i * at(strides, axis))),
+    [0],
+  );
+}
+
+export interface RunOptions {
+  readonly shared?: boolean;
+  /** The output is this input's memory. */
+  readonly inPlace?: number;
+}
+
+/** Row-major elements of every output. Checks that nothing beside the outputs' elements and the scratch was written. */
+export function runKernel(kernel: Kernel, inputs: readonly Values[], options: RunOptions = {}): readonly Values[] {
+  const needed = scratchBytes(kernel);
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  let next = 256;
+  const place = (bytes: number): number => {
+    const address = next;
+    next = Math.ceil((next + bytes) / 64) * 64 + 64;
+    return address;
+  };
+  const addresses = operands.map((each) => place(spanBytes(each)));
+  const scratch = { address: place(needed), bytes: needed };
+  const memory = createWasmMemory(next, { shared: options.shared ?? false });
+  const bytes = new Uint8Array(memory.buffer);
+  bytes.fill(guard);
+
+  const inputAddresses = addresses.slice(0, kernel.inputs.length);
+  const outputAddresses =
+    options.inPlace === undefined ? addresses.slice(kernel.inputs.length) : [at(inputAddresses, options.inPlace)];
+  const elements = ({ dtype }: Operand, address: number) =>
+    elementsOf(dtype, storageView(dtype, memory.buffer, address));
+  for (const [i, each] of kernel.inputs.entries()) {
+    const target = elements(each, at(inputAddresses, i));
+    for (const [j, offset] of offsetsOf(each).entries()) target.set(offset, at(at(inputs, i), j));
+  }
+  const before = bytes.slice();
+  const run = createKernelLibrary({ memory, scratch }).prepare(kernel);
+  // Twice, so that nothing depends on what the scratch holds.
+  if (options.inPlace === undefined) run(inputAddresses, outputAddresses);
+  run(inputAddresses, outputAddresses);
+  const results = kernel.outputs.map((each, i) => {
+    const address = at(outputAddresses, i);
+    const source = elements(each, address);
+    const size = dtypes[each.dtype].bytes;
+    return offsetsOf(each).map((offset) => {
+      const value = source.get(offset);
+      const start = address + offset * size;
+      bytes.set(before.subarray(start, start + size), start);
+      return value;
+    });
+  });
+  bytes.set(before.subarray(scratch.address, scratch.address + scratch.bytes), scratch.address);
+  const touched = bytes.findIndex((byte, i) => byte !== before[i]);
+  if (touched >= 0) throw new Error(`a byte beside the outputs was written, at ${touched}`);
+  return results;
+}
+
+const guard = 0xa5;
+
+function spanBytes({ dtype, shape, strides }: Operand): number {
+  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
+  return (last + 1) * dtypes[dtype].bytes;
+}
