@@ -15,7 +15,7 @@ import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import { allocationSize } from "./allocation-size.ts";
+import { allocationSize } from "../ir/allocation-size.ts";
 import { planCommunications } from "./communication-plan.ts";
 import { isCommunicable } from "./decompose-reshardings.ts";
 import { opPlace } from "./op-text.ts";

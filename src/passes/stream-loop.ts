@@ -9,7 +9,7 @@ import { binary, constant, named, type Scalar } from "../ir/scalar.ts";
 import type { HostStream, Statement, StreamId } from "../host/nodes.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import { allocationSize } from "./allocation-size.ts";
+import { allocationSize } from "../ir/allocation-size.ts";
 import { cloneAxes, newTensor } from "./fusion-edit.ts";
 import { loopedOperandAxes, withoutLoopedAxis } from "./slice-op.ts";
 

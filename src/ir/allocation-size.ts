@@ -1,7 +1,7 @@
 /** The size that an Allocate prints: the product of the global extents in allocation order, folded; device axes count in full. */
-import { type Tensor, withoutReductions } from "../ir/domain.ts";
-import { constant, type Scalar } from "../ir/scalar.ts";
-import { foldMul } from "../ir/scalar-fold.ts";
+import { type Tensor, withoutReductions } from "./domain.ts";
+import { constant, type Scalar } from "./scalar.ts";
+import { foldMul } from "./scalar-fold.ts";
 
 export function allocationSize(tensor: Tensor): Scalar {
   const { allocation, logical } = tensor.domain;
