@@ -1,6 +1,7 @@
 /** The back end that `--on` and `--schedule` ask for. */
 import { readFile } from "node:fs/promises";
 import type { Backend } from "../backends/backend.ts";
+import { createCpuBackend, parseSchedule } from "../cpu.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
 import { systemReason } from "./system-reason.ts";
@@ -18,7 +19,7 @@ export async function chooseBackend(on: BackendName, schedule: string | undefine
       help: "remove --schedule, or run on the CPU",
     });
   }
-  return cpuBackendWith(await scheduleText(schedule));
+  return createCpuBackend({ schedule: parseSchedule(await scheduleText(schedule)) });
 }
 
 /** seed:S and hold:RANK:COMMAND as they are; anything else names a file. */

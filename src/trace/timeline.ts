@@ -37,7 +37,7 @@ interface Span {
  */
 export function renderTimeline(rank: RankProgram, events: readonly TraceEvent[], columns: number): readonly string[] {
   const spans = spansByStream(rank, events);
-  const total = Math.max(shortest, ...[...spans.values()].flat().map((span) => span.end));
+  const total = [...spans.values()].flat().reduce((latest, { end }) => Math.max(latest, end), shortest);
   const rows = rank.streams.flatMap(({ id, name }) => {
     const own = spans.get(id) ?? [];
     const busy = own.reduce((sum, { start, end }) => sum + end - start, 0);
@@ -61,11 +61,12 @@ function spansByStream(rank: RankProgram, events: readonly TraceEvent[]): Readon
   const spans = new Map<number, Span[]>();
   for (const event of events) {
     if (event.rank !== rank.rank) continue;
-    const letter = letters[at(rank.commands, event.command).kind];
+    const { kind, stream } = at(rank.commands, event.command);
+    const letter = letters[kind];
     if (letter === null) continue;
-    const row = spans.get(event.stream);
+    const row = spans.get(stream);
     const span = { letter, start: event.start, end: Math.max(event.end, event.start + shortest) };
-    if (row === undefined) spans.set(event.stream, [span]);
+    if (row === undefined) spans.set(stream, [span]);
     else row.push(span);
   }
   return spans;

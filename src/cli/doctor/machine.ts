@@ -1,12 +1,13 @@
 /** Findings about the machine and Node: what the CPU back end runs on. */
 import os from "node:os";
 import process from "node:process";
+import { createWasmMemory, instantiateWasm } from "../../support/webassembly.ts";
 import type { Finding } from "./finding.ts";
 
 /** The oldest Node that package.json admits. */
 const oldestNode = [20, 19] as const;
 
-/** A module of one function that splats an i32x4: it validates only where SIMD is supported. */
+/** A module of one function that splats an i32x4: it compiles only where SIMD is supported. */
 const simdModule = new Uint8Array([
   0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x01, 0x05, 0x01, 0x60, 0x00, 0x01, 0x7b, 0x03, 0x02, 0x01, 0x00,
   0x0a, 0x08, 0x01, 0x06, 0x00, 0x41, 0x00, 0xfd, 0x11, 0x0b,
@@ -15,7 +16,7 @@ const simdModule = new Uint8Array([
 export function machineFindings(): readonly Finding[] {
   const here = { lookedIn: [] } as const;
   const [cpu] = os.cpus();
-  const simd = WebAssembly.validate(simdModule);
+  const simd = hasSimd();
   return [
     {
       name: "Node",
@@ -53,6 +54,15 @@ export function machineFindings(): readonly Finding[] {
       ...here,
     },
   ];
+}
+
+function hasSimd(): boolean {
+  try {
+    instantiateWasm(simdModule, createWasmMemory(0));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isRecent(version: string): boolean {

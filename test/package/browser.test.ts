@@ -1,0 +1,42 @@
+/** `braid` runs in a browser: nothing that its entry imports statically comes from Node or another package. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+const source = path.resolve(import.meta.dirname, "../../src");
+
+/** Every module that `file` imports statically, itself included, with the specifiers that are no files. */
+function staticImports(file: string, seen = new Map<string, string[]>()): Map<string, string[]> {
+  if (seen.has(file)) return seen;
+  const outside: string[] = [];
+  seen.set(file, outside);
+  const text = readFileSync(file, "utf8");
+  for (const [, specifier = ""] of text.matchAll(
+    /^(?:import|export)\b[^;]*?from\s+"([^"]+)";|^import\s+"([^"]+)";/gm,
+  )) {
+    if (specifier.startsWith(".")) staticImports(path.resolve(path.dirname(file), specifier), seen);
+    else outside.push(specifier);
+  }
+  return seen;
+}
+
+describe("the entry of braid", () => {
+  const modules = staticImports(path.join(source, "index.ts"));
+
+  it("reaches the executor, the passes and the IR", () => {
+    const names = [...modules.keys()].map((file) => path.relative(source, file));
+    expect(names).toEqual(
+      expect.arrayContaining(["executor/multi-device-executor.ts", "passes/lower.ts", "ir/api/fusion.ts"]),
+    );
+  });
+
+  it("imports no Node module and no package", () => {
+    const outside = [...modules].filter(([, specifiers]) => specifiers.length > 0);
+    expect(outside).toEqual([]);
+  });
+
+  it("loads back ends only on demand", () => {
+    const names = [...modules.keys()].map((file) => path.relative(source, file));
+    expect(names.filter((name) => /^backends\/[^/]+\//.test(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * The package as users get it: packed, installed in an empty folder, run there and on a program file in a third
+ * folder. Needs the dependencies' registry or npm's cache.
+ */
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readmeProgram } from "../support/readme.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+let work: string;
+let consumer: string;
+let packed: readonly string[];
+
+/** npm finds the folder's own configuration; nothing of the test run's reaches it. */
+const npm = (cwd: string, ...args: readonly string[]): string =>
+  execFileSync("npm", [...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+
+beforeAll(() => {
+  work = mkdtempSync(path.join(tmpdir(), "braid-package-"));
+  consumer = path.join(work, "consumer");
+  mkdirSync(consumer);
+  // The build has run before the tests; packing again must not touch dist while others read it.
+  const text = npm(root, "pack", "--ignore-scripts", "--json", "--pack-destination", work);
+  const [information] = JSON.parse(text) as [{ filename: string; files: { path: string }[] }];
+  packed = information.files.map((file) => file.path);
+  writeFileSync(path.join(consumer, "package.json"), `{ "name": "consumer", "private": true, "type": "module" }\n`);
+  npm(consumer, "install", "--no-audit", "--no-fund", "--prefer-offline", path.join(work, information.filename));
+}, 180_000);
+
+afterAll(() => {
+  rmSync(work, { recursive: true });
+});
+
+const braid = (cwd: string, ...args: readonly string[]): Promise<{ stdout: string; stderr: string }> =>
+  run(path.join(consumer, "node_modules/.bin/braid"), [...args], { cwd });
+
+describe("the package", () => {
+  it("holds what users need and nothing of the workshop", () => {
+    for (const file of [
+      "dist/index.js",
+      "dist/index.d.ts",
+      "dist/cli/main.js",
+      "README.md",
+      "LICENSE",
+      "CHANGELOG.md",
+    ]) {
+      expect(packed).toContain(file);
+    }
+    expect(packed.filter((file) => /^(test|bench|examples|scripts|\.)|tsbuildinfo$|\.npmrc/.test(file))).toEqual([]);
+  });
+
+  it("installs without scripts and with few packages", () => {
+    const lock = JSON.parse(readFileSync(path.join(consumer, "package-lock.json"), "utf8")) as {
+      packages: Record<string, { hasInstallScript?: boolean }>;
+    };
+    expect(Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript)).toEqual([]);
+    expect(Object.keys(lock.packages).length).toBeLessThan(20);
+  });
+
+  it("runs the README's program", async () => {
+    writeFileSync(path.join(consumer, "program.ts"), readmeProgram());
+    const { stdout, stderr } = await braid(consumer, "run", "program.ts", "--check");
+    expect(stderr).toBe("");
+    expect(stdout).toContain("passed");
+  }, 60_000);
+
+  it("runs a program file in a third folder, from a fourth", async () => {
+    const elsewhere = path.join(work, "elsewhere/programs");
+    mkdirSync(elsewhere, { recursive: true });
+    writeFileSync(path.join(elsewhere, "program.ts"), readmeProgram());
+    const { stdout, stderr } = await braid(work, "run", "elsewhere/programs/program.ts", "--devices", "2", "--check");
+    expect(stderr).toBe("");
+    expect(stdout).toContain("passed");
+  }, 60_000);
+
+  it("is a library: braid, braid/cpu, braid/cuda, and its types", async () => {
+    const text = `
+import { DeviceMesh, Fusion, MultiDeviceExecutor, set, tensor, type Tensor } from "braid";
+import { cpuBackend } from "braid/cpu";
+import { cudaBackend } from "braid/cuda";
+
+const f = new Fusion();
+const a = f.input([2, 3], "float");
+f.output(set(a));
+for (const tv of [...f.inputs, ...f.outputs]) tv.setDeviceMesh(DeviceMesh.range(2));
+const executor = await MultiDeviceExecutor.create(f, { devices: 2, on: cpuBackend });
+const input: Tensor = tensor([2, 3], [1, 2, 3, 4, 5, 6]);
+const [output] = await executor.run([input]);
+await executor.close();
+if (output === undefined || !("data" in output)) throw new Error("no output");
+console.log(JSON.stringify([...output.data].map(Number)), cudaBackend.name);
+`;
+    writeFileSync(path.join(consumer, "library.ts"), text);
+    const options = ["--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023", "--types", ""];
+    const compiler = path.join(root, "node_modules/typescript/bin/tsc");
+    // The console is all that the program needs beside the language.
+    writeFileSync(path.join(consumer, "console.d.ts"), "declare const console: { log(...values: unknown[]): void };\n");
+    const compiled = await run(process.execPath, [compiler, ...options, "console.d.ts", "library.ts"], {
+      cwd: consumer,
+    }).catch((error: unknown) => error as { stdout: string });
+    expect(compiled.stdout).toBe("");
+    const { stdout } = await run(process.execPath, ["library.js"], { cwd: consumer });
+    expect(stdout).toBe("[1,2,3,4,5,6] cuda\n");
+  }, 60_000);
+});
