@@ -9,7 +9,7 @@ import type { ReductionOpType } from "../ir/ops.ts";
 import { at, invariant } from "../support/invariant.ts";
 
 /** A view on what the member at position `member` reads. */
-export interface MoveSource {
+interface MoveSource {
   readonly member: number;
   readonly view: View;
 }

@@ -39,7 +39,7 @@ export function stuck<Saved>(execution: Execution<Saved>): Diagnostic {
   };
 }
 
-export function placeOf({ program }: Tables, { rank, command }: CommandPosition): Place {
+function placeOf({ program }: Tables, { rank, command }: CommandPosition): Place {
   const { commands, origins } = at(program.ranks, rank);
   return { kind: "command", rank, stream: at(commands, command).stream, text: originText(at(origins, command)) };
 }

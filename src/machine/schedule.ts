@@ -66,7 +66,8 @@ function jsonSteps(text: string): readonly ScheduleStep[] {
   const list = parsed(text);
   if (!Array.isArray(list) || list.length === 0) return malformed("no list of steps", expected);
   return list.map((entry: unknown): ScheduleStep => {
-    const [rank, stream, ...rest]: unknown[] = Array.isArray(entry) ? entry : [];
+    const numbers: readonly unknown[] = Array.isArray(entry) ? entry : [];
+    const [rank, stream, ...rest] = numbers;
     const good = isIndex(rank) && isIndex(stream) && rest.length === 0;
     return good ? { rank, stream } : malformed(JSON.stringify(entry), expected);
   });

@@ -11,14 +11,14 @@ import { createTransferTables, type TransferTables } from "./transfer-tables.ts"
 export type QueueMode = "streams" | "ranks";
 
 /** Commands of one rank that run in order. */
-export interface Queue {
+interface Queue {
   readonly rank: number;
   /** Positions in the rank's list. */
   readonly commands: readonly number[];
 }
 
 /** Where the words of each kind begin in the state. */
-export interface StateLayout {
+interface StateLayout {
   /** Per queue: how many of its commands have completed in this run. */
   readonly cursors: number;
   /** Per event: the run in which it was last recorded. */

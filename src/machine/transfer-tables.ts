@@ -37,12 +37,12 @@ export interface GroupTable {
   readonly edgesOf: readonly (readonly number[])[];
 }
 
-export interface EdgeTable extends TransferEdge {
+interface EdgeTable extends TransferEdge {
   readonly moves: readonly Move[];
   readonly meeting: number;
 }
 
-export type TransferTable = CollectiveTable | GroupTable;
+type TransferTable = CollectiveTable | GroupTable;
 
 export interface TransferTables {
   readonly members: readonly Member[];

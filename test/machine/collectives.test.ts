@@ -197,7 +197,7 @@ describe.each(teams)("team %j", (...team) => {
       const firstBuffer = (rank: number): number => program.buffers.findIndex((buffer) => buffer.rank === rank);
       for (let run = 0; run < 2; run++) {
         for (const [position, rank] of team.entries()) {
-          const { input } = at([views.get(rank)], 0);
+          const input = views.get(rank)?.input ?? null;
           if (input === null) continue;
           const buffer = at(program.buffers, firstBuffer(rank) + input.buffer).id;
           const parts = one.input(position) === "parts" ? size : 1;
@@ -208,7 +208,7 @@ describe.each(teams)("team %j", (...team) => {
         }
         machine.run();
         for (const [position, rank] of team.entries()) {
-          const { output } = at([views.get(rank)], 0);
+          const output = views.get(rank)?.output ?? null;
           if (output === null) continue;
           const buffer = at(program.buffers, firstBuffer(rank) + output.buffer).id;
           const expected = one.expected(position).flat();

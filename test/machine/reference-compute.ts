@@ -11,7 +11,7 @@ import type { Compute, Source } from "../../src/machine/compute.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 
 /** A copy of a whole buffer. */
-export type SavedFloats = Float32Array;
+type SavedFloats = Float32Array;
 
 export interface ReferenceCompute extends Compute<SavedFloats> {
   write(buffer: BufferId, values: readonly number[]): void;
