@@ -1,0 +1,151 @@
+/**
+ * Launches and copies over bound views. Where the output may share bytes with an input that the kernel may not overwrite
+ * while it reads, the result goes through a temporary.
+ */
+import type { CommandStreamId, KernelId } from "../commands/command.ts";
+import type { Kernel, Operand } from "../commands/kernel.ts";
+import type { View } from "../commands/transfer.ts";
+import type { Statement } from "../host/nodes.ts";
+import type { TensorId } from "../ir/domain.ts";
+import { at } from "../support/invariant.ts";
+import { contiguousStrides } from "../commands/view.ts";
+import { addTemporary, bind } from "./memory.ts";
+import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
+import { addKernel, emit } from "./tape.ts";
+import { mayOverlap, sameShape, sameView } from "./views.ts";
+
+/** Makes the kernel for operands as they lie; called only when no kernel of this statement fits. */
+export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;
+
+export interface LaunchRequest {
+  readonly statement: Statement;
+  readonly inputs: readonly View[];
+  readonly outputs: readonly View[];
+  /** Whether the output may be the very view of an input. */
+  readonly inPlace: boolean;
+  /** Whether the kernel depends on nothing but the statement and the operands. */
+  readonly fixed: boolean;
+  readonly make: MakeKernel;
+}
+
+export function launch(recorder: Recorder, request: LaunchRequest): void {
+  const { inputs, outputs, inPlace } = request;
+  const staged = outputs.map((output) =>
+    inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameView(input, output))),
+  );
+  if (staged.includes(true)) return launchStaged(recorder, request, staged);
+  const { tape, streams } = recorder;
+  const kernel = kernelFor(recorder, request);
+  const ref = ({ buffer, offset }: View): { buffer: View["buffer"]; offset: number } => ({ buffer, offset });
+  emit(tape, {
+    kind: "launch",
+    stream: streams.current,
+    kernel,
+    inputs: inputs.map(ref),
+    outputs: outputs.map(ref),
+  });
+}
+
+function launchStaged(recorder: Recorder, request: LaunchRequest, staged: readonly boolean[]): void {
+  const outputs = request.outputs.map((output, i) =>
+    staged[i] === true ? contiguousTemporary(recorder, output) : output,
+  );
+  launch(recorder, { ...request, outputs });
+  request.outputs.forEach((output, i) => {
+    if (staged[i] !== true) return;
+    const temporary = at(outputs, i);
+    emitCopy(recorder, temporary, output);
+    release(recorder, temporary);
+  });
+}
+
+/** A temporary of the shape of `view`, named after its buffer. */
+export function contiguousTemporary(recorder: Recorder, view: View): View {
+  const { memory, streams } = recorder;
+  const { name } = at(memory.buffers, view.buffer).buffer;
+  const layout = { shape: view.shape, strides: contiguousStrides(view.shape) };
+  return addTemporary(memory, { name, dtype: view.dtype, symmetric: false, layout }, streams.current);
+}
+
+/** Frees a temporary that no tensor was bound to. */
+export function release({ tape, streams }: Recorder, view: View): void {
+  emit(tape, { kind: "free", stream: streams.current, buffer: view.buffer });
+}
+
+function kernelFor({ tape, kernels }: Recorder, request: LaunchRequest): KernelId {
+  const { statement, inputs, outputs, fixed, make } = request;
+  const last = fixed ? kernels.last.get(statement) : undefined;
+  if (last !== undefined && sameOperands(last.inputs, inputs) && sameOperands(last.outputs, outputs)) {
+    return last.kernel;
+  }
+  const operands = { inputs: inputs.map(operandOf), outputs: outputs.map(operandOf) };
+  const made = make(operands.inputs, operands.outputs);
+  const text = JSON.stringify(made);
+  const kernel = kernels.byText.get(text) ?? addKernel(tape, made);
+  kernels.byText.set(text, kernel);
+  kernels.last.set(statement, { ...operands, kernel });
+  return kernel;
+}
+
+function operandOf({ dtype, shape, strides }: View): Operand {
+  return { dtype, shape, strides };
+}
+
+function sameOperands(operands: readonly Operand[], views: readonly View[]): boolean {
+  return operands.every(({ shape, strides }, i) => {
+    const view = at(views, i);
+    return sameShape(shape, view.shape) && sameShape(strides, view.strides);
+  });
+}
+
+/** Copies elements between views of equal shape; nothing when they are one view. Throws `size-mismatch`. */
+export function copyView(recorder: Recorder, source: View, destination: View): void {
+  requireShape(recorder, "the output", destination.shape, source.shape);
+  if (sameView(source, destination)) return;
+  if (!mayOverlap(source, destination)) return emitCopy(recorder, source, destination);
+  const temporary = contiguousTemporary(recorder, source);
+  emitCopy(recorder, source, temporary);
+  emitCopy(recorder, temporary, destination);
+  release(recorder, temporary);
+}
+
+/** A copy between views of equal shape that do not overlap. */
+export function emitCopy(
+  { tape, streams }: Recorder,
+  source: View,
+  destination: View,
+  stream: CommandStreamId = streams.current,
+): void {
+  emit(tape, { kind: "copy", stream, source, destination });
+}
+
+/** Binds `tensor` to a view of another one, of which it becomes an owner. Throws `size-mismatch`. */
+export function alias(recorder: Recorder, tensor: TensorId, view: View, statement: Statement): void {
+  requireDeclaredShape(recorder, tensor, view.shape);
+  bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
+}
+
+export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
+  requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
+}
+
+/** Throws `size-mismatch`. */
+export function requireShape(
+  recorder: Recorder,
+  what: string,
+  shape: readonly number[],
+  expected: readonly number[],
+): void {
+  if (sameShape(shape, expected)) return;
+  fail(recorder, {
+    code: "size-mismatch",
+    message: `${what} does not have the size of what is written to it`,
+    found: shapeText(shape),
+    expected: shapeText(expected),
+    help: "give sizes that agree, or correct the shapes; sharded axes count 1 on each device",
+  });
+}
+
+export function shapeText(shape: readonly number[]): string {
+  return `[${shape.join(", ")}]`;
+}

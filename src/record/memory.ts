@@ -1,0 +1,110 @@
+/**
+ * Buffers and bindings of one rank. A tensor is bound to a View of a buffer: program inputs and outputs from the start, others by an
+ * allocation, by an op that makes its own output, or by a view of another tensor.
+ *
+ * Owners keep a temporary alive: the tensor it was made for, and tensors that an op (Set, Slice, ...) bound to a view of it. A
+ * HirAliasSelect owns nothing: its slice dies with the tensor it is taken from.
+ */
+import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
+import type { CommandStreamId } from "../commands/command.ts";
+import type { View } from "../commands/transfer.ts";
+import type { Statement } from "../host/nodes.ts";
+import type { TensorId } from "../ir/domain.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import type { Layout } from "./local-layout.ts";
+import { emit, type Tape } from "./tape.ts";
+
+interface BufferState {
+  readonly buffer: Omit<Buffer, "arena">;
+  /** Whether peers access it. */
+  symmetric: boolean;
+  owners: number;
+  /** Why its bytes are gone: the tensor whose Deallocate freed it; null while it lives. */
+  freedBy: TensorId | null;
+}
+
+export interface Binding {
+  readonly view: View;
+  readonly owns: boolean;
+  /** The statement that bound the tensor to a view of another one instead of giving it memory. */
+  readonly aliasedBy: Statement | null;
+}
+
+export interface Memory {
+  readonly tape: Tape;
+  readonly buffers: BufferState[];
+  readonly bindings: Map<TensorId, Binding>;
+}
+
+export function createMemory(tape: Tape): Memory {
+  return { tape, buffers: [], bindings: new Map() };
+}
+
+/** What a buffer is made for. */
+export interface BufferRequest {
+  /** `T3`. */
+  readonly name: string;
+  readonly dtype: DType;
+  readonly symmetric: boolean;
+  readonly layout: Layout;
+}
+
+/** A new buffer, seen as a whole. `position` is that of an input or output. */
+export function addBuffer(
+  { buffers }: Memory,
+  { name, dtype, symmetric, layout }: BufferRequest,
+  role: BufferRole,
+  position: number | null,
+): View {
+  const { shape, strides } = layout;
+  const id = makeId<BufferId>(buffers.length);
+  const bytes = shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes);
+  buffers.push({
+    buffer: { id, role, bytes, dtype, shape, name, position },
+    symmetric,
+    owners: 0,
+    freedBy: null,
+  });
+  return { buffer: id, offset: 0, dtype, shape, strides };
+}
+
+/** A new temporary, undefined until it is written. */
+export function addTemporary(memory: Memory, request: BufferRequest, stream: CommandStreamId): View {
+  const view = addBuffer(memory, request, "temporary", null);
+  emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
+  return view;
+}
+
+/** Replaces what the tensor was bound to, which loses an owner. */
+export function bind(memory: Memory, tensor: TensorId, binding: Binding, stream: CommandStreamId): void {
+  if (binding.owns) stateOf(memory, binding.view).owners++;
+  unbind(memory, tensor, stream);
+  memory.bindings.set(tensor, binding);
+}
+
+/** Forgets the tensor's binding and frees a temporary that has no other owner. */
+export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId): void {
+  const binding = memory.bindings.get(tensor);
+  if (binding === undefined) return;
+  memory.bindings.delete(tensor);
+  if (!binding.owns) return;
+  const state = stateOf(memory, binding.view);
+  state.owners--;
+  if (state.owners > 0 || state.buffer.role !== "temporary") return;
+  state.freedBy = tensor;
+  emit(memory.tape, { kind: "free", stream, buffer: state.buffer.id });
+}
+
+export function stateOf(memory: Memory, view: View): BufferState {
+  return at(memory.buffers, view.buffer);
+}
+
+/** The buffers as the command list has them. */
+export function finishedBuffers({ buffers }: Memory): readonly Buffer[] {
+  return buffers.map(({ buffer, symmetric }) => {
+    const arena: Arena = symmetric ? "symmetric" : buffer.role;
+    return { ...buffer, arena };
+  });
+}

@@ -1,0 +1,123 @@
+/**
+ * Communications that a library (NCCL, UCC) runs on a stream of its own, spelled out: the communicator's stream waits for the
+ * current one, transfers, and records an event that Wait waits for. CUDA communications are recorded in the same way;
+ * their one-sided form is point-to-point only.
+ */
+import { sideOf } from "../commands/collectives.ts";
+import type { Collective, CollectiveType, PointToPointGroup, View } from "../commands/transfer.ts";
+import type { Communication, ReduceOpType } from "../host/nodes.ts";
+import type { ReductionOpType } from "../ir/ops.ts";
+import { at } from "../support/invariant.ts";
+import { collectiveViews } from "./collective-views.ts";
+import { emitCopy } from "./launch.ts";
+import type { Post } from "./posts.ts";
+import { evaluate, fail, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
+import { communicatorStream, order, recordOn } from "./streams.ts";
+import { emit } from "./tape.ts";
+import { squeezeView } from "./views.ts";
+
+const reductionOf: { readonly [K in ReduceOpType]: ReductionOpType } = {
+  sum: "sum",
+  prod: "prod",
+  min: "amin",
+  max: "amax",
+};
+
+export function recordCommunication(recorder: Recorder, statement: Communication): void {
+  const { id, type, team } = statement;
+  const position = team.indexOf(recorder.options.rank);
+  const post: Post =
+    position < 0
+      ? { kind: "nothing" }
+      : type === "SendRecv"
+        ? sendRecv(recorder, statement, position)
+        : collective(recorder, statement, type, position);
+  recorder.posts.set(id, post);
+}
+
+function collective(recorder: Recorder, statement: Communication, type: CollectiveType, position: number): Post {
+  const { team, reduceOp } = statement;
+  const root = rootOf(recorder, statement);
+  const operation: Collective = {
+    kind: "collective",
+    type,
+    team,
+    root,
+    reduceOp: reduceOp === null ? null : reductionOf[reduceOp],
+    ...collectiveViews(recorder, statement, type, root, {
+      input: sideView(recorder, statement, type, "input", root, position),
+      output: sideView(recorder, statement, type, "output", root, position),
+    }),
+  };
+  return transfer(recorder, communicatorOf(statement), operation);
+}
+
+/** What this rank reads or writes; null where the table of collectives says nothing. */
+function sideView(
+  recorder: Recorder,
+  statement: Communication,
+  type: CollectiveType,
+  side: "input" | "output",
+  root: number | null,
+  position: number,
+): View | null {
+  const id = statement[side];
+  switch (sideOf(type, side, root, position)) {
+    case "absent":
+      return null;
+    case "optional":
+      return isHere(recorder, tensorOf(recorder, id)) ? viewOf(recorder, id) : null;
+    case "required":
+      return viewOf(recorder, id);
+  }
+}
+
+/** The root's position in the team; null for the kinds that have none. */
+function rootOf(recorder: Recorder, { root, team }: Communication): number | null {
+  if (root === null) return null;
+  const position = evaluate(recorder, root);
+  if (position >= 0 && position < team.length) return position;
+  return fail(recorder, {
+    code: "index-out-of-range",
+    message: "the root is not a position in the team",
+    found: `root ${position} of team (${team.join(" ")})`,
+    expected: `a position from 0 to ${team.length - 1}`,
+    help: "count the members of the team from 0",
+  });
+}
+
+/** One sends, the other receives; a device that sends to itself copies. */
+function sendRecv(recorder: Recorder, statement: Communication, position: number): Post {
+  const { team, input, output } = statement;
+  const root = rootOf(recorder, statement);
+  const communicator = communicatorOf(statement);
+  if (team.length === 1) {
+    const { streams, tape } = recorder;
+    const stream = communicatorStream(streams, communicator);
+    const [source, destination] = [squeezeView(viewOf(recorder, input)), squeezeView(viewOf(recorder, output))];
+    order(streams, streams.current, stream);
+    emitCopy(recorder, source, destination, stream);
+    return { kind: "event", event: recordOn(tape, stream) };
+  }
+  const peer = at(team, 1 - position);
+  const sends = position === root;
+  const view = squeezeView(viewOf(recorder, sends ? input : output));
+  return transfer(recorder, communicator, { kind: "group", ops: [{ type: sends ? "send" : "recv", peer, view }] });
+}
+
+/** The name of the library's communicator for a team: a stream and a sequence of its own. */
+function communicatorOf({ backend, team }: Communication): string {
+  return `${backend.toUpperCase()} (${team.join(" ")})`;
+}
+
+/** Posts `operation` on the communicator's stream, after what the current stream holds. */
+export function transfer(
+  { streams, tape }: Recorder,
+  communicator: string,
+  operation: Collective | PointToPointGroup,
+): Post {
+  const stream = communicatorStream(streams, communicator);
+  order(streams, streams.current, stream);
+  emit(tape, { kind: "transfer", stream, communicator, operation });
+  return { kind: "event", event: recordOn(tape, stream) };
+}

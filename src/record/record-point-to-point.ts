@@ -1,0 +1,94 @@
+/**
+ * Sends and receives. NCCL and UCC: a coalesced group is one transfer on the communicator's stream, a lone send or receive a group
+ * of one. CUDA: each rank does its half on its own current stream, ordered by two signals per pair.
+ *
+ *            send                              recv
+ *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done; Wait: nothing
+ *   put      wait ready, copy to the           signal ready; Wait: done
+ *            receiver, signal done; Wait: nothing
+ */
+import type { PointToPoint, View } from "../commands/transfer.ts";
+import type { CommunicatorBackend, EndCoalescing, P2PCommunication } from "../host/nodes.ts";
+import type { Post } from "./posts.ts";
+import { stateOf } from "./memory.ts";
+import { transfer } from "./record-communication.ts";
+import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
+import { emit } from "./tape.ts";
+import { squeezeView } from "./views.ts";
+
+/** Posts it, or adds it to the coalesced group under way. Throws `bad-peer`. */
+export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
+  const { id, type, buffer, backend } = statement;
+  const view = squeezeView(viewOf(recorder, buffer));
+  const peer = peerOf(recorder, statement);
+  if (backend === "cuda") {
+    recorder.posts.set(id, oneSided(recorder, type, peer, view));
+    return;
+  }
+  const op: PointToPoint = { type, peer, view };
+  if (recorder.group === null) {
+    recorder.posts.set(id, transfer(recorder, worldOf(backend), { kind: "group", ops: [op] }));
+    return;
+  }
+  recorder.group.ops.push(op);
+  recorder.group.members.push(id);
+}
+
+/** Posts the group as one transfer; nothing if this rank put nothing into it. Waiting for a member is waiting for the group. */
+export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
+  const { group } = recorder;
+  if (group === null) {
+    return fail(recorder, {
+      code: "group-open",
+      message: "a coalesced group is closed that was not opened",
+      found: "EndCoalescing without StartCoalescing",
+      expected: "both, in one scope",
+      help: "put StartCoalescing before the group's first send or receive",
+    });
+  }
+  recorder.group = null;
+  const { ops, members } = group;
+  const post: Post =
+    ops.length === 0 ? { kind: "nothing" } : transfer(recorder, worldOf("nccl"), { kind: "group", ops });
+  for (const member of [id, ...members]) recorder.posts.set(member, post);
+}
+
+/** Sends and receives go over the communicator of all ranks. */
+function worldOf(backend: CommunicatorBackend): string {
+  return `${backend.toUpperCase()} world`;
+}
+
+function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): number {
+  const { rank } = recorder.options;
+  const value = evaluate(recorder, peer);
+  const toItself = backend === "cuda" && value === rank;
+  if (value >= 0 && !toItself) return value;
+  return fail(recorder, {
+    code: "bad-peer",
+    message: toItself ? `a one-sided ${type} goes from a rank to itself` : `the peer of a ${type} is not a rank`,
+    found: `peer ${value} on rank ${rank}`,
+    expected: toItself ? "another rank" : "a rank from 0",
+    help: toItself ? "copy with a Set where the peer is this rank" : "correct the expression of the peer",
+  });
+}
+
+function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
+  const { memory, options, sequences, streams, tape } = recorder;
+  const key = `${role} ${peer}`;
+  const sequence = sequences.get(key) ?? 0;
+  sequences.set(key, sequence + 1);
+  // Peers reach this buffer directly, inputs and outputs too.
+  stateOf(memory, view).symmetric = true;
+  const { p2pProtocol: protocol } = options;
+  const pair = tape.pairs.push({ protocol, role, peer, sequence, view }) - 1;
+  const stream = streams.current;
+  const copies = (protocol === "get") === (role === "recv");
+  if (!copies) {
+    emit(tape, { kind: "signalPeer", stream, pair, slot: "ready" });
+    return { kind: "signal", pair };
+  }
+  emit(tape, { kind: "waitPeer", stream, pair, slot: "ready" });
+  emit(tape, { kind: "copyPeer", stream, pair });
+  emit(tape, { kind: "signalPeer", stream, pair, slot: "done" });
+  return { kind: "nothing" };
+}

@@ -1,0 +1,37 @@
+/** Wait: the current stream waits for the latest post of a communication. */
+import type { Wait } from "../host/nodes.ts";
+import { fail, type Recorder } from "./recorder.ts";
+import { order, waitFor } from "./streams.ts";
+import { emit } from "./tape.ts";
+import { unreachable } from "../support/unreachable.ts";
+
+/** Throws `not-posted`. */
+export function recordWait(recorder: Recorder, { target }: Wait): void {
+  const { posts, streams, tape } = recorder;
+  const post = posts.get(target);
+  if (post === undefined) {
+    return fail(recorder, {
+      code: "not-posted",
+      message: `communication ${target} has not been posted`,
+      found: `Wait before any post of ${target} in this run`,
+      expected: "a post before the Wait",
+      help: "post the communication on the same path of branches and iterations, before the Wait",
+    });
+  }
+  const { current } = streams;
+  switch (post.kind) {
+    case "nothing":
+      return;
+    case "event":
+      return waitFor(tape, post.event, current);
+    case "signal":
+      emit(tape, { kind: "waitPeer", stream: current, pair: post.pair, slot: "done" });
+      // A signal can be taken once: a second Wait follows the stream that took it.
+      posts.set(target, { kind: "taken", stream: current });
+      return;
+    case "taken":
+      return order(streams, post.stream, current);
+    default:
+      return unreachable(post);
+  }
+}

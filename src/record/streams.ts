@@ -1,0 +1,75 @@
+/**
+ * The streams of one rank. Stream 0 is the caller's; a host stream with an index is the one of its value, one without is a
+ * stream of its own or what GetCurrentStream bound it to; a communicator has a stream of its own.
+ */
+import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.ts";
+import type { StreamId } from "../host/nodes.ts";
+import { makeId } from "../support/ids.ts";
+import { emit, nextEvent, type Tape } from "./tape.ts";
+
+export interface Streams {
+  readonly tape: Tape;
+  readonly infos: StreamInfo[];
+  readonly byIndex: Map<number, CommandStreamId>;
+  readonly byNode: Map<StreamId, CommandStreamId>;
+  readonly byCommunicator: Map<string, CommandStreamId>;
+  current: CommandStreamId;
+}
+
+export function createStreams(tape: Tape): Streams {
+  const caller = makeId<CommandStreamId>(0);
+  return {
+    tape,
+    infos: [{ id: caller, role: "caller", name: "caller" }],
+    byIndex: new Map(),
+    byNode: new Map(),
+    byCommunicator: new Map(),
+    current: caller,
+  };
+}
+
+/** The stream of an index value. */
+export function indexedStream(streams: Streams, index: number): CommandStreamId {
+  return lookUp(streams, streams.byIndex, index, "worker", `worker ${index}`);
+}
+
+/** The stream of a node without an index. */
+export function nodeStream(streams: Streams, node: StreamId): CommandStreamId {
+  return lookUp(streams, streams.byNode, node, "worker", `stream ${node}`);
+}
+
+/** The stream on which a library runs what one communicator posts. */
+export function communicatorStream(streams: Streams, communicator: string): CommandStreamId {
+  return lookUp(streams, streams.byCommunicator, communicator, "communicator", communicator);
+}
+
+function lookUp<Key>(
+  { infos }: Streams,
+  known: Map<Key, CommandStreamId>,
+  key: Key,
+  role: StreamInfo["role"],
+  name: string,
+): CommandStreamId {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const id = makeId<CommandStreamId>(infos.length);
+  infos.push({ id, role, name });
+  known.set(key, id);
+  return id;
+}
+
+/** Everything on `later` from here on runs after everything on `earlier` up to here. Nothing for one and the same stream. */
+export function order({ tape }: Streams, earlier: CommandStreamId, later: CommandStreamId): void {
+  if (earlier === later) return;
+  waitFor(tape, recordOn(tape, earlier), later);
+}
+
+export function recordOn(tape: Tape, stream: CommandStreamId): EventId {
+  const event = nextEvent(tape);
+  emit(tape, { kind: "recordEvent", stream, event });
+  return event;
+}
+
+export function waitFor(tape: Tape, event: EventId, stream: CommandStreamId): void {
+  emit(tape, { kind: "waitEvent", stream, event });
+}
