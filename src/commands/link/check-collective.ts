@@ -1,6 +1,7 @@
 /** Whether the members of a collective fit together: who reads and writes, dtypes, parts and element counts. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
+import { counted, withArticle } from "../../support/wording.ts";
 import { assembliesOf, collectiveRules, sideOf } from "../collectives.ts";
 import type { CommandList } from "../command.ts";
 import type { Collective, View } from "../transfer.ts";
@@ -56,7 +57,7 @@ function badKind(use: CollectiveUse): Found | null {
   const isRoot = root !== null && Number.isInteger(root) && root >= 0 && root < team.length;
   if (rule.rooted !== isRoot) {
     return {
-      message: rule.rooted ? `a ${type} needs a root in its team` : `a ${type} has no root`,
+      message: rule.rooted ? `${withArticle(type)} needs a root in its team` : `${withArticle(type)} has no root`,
       at: use,
       found: `root ${root ?? "none"} in a team of ${team.length}`,
       expected: rule.rooted ? `a position from 0 to ${team.length - 1}` : "no root",
@@ -65,7 +66,7 @@ function badKind(use: CollectiveUse): Found | null {
   }
   if (rule.reduces === (reduceOp !== null)) return null;
   return {
-    message: rule.reduces ? `a ${type} needs a reduction` : `a ${type} has no reduction`,
+    message: rule.reduces ? `${withArticle(type)} needs a reduction` : `${withArticle(type)} has no reduction`,
     at: use,
     found: reduceOp ?? "none",
     expected: rule.reduces ? "sum, prod, max or min" : "none",
@@ -81,8 +82,8 @@ function badSides(use: CollectiveUse, position: number): Found | null {
     if (demand === "optional" || has === (demand === "required")) continue;
     return {
       message: has
-        ? `rank ${use.rank} gives an ${side} to a ${type} that it takes none in`
-        : `rank ${use.rank} gives no ${side} to a ${type}`,
+        ? `rank ${use.rank} gives an ${side} to ${withArticle(type)}, where it has none`
+        : `rank ${use.rank} gives no ${side} to ${withArticle(type)}`,
       at: use,
       found: has ? `an ${side}` : `no ${side}`,
       expected: demand === "required" ? `an ${side} at position ${position}` : `no ${side} at position ${position}`,
@@ -123,7 +124,7 @@ function badSizes(members: readonly CollectiveUse[]): Found | null {
   for (const piece of pieces) {
     if (piece.view.dtype !== first.view.dtype) return differing("dtype", piece, first, ({ view }) => view.dtype);
     if (piece.elements !== first.elements)
-      return differing("size", piece, first, ({ elements }) => `${elements} elements`);
+      return differing("size", piece, first, ({ elements }) => counted(elements, "element"));
   }
   const operations = members.map(({ operation }) => operation);
   const aligned =
@@ -141,10 +142,10 @@ function aligns(operations: readonly Collective[], position: number): boolean {
 function badParts(use: CollectiveUse, side: "input" | "output", view: View, count: number): Found {
   const { type } = use.operation;
   return {
-    message: `the ${side} of a ${type} does not have one part per member on rank ${use.rank}`,
+    message: `the ${side} of ${withArticle(type)} does not have one part per member on rank ${use.rank}`,
     at: use,
-    found: `axis 0 of ${view.shape[0] ?? "no"} parts`,
-    expected: `${count} parts, one for each member on the other side`,
+    found: `${counted(view.shape[0] ?? 0, "part")} along axis 0`,
+    expected: `${counted(count, "part")}, one for each member on the other side`,
     help: `give the ${side} a leading axis of ${count}`,
   };
 }
@@ -152,7 +153,7 @@ function badParts(use: CollectiveUse, side: "input" | "output", view: View, coun
 function differing(what: string, piece: Piece, first: Piece, textOf: (piece: Piece) => string): Found {
   const { type } = piece.use.operation;
   return {
-    message: `the views of a ${type} differ in ${what}`,
+    message: `the views of ${withArticle(type)} differ in ${what}`,
     at: piece.use,
     found: `${textOf(piece)} in the ${piece.side} of rank ${piece.use.rank}`,
     expected: `${textOf(first)}, as in the ${first.side} of rank ${first.use.rank}`,

@@ -1,5 +1,6 @@
 /** Matches the k-th collective of a communicator on every member of its team. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { counted } from "../../support/wording.ts";
 import type { CommandList } from "../command.ts";
 import type { Collective } from "../transfer.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
@@ -90,7 +91,7 @@ function findDisagreement(
     message: `rank ${missing} does not take part in a collective of its team`,
     at: anchor,
     against: own.at(-1) ?? null,
-    found: `${own.length} collectives of rank ${missing} on ${anchor.communicator}`,
+    found: `${counted(own.length, "collective")} of rank ${missing} on ${anchor.communicator}`,
     expected: `${queues.get(anchor.rank)?.length ?? 0}, as on rank ${anchor.rank}`,
     help: "let all ranks post the same collectives on a communicator in the same order",
   });

@@ -1,6 +1,7 @@
 /** What can be wrong between a send and its recv, in a group or one-sided. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
+import { counted } from "../../support/wording.ts";
 import type { CommandList } from "../command.ts";
 import type { View } from "../transfer.ts";
 import { commonBox, elementCount } from "../view.ts";
@@ -21,7 +22,8 @@ export function viewMismatch(lists: readonly CommandList[], send: End, recv: End
     });
   if (send.view.dtype !== recv.view.dtype) return differing("dtype", ({ dtype }) => dtype);
   const elements = ({ shape }: View): number => elementCount(shape);
-  if (elements(send.view) !== elements(recv.view)) return differing("size", (view) => `${elements(view)} elements`);
+  if (elements(send.view) !== elements(recv.view))
+    return differing("size", (view) => counted(elements(view), "element"));
   if (commonBox([send.view, recv.view]) !== null) return null;
   return differing("shape", ({ shape, strides }) => `shape [${shape.join(", ")}] with strides [${strides.join(", ")}]`);
 }
@@ -48,7 +50,7 @@ export function unmatched(lists: readonly CommandList[], { from, to, sends, recv
       : `rank ${to} receives from rank ${from}, which does not send it`,
     at: lone,
     against: shorter.at(-1) ?? null,
-    found: `${sends.length} sends on rank ${from} and ${recvs.length} recvs on rank ${to} over ${channel}`,
+    found: `${counted(sends.length, "send")} on rank ${from} and ${counted(recvs.length, "recv")} on rank ${to} over ${channel}`,
     expected: "as many sends as recvs",
     help: `post the ${other} on rank ${otherRank}, or leave out the ${what}`,
   });
