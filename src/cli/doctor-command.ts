@@ -5,7 +5,7 @@ import type { Finding } from "./doctor/finding.ts";
 import { machineFindings } from "./doctor/machine.ts";
 import { nativeFindings } from "./doctor/native.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
-import { plainBorders } from "./table-style.ts";
+import { plainBorders, trimmedLines } from "./table-style.ts";
 import type { Colors, Terminal } from "./terminal.ts";
 
 export function doctorCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
@@ -27,8 +27,16 @@ function render(findings: readonly Finding[], colors: Colors): string {
   };
   const table = new Table({ ...plainBorders, head: ["", "", "found", "gives"] });
   for (const { name, status, detail, gives } of findings) table.push([marks[status], name, detail, gives]);
-  const missing = findings
-    .filter(({ lookedIn }) => lookedIn.length > 0)
-    .map(({ name, lookedIn }) => `${name}: looked in ${lookedIn.join(", ")}`);
-  return [table.toString(), ...(missing.length === 0 ? [] : ["", ...missing]), ""].join("\n");
+  return [...trimmedLines(table.toString()), "", ...searches(findings), ""].join("\n");
+}
+
+/** Where missing things were looked for, one line for those that share the places. */
+function searches(findings: readonly Finding[]): readonly string[] {
+  const names = new Map<string, string[]>();
+  for (const { name, lookedIn } of findings) {
+    if (lookedIn.length === 0) continue;
+    const places = lookedIn.join(", ");
+    names.set(places, [...(names.get(places) ?? []), name]);
+  }
+  return [...names].map(([places, found]) => `${found.join(", ")}: looked in ${places}`);
 }

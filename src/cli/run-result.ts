@@ -4,7 +4,7 @@ import { at } from "../support/invariant.ts";
 import { renderTimeline } from "../trace/timeline.ts";
 import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult, RunResult } from "./run-file.ts";
-import { plainBorders } from "./table-style.ts";
+import { plainBorders, trimmedLines } from "./table-style.ts";
 import type { Colors, Terminal } from "./terminal.ts";
 
 export function runText(result: RunResult, { outColors, columns }: Terminal): string {
@@ -15,7 +15,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     ...(host === null ? [] : [host]),
     ...(flags.timeline ? [timeline(result, columns), ""] : []),
     headline(result),
-    table.toString(),
+    ...trimmedLines(table.toString()),
     "",
   ].join("\n");
 }

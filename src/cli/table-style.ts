@@ -21,3 +21,8 @@ export const plainBorders = {
   },
   style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
 };
+
+/** The lines of a table without the blanks that fill the last column. */
+export function trimmedLines(table: string): readonly string[] {
+  return table.split("\n").map((line) => line.trimEnd());
+}

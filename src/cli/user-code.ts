@@ -71,11 +71,11 @@ function isDiagnosticError(error: unknown): error is DiagnosticError {
   return error instanceof Error && error.name === "DiagnosticError" && "diagnostics" in error;
 }
 
-/** Syntax errors carry their place in the message only: `ParseError: ... /path/file.ts:3:11`. */
+/** Syntax errors carry their place in the message only, columns from 0: `ParseError: ... /path/file.ts:3:11`. */
 function parsePlace(error: unknown): CallSite | undefined {
   if (!(error instanceof Error)) return undefined;
   const [, path, line, column] = /\s(\/\S+|[A-Z]:\\\S+):(\d+):(\d+)\s*$/.exec(error.message) ?? [];
-  return path === undefined ? undefined : { path: displayPath(path), line: Number(line), column: Number(column) };
+  return path === undefined ? undefined : { path: displayPath(path), line: Number(line), column: Number(column) + 1 };
 }
 
 function firstLine(error: unknown): string {

@@ -1,5 +1,5 @@
 /** Findings about native code: the foreign-function interface, BLAS, and the NVIDIA stack that the CUDA back end needs. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Finding } from "./finding.ts";
 import { createLibrarySearch, findLibrary, type LibrarySearch } from "./libraries.ts";
@@ -34,14 +34,14 @@ function foreignFunctions(): Finding {
   try {
     return { name: "FFI", status: "ok", detail: `koffi at ${require.resolve("koffi")}`, gives, lookedIn: [] };
   } catch {
-    const lookedIn = require.resolve.paths("koffi") ?? [];
+    const lookedIn = (require.resolve.paths("koffi") ?? []).filter((folder) => existsSync(folder));
     return { name: "FFI", status: "missing", detail: "the package koffi is not installed", gives, lookedIn };
   }
 }
 
 function library(search: LibrarySearch, { name, stems, gives }: LibraryRow): Finding {
   const found = stems.flatMap((stem) => findLibrary(search, stem));
-  if (found.length > 0) return { name, status: "ok", detail: found.join(", "), gives, lookedIn: [] };
+  if (found.length > 0) return { name, status: "ok", detail: found.join("\n"), gives, lookedIn: [] };
   const detail = `no ${stems.join(", ")}`;
   const cache = search.cached.length > 0 ? ["the loader's cache (ldconfig -p)"] : [];
   return { name, status: "missing", detail, gives, lookedIn: [...search.directories, ...cache] };
