@@ -15,7 +15,7 @@ import { requireMeshSizes, shapeOf, type Sizes, sizesFromMeshes, sizesFromShapes
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
 import { record } from "../record/record.ts";
-import { at } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
@@ -120,7 +120,7 @@ export class MultiDeviceExecutor {
       const tensor = this.#tensor(this.#fusion.inputs, position);
       const argument = at(inputs, position);
       const bytes = isSharded(argument)
-        ? packShard(tensor, at(argument, buffer.rank))
+        ? packShard(tensor, shardFor(argument, buffer.rank))
         : shardOf(tensor, at(entry.inputShapes, position), tensorBytes(argument), buffer.rank);
       prepared.write(buffer.id, bytes);
     }
@@ -206,6 +206,13 @@ export class MultiDeviceExecutor {
 
 function boundBuffers(program: Program, role: PlacedBuffer["role"]): readonly PlacedBuffer[] {
   return program.buffers.filter((buffer) => buffer.role === role);
+}
+
+/** That it is there was checked: buffers exist only on the tensor's devices. */
+function shardFor(shards: readonly (Tensor | null)[], rank: number): Tensor {
+  const shard = shards[rank] ?? null;
+  invariant(shard !== null, "every device of the mesh has a shard", { rank });
+  return shard;
 }
 
 function positionOf(buffer: PlacedBuffer): number {

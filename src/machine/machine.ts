@@ -44,8 +44,7 @@ export function createMachine<Saved>(
 ): Machine {
   const tables = createTables(program, queues);
   const random = schedule.kind === "seed" ? createRandom(schedule.seed) : null;
-  const byDefault = schedule.kind === "seed" || schedule.kind === "hold" ? "eager" : "synchronous";
-  const eager = (transfers ?? byDefault) === "eager" ? createEager<Saved>(random) : null;
+  const eager = hasEagerTransfers({ schedule, transfers }) ? createEager<Saved>(random) : null;
   const state = createState(tables);
   let ready = createReadyQueues(tables.queues.length);
   const execution: Execution<Saved> = {
@@ -70,6 +69,18 @@ export function createMachine<Saved>(
       }
     },
   };
+}
+
+/** Whether runs under these options keep inputs of transfers (Compute's `save`). */
+export function hasEagerTransfers({
+  schedule,
+  transfers,
+}: {
+  schedule?: Schedule | undefined;
+  transfers?: MachineOptions["transfers"] | undefined;
+}): boolean {
+  const byDefault = schedule?.kind === "seed" || schedule?.kind === "hold" ? "eager" : "synchronous";
+  return (transfers ?? byDefault) === "eager";
 }
 
 function runToEnd<Saved>(execution: Execution<Saved>, chooser: Chooser, ready: ReadyQueues): void {

@@ -8,9 +8,9 @@ import type { Program } from "../../commands/program.ts";
 import type { View } from "../../commands/transfer.ts";
 import type { ReductionOpType } from "../../ir/ops.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
+import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
 import type { Compute, Source } from "../../machine/compute.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import { copyBox } from "../../support/box-copy.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";
 
@@ -39,7 +39,20 @@ export function createCompute(
     addressOf(view) + (saved === null ? 0 : saved.copy - saved.from);
   let nextSaved = space.saved.address;
 
-  const combination = (op: ReductionOpType, inputs: readonly Operand[], output: Operand): PreparedKernel => {
+  // Views are the same objects in every run, so that what is made for them is found without looking at their shapes.
+  const copies = new WeakMap<View, WeakMap<View, PreparedCopy>>();
+  const copyOf = (source: View, destination: View): PreparedCopy => {
+    const known = copies.get(destination)?.get(source);
+    if (known !== undefined) return known;
+    const { shape, strides, dtype } = destination;
+    const elementBytes = dtypes[dtype].bytes;
+    const made = prepareCopy(bytes.buffer, { shape, elementBytes, source: source.strides, destination: strides });
+    const bySource = copies.get(destination) ?? new WeakMap<View, PreparedCopy>();
+    copies.set(destination, bySource.set(source, made));
+    return made;
+  };
+  const combinationOf = (op: ReductionOpType, sources: readonly View[], destination: View): PreparedKernel => {
+    const [inputs, output] = [sources.map(operandOf), operandOf(destination)];
     const key = JSON.stringify([op, inputs, output]);
     const known = combinations.get(key);
     if (known !== undefined) return known;
@@ -52,18 +65,15 @@ export function createCompute(
     launch: (_, { kernel, inputs, outputs }: Launch) =>
       at(kernels, kernel)(inputs.map(addressOf), outputs.map(addressOf)),
     copy: (source, destination) => {
-      const { bytes: elementBytes } = dtypes[destination.dtype];
-      const byteStrides = ({ strides }: View): readonly number[] => strides.map((stride) => stride * elementBytes);
-      copyBox(
-        { bytes, offset: sourceAddress(source), strides: byteStrides(source.view) },
-        { bytes, offset: addressOf(destination), strides: byteStrides(destination) },
-        destination.shape,
-        elementBytes,
-      );
+      copyOf(source.view, destination)(sourceAddress(source), addressOf(destination));
     },
     combine: (op, sources, destination) => {
-      const operands = sources.map(({ view }) => operandOf(view));
-      combination(op, operands, operandOf(destination))(sources.map(sourceAddress), [addressOf(destination)]);
+      const combination = combinationOf(
+        op,
+        sources.map(({ view }) => view),
+        destination,
+      );
+      combination(sources.map(sourceAddress), [addressOf(destination)]);
     },
     save: (view) => {
       const from = addressOf(view);

@@ -7,7 +7,7 @@ import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { createKernelLibrary, scratchBytes } from "../../kernels/kernel-library.ts";
 import type { Observer } from "../../machine/execution.ts";
-import { createMachine, type MachineOptions } from "../../machine/machine.ts";
+import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
 import { at } from "../../support/invariant.ts";
 import { createWasmMemory } from "../../support/webassembly.ts";
 import type { TraceEvent } from "../../trace/event.ts";
@@ -37,10 +37,10 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
 
 function prepare(program: Program, options: CpuOptions): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
-  const space = layOutProgram(program, scratch, isEager(options) ? savedBytes(program) : 0);
+  const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
   const memory = createWasmMemory(space.bytes);
   const library = createKernelLibrary({ memory, scratch: space.scratch });
-  const recorder = createTraceRecorder();
+  const recorder = createTraceRecorder(program);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const machine = createMachine(program, compute, { ...options, observer: recorder.observer });
   const bytesOf = (id: BufferId): Uint8Array =>
@@ -58,11 +58,6 @@ function prepare(program: Program, options: CpuOptions): Prepared {
   };
 }
 
-/** The machine's own rule for transfers where none is given. */
-function isEager({ transfers, schedule }: CpuOptions): boolean {
-  return (transfers ?? defaultTransfers(schedule)) === "eager";
-}
-
 interface TraceRecorder {
   readonly observer: Observer;
   readonly begin: (trace: boolean, timeout: number) => void;
@@ -70,7 +65,7 @@ interface TraceRecorder {
 }
 
 /** Watches the clock for the machine, which has none: times of commands, and the end of the run's time. */
-function createTraceRecorder(): TraceRecorder {
+function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
   let timeoutInForce = Infinity;
@@ -87,7 +82,8 @@ function createTraceRecorder(): TraceRecorder {
       end: (rank, command) => {
         if (!tracing) return;
         const start = starts.get(`${rank}.${command}`) ?? origin;
-        trace.push({ rank, command, start: start - origin, end: performance.now() - origin });
+        const { stream } = at(at(program.ranks, rank).commands, command);
+        trace.push({ rank, stream, command, start: start - origin, end: performance.now() - origin });
       },
     },
     begin: (wanted, timeout) => {
