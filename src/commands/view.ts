@@ -93,6 +93,6 @@ export function sameView(a: View, b: View): boolean {
   );
 }
 
-function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
+export function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((value, i) => value === b[i]);
 }

@@ -4,7 +4,7 @@
  */
 import { assembliesOf, type Assembly, collectiveRules } from "../commands/collectives.ts";
 import type { Collective, View } from "../commands/transfer.ts";
-import { commonBox, sameView } from "../commands/view.ts";
+import { commonBox, sameNumbers, sameView } from "../commands/view.ts";
 import type { ReductionOpType } from "../ir/ops.ts";
 import { at, invariant } from "../support/invariant.ts";
 
@@ -48,13 +48,17 @@ export function copyMove(from: number, source: View, destination: View): readonl
 
 /** Brings the views under one shape. Nothing is left to do where one source already is the destination. */
 function moveOf({ output, sources }: Assembly, op: ReductionOpType | null): readonly Move[] {
-  const box = commonBox([output, ...sources.map(({ view }) => view)]);
-  invariant(box !== null, "link lets only views pass that share a box", { output, sources });
-  const boxed = (view: View, i: number): View => ({ ...view, shape: box.shape, strides: at(box.strides, i) });
-  const destination = boxed(output, 0);
-  const moved = sources.map(({ from, view }, i) => ({ member: from, view: boxed(view, i + 1) }));
-  const [only] = moved;
-  invariant(only !== undefined && (moved.length === 1 || op !== null), "several sources are combined", sources);
-  if (moved.length > 1) return [{ op, sources: moved, destination }];
-  return sameView(only.view, destination) ? [] : [{ op: null, sources: moved, destination }];
+  const [destination, ...views] = underOneShape([output, ...sources.map(({ view }) => view)]);
+  invariant(destination !== undefined && (views.length === 1 || op !== null), "several sources are combined", sources);
+  if (views.length === 1 && sameView(at(views, 0), destination)) return [];
+  const moved = sources.map(({ from }, i) => ({ member: from, view: at(views, i) }));
+  return [{ op: views.length === 1 ? null : op, sources: moved, destination }];
+}
+
+function underOneShape(views: readonly View[]): readonly View[] {
+  const { shape } = at(views, 0);
+  if (views.every((view) => sameNumbers(view.shape, shape))) return views;
+  const box = commonBox(views);
+  invariant(box !== null, "link lets only views pass that share a box", views);
+  return views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
