@@ -11,6 +11,8 @@ export type { IterDomain } from "./ir/api/iter-domain.ts";
 export * from "./ir/api/ops.ts";
 export { isProgram, program } from "./ir/api/program.ts";
 export type { HostProgram, Statement } from "./host/nodes.ts";
+export { HostProgramBuilder } from "./host/builder.ts";
+export { validateHostProgram } from "./host/validate.ts";
 export { print, printFusion, printProgramOfStage, type PrintOptions } from "./host/print.ts";
 export { lower, type LowerOptions, runPass } from "./passes/lower.ts";
 export { passes } from "./passes/pipeline.ts";

@@ -8,24 +8,36 @@ import type { TensorView } from "../ir/api/tensor-view.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { createFusionBuilder, type FusionBuilder } from "../ir/fusion-builder.ts";
 import { constant, type Scalar } from "../ir/scalar.ts";
-import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import type { ExprId, HostStream, HostUnit, Statement } from "./nodes.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { Communication, EndCoalescing, HostStream, HostUnit, P2PCommunication, Statement } from "./nodes.ts";
 
 export interface BuilderState {
   readonly tensors: FusionBuilder;
   readonly streams: HostStream[];
   readonly units: HostUnit[];
+  /** unitSources[i]: what units[i] was made from. */
+  readonly unitSources: UnitSource[];
+  /** Indexed by ExprId. */
+  readonly awaitables: Awaitable[];
   /** The statement lists under way, innermost last. */
   readonly scopes: Statement[][];
-  exprCount: number;
+}
+
+/** What a Wait can name. */
+export type Awaitable = Communication | P2PCommunication | EndCoalescing;
+
+export interface UnitSource {
+  readonly fusion: FusionData;
+  /** The extents that its symbols stand for, as text. */
+  readonly extents: string;
 }
 
 /** A number, or a scalar expression. */
 export type ScalarLike = number | Scalar;
 
 export function createBuilderState(): BuilderState {
-  return { tensors: createFusionBuilder(), streams: [], units: [], scopes: [[]], exprCount: 0 };
+  return { tensors: createFusionBuilder(), streams: [], units: [], unitSources: [], awaitables: [], scopes: [[]] };
 }
 
 export function append(state: BuilderState, statement: Statement): void {
@@ -42,10 +54,6 @@ export function collect(state: BuilderState, body: () => void): readonly Stateme
   } finally {
     state.scopes.length = depth - 1;
   }
-}
-
-export function nextExprId(state: BuilderState): ExprId {
-  return makeId<ExprId>(state.exprCount++);
 }
 
 export function toScalar(value: ScalarLike): Scalar {

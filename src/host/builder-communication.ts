@@ -1,0 +1,95 @@
+/** Communications of a HostProgramBuilder. */
+import type { TensorView } from "../ir/api/tensor-view.ts";
+import { call } from "../ir/call.ts";
+import { makeId } from "../support/ids.ts";
+import { append, type BuilderState, ownId, type ScalarLike, toScalar } from "./builder-state.ts";
+import { communicationTypes } from "./communication-types.ts";
+import type {
+  Communication,
+  CommunicationType,
+  CommunicatorBackend,
+  EndCoalescing,
+  ExprId,
+  P2PCommunication,
+  ReduceOpType,
+} from "./nodes.ts";
+
+export interface CommunicationOptions {
+  readonly input: TensorView;
+  readonly output: TensorView;
+  /** Device ids in team order; the devices of the input's mesh if not given. */
+  readonly team?: readonly number[];
+  /** For the rooted types: a position in the team. */
+  readonly root?: ScalarLike;
+  /** For the reducing types; "sum" if not given. */
+  readonly reduceOp?: ReduceOpType;
+  /** "nccl" if not given. */
+  readonly backend?: CommunicatorBackend;
+}
+
+export interface PeerOptions {
+  /** A device id. */
+  readonly peer: ScalarLike;
+  /** "nccl" if not given. */
+  readonly backend?: CommunicatorBackend;
+}
+
+/** One side of a one-sided transfer whose handles are shared. */
+export interface SharedPeer {
+  readonly type: "send" | "recv";
+  readonly buffer: TensorView;
+  readonly peer: ScalarLike;
+}
+
+export function addCommunication(
+  state: BuilderState,
+  type: CommunicationType,
+  { input, output, team, root, reduceOp, backend = "nccl" }: CommunicationOptions,
+): Communication {
+  const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
+  const communication: Communication = {
+    kind: "Communication",
+    id: nextId(state),
+    type,
+    team: team ?? input.mesh?.devices ?? [],
+    root: root === undefined ? null : toScalar(root),
+    reduceOp: reduceOp ?? (communicationTypes[type].reduces ? "sum" : null),
+    input: ownId(state, input, place),
+    output: ownId(state, output, place),
+    backend,
+  };
+  state.awaitables.push(communication);
+  append(state, communication);
+  return communication;
+}
+
+/** A send or receive that is not posted yet. */
+export function makePeer(
+  state: BuilderState,
+  type: "send" | "recv",
+  buffer: TensorView,
+  { peer, backend = "nccl" }: PeerOptions,
+): P2PCommunication {
+  const place = call(type, { tensor: buffer.id });
+  const made: P2PCommunication = {
+    kind: "P2PCommunication",
+    id: nextId(state),
+    type,
+    buffer: ownId(state, buffer, place),
+    peer: toScalar(peer),
+    backend,
+  };
+  state.awaitables.push(made);
+  return made;
+}
+
+export function addEndCoalescing(state: BuilderState): EndCoalescing {
+  const end: EndCoalescing = { kind: "EndCoalescing", id: nextId(state) };
+  state.awaitables.push(end);
+  append(state, end);
+  return end;
+}
+
+function nextId({ awaitables }: BuilderState): ExprId {
+  return makeId<ExprId>(awaitables.length);
+}
