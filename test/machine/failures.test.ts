@@ -17,10 +17,10 @@ function crossed(streams: number): Program {
   return link(
     buildLists(2, (list, rank) => {
       const lanes = streams === 1 ? [0, 0] : [list.stream("first"), list.stream("second")];
-      const teams = rank === 0 ? ([[0, 1], [1, 0]] as const) : ([[1, 0], [0, 1]] as const); // prettier-ignore
-      for (const [i, team] of teams.entries()) {
+      for (const [i, lane] of lanes.entries()) {
+        const team = i === rank ? [0, 1] : [1, 0];
         list.statement(`Allreduce ${team.join(",")}`);
-        list.collective(at(lanes, i), "Allreduce", {
+        list.collective(lane, "Allreduce", {
           team,
           reduceOp: "sum",
           input: list.input([2]),

@@ -72,14 +72,8 @@ function record(list: ListBuilder, rank: number, world: number, operations: read
   for (const { kind, stream, reads, write } of all) {
     for (const read of reads) touch(stream, read, false);
     touch(stream, write, true);
-    const [source, other] = reads.map((buffer) => at(buffers, buffer));
-    perform(list, rank, world, {
-      kind,
-      stream,
-      source: at([source], 0),
-      other: other ?? null,
-      target: at(buffers, write),
-    });
+    const sources = reads.map((buffer) => at(buffers, buffer));
+    perform(list, rank, world, { kind, stream, sources, target: at(buffers, write) });
     const event = list.record(stream);
     for (const read of reads) at(uses, read).push({ stream, event, writes: false });
     // Whatever comes after this write is after all that came before it.
@@ -91,17 +85,17 @@ function record(list: ListBuilder, rank: number, world: number, operations: read
 interface Step {
   readonly kind: Operation["kind"];
   readonly stream: number;
-  readonly source: View;
-  readonly other: View | null;
+  readonly sources: readonly View[];
   readonly target: View;
 }
 
-function perform(list: ListBuilder, rank: number, world: number, { kind, stream, source, other, target }: Step): void {
+function perform(list: ListBuilder, rank: number, world: number, { kind, stream, sources, target }: Step): void {
+  const source = at(sources, 0);
   const next = (rank + 1) % world;
   const previous = (rank + world - 1) % world;
   switch (kind) {
     case "add":
-      list.binary(stream, "add", source, other ?? source, target);
+      list.binary(stream, "add", source, at(sources, 1), target);
       return;
     case "copy":
       list.copy(stream, source, target);
@@ -146,12 +140,12 @@ function evaluate(
   const sum = (a: readonly number[], b: readonly number[]): readonly number[] =>
     a.map((x, i) => Math.fround(x + at(b, i)));
   for (const { kind, reads, write } of operations) {
-    const [first = 0, second = first] = reads;
+    const first = at(reads, 0);
     const sources = state.map((buffers) => at(buffers, first));
     const results = state.map((buffers, rank) => {
       switch (kind) {
         case "add":
-          return sum(at(buffers, first), at(buffers, second));
+          return sum(at(buffers, first), at(buffers, at(reads, 1)));
         case "copy":
           return at(sources, rank);
         case "allreduce":
