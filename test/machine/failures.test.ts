@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
-import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";
 import { createReferenceCompute } from "./reference-compute.ts";
