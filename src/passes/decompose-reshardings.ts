@@ -25,7 +25,7 @@ import { at } from "../support/invariant.ts";
 import { cloneAxes, newTensor, reparallelize } from "./fusion-edit.ts";
 import { opPlace } from "./op-text.ts";
 import type { Pass } from "./pass.ts";
-import { isResharding, type OperandChange, reshardedOperands } from "./sharding.ts";
+import { isResharding, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const decomposeReshardings: Pass<"fusion", "fusion"> = {
   name: "decompose-reshardings",
@@ -62,7 +62,8 @@ function insertSetsAfter(fusion: FusionData, always: boolean): FusionData {
   // Reverse order: a consumer is settled before the producer whose output it may have had renamed.
   for (const op of fusion.ops.toReversed()) {
     const reference = always || op.inputs.length === 1 ? referenceOperand(op, tensors) : null;
-    if (reference !== null) {
+    const made = reference === null ? madeShardedAxes(op, tensors) : [];
+    if (reference !== null || made.length > 0) {
       const output = at(tensors, op.output);
       const axes = withoutReductions(output.domain.logical);
       const copy = newTensor(
@@ -73,7 +74,8 @@ function insertSetsAfter(fusion: FusionData, always: boolean): FusionData {
       );
       iterDomainCount += axes.length;
       tensors.push({ ...copy, memory: output.memory });
-      tensors[op.output] = shardLikeInput(op, output, reference, tensors);
+      tensors[op.output] =
+        reference === null ? unsharded(output, made) : shardLikeInput(op, output, reference, tensors);
       replaced.set(op.output, copy.id);
       ops.push({ kind: "Set", inputs: [op.output], output: copy.id });
     }
@@ -111,6 +113,12 @@ function shardLikeInput(op: Op, output: Tensor, reference: OperandChange, tensor
     types.get(axis.id) ?? (isDID(axis.parallelType) ? "Serial" : axis.parallelType);
   const memory = output.memory === "symmetric" ? "global" : output.memory;
   return { ...reparallelize(output, parallel, reference.producer.mesh), memory };
+}
+
+/** The output as the op can make it: whole along axes that no operand has, for the Set behind it to shard. */
+function unsharded(output: Tensor, axes: readonly IterDomain[]): Tensor {
+  const ids = new Set(axes.map((axis) => axis.id));
+  return reparallelize(output, (axis) => (ids.has(axis.id) ? "Serial" : axis.parallelType), output.mesh);
 }
 
 function insertSetsBefore(fusion: FusionData): FusionData {

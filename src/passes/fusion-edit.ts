@@ -3,7 +3,14 @@
  * whose axes' parallel types change. All functions are pure.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { type IterDomain, type IterDomainId, type ParallelType, plainDomain, type Tensor, type TensorId } from "../ir/domain.ts";
+import {
+  type IterDomain,
+  type IterDomainId,
+  type ParallelType,
+  plainDomain,
+  type Tensor,
+  type TensorId,
+} from "../ir/domain.ts";
 import { makeId } from "../support/ids.ts";
 
 /** Copies of `axes` with the ids `firstId`, `firstId + 1`, .... */

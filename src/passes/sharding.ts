@@ -3,7 +3,7 @@
  * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../ir/domain.ts";
+import { type DIDType, didTypes, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { type AxisPair, axisMap } from "../ir/axis-map.ts";
 import type { Op } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
@@ -27,19 +27,38 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
 }
 
 /**
- * The DID types along which `consumer` lies otherwise than `producer`, given the op's axis pairs for this operand.
- * An axis that the operand does not have, or has only as a broadcast, is no difference: every device holds what it needs.
+ * The DID types along which `consumer` lies otherwise than `producer`, the operand with the pairs `own` of an op's pairs `all`. An
+ * axis that this operand does not have (N of a matmul's first), or has only as a broadcast, is no difference: every device holds what
+ * it needs. An axis that no operand has is one: the op makes it whole (a reshape, a slice that cuts).
  */
-export function changedDIDTypes(producer: Tensor, consumer: Tensor, pairs: readonly AxisPair[]): readonly DIDType[] {
+function changedDIDTypes(
+  producer: Tensor,
+  consumer: Tensor,
+  own: readonly AxisPair[],
+  all: readonly AxisPair[],
+): readonly DIDType[] {
   return didTypes.filter((type) => {
     const from = shardedAxis(producer, type);
     const to = shardedAxis(consumer, type);
     if (from !== null && to !== null)
-      return !pairs.some((pair) => pair.producer.id === from.id && pair.consumer.id === to.id);
+      return !own.some((pair) => pair.producer.id === from.id && pair.consumer.id === to.id);
     if (from !== null) return true;
-    if (to !== null) return pairs.some((pair) => pair.consumer.id === to.id && !pair.broadcast);
-    return false;
+    if (to === null) return false;
+    return (
+      own.some((pair) => pair.consumer.id === to.id && !pair.broadcast) ||
+      !all.some((pair) => pair.consumer.id === to.id)
+    );
   });
+}
+
+/** The sharded axes of the op's output that none of its operands has. */
+export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
+  const output = at(tensors, op.output);
+  if (!isSharded(output)) return [];
+  const pairs = axisMap(op, tensors);
+  return withoutReductions(output.domain.logical).filter(
+    (axis) => isDID(axis.parallelType) && !pairs.some((pair) => pair.consumer.id === axis.id),
+  );
 }
 
 export interface OperandChange {
@@ -61,7 +80,7 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
     if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
     pairs ??= axisMap(op, tensors);
     const own = pairs.filter((pair) => pair.operand === operand);
-    const types = changedDIDTypes(producer, consumer, own);
+    const types = changedDIDTypes(producer, consumer, own, pairs);
     if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
   return changes;
