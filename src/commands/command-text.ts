@@ -39,7 +39,7 @@ function refs(list: readonly BufferRef[]): string {
 }
 
 /** `b2+64 float [4, 8]`, with the strides where they are not those of a whole row-major tensor. */
-export function viewText(view: View): string {
+function viewText(view: View): string {
   return `${place(view.buffer, view.offset)} ${operandText(view)}`;
 }
 

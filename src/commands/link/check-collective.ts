@@ -5,7 +5,7 @@ import { counted, withArticle } from "../../support/wording.ts";
 import { assembliesOf, collectiveRules, sideOf } from "../collectives.ts";
 import type { CommandList } from "../command.ts";
 import type { Collective, View } from "../transfer.ts";
-import { commonBox, elementCount } from "../view.ts";
+import { commonBox, elementCount, sameNumbers } from "../view.ts";
 import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };
@@ -126,6 +126,7 @@ function badSizes(members: readonly CollectiveUse[]): Found | null {
     if (piece.elements !== first.elements)
       return differing("size", piece, first, ({ elements }) => counted(elements, "element"));
   }
+  if (pieces.every(({ view }) => sameNumbers(view.shape, first.view.shape))) return null;
   const operations = members.map(({ operation }) => operation);
   const aligned =
     commonBox(pieces.map(({ view }) => view)) !== null || operations.every((_, i) => aligns(operations, i));

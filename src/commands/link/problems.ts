@@ -11,11 +11,11 @@ export interface CommandRef {
 }
 
 /** The statement that a command came from. */
-export function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
+function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
   return originText(at(at(lists, rank).origins, command));
 }
 
-export function placeOf(lists: readonly CommandList[], ref: CommandRef): Place {
+function placeOf(lists: readonly CommandList[], ref: CommandRef): Place {
   const { stream } = at(at(lists, ref.rank).commands, ref.command);
   return { kind: "command", rank: ref.rank, stream, text: statementOf(lists, ref) };
 }
