@@ -11,7 +11,7 @@ import { dtypes } from "../numerics/dtype.ts";
 import { decodeBase64 } from "../support/base64.ts";
 import { invariant } from "../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../support/webassembly.ts";
-import type { Contraction } from "./contraction.ts";
+import type { Contraction, MatrixStrides } from "./contraction.ts";
 import { type GemmDType, type GemmType, gemmTypes } from "./gemm-types.ts";
 import { gemmWasm, tileRows } from "./gemm-wasm.ts";
 
@@ -95,6 +95,28 @@ export function prepareGemm(contraction: Contraction, wasm: WasmExports, scratch
   );
 }
 
+/** A range of columns of b and c, and where b's strips are read: packed, or in place. */
+interface ColumnRange {
+  /** From the block's first column. */
+  readonly first: number;
+  readonly count: number;
+  readonly packed: boolean;
+}
+
+/**
+ * With one row of tiles every strip of b is read once, and packing it would only cost. Where b's rows are contiguous, whole strips
+ * are then read in place; the columns left over are packed, because a tile reads whole vectors.
+ */
+function columnRanges(width: number, tileColumns: number, inPlace: boolean): readonly ColumnRange[] {
+  if (!inPlace) return [{ first: 0, count: width, packed: true }];
+  const whole = width - (width % tileColumns);
+  const ranges = [
+    { first: 0, count: whole, packed: false },
+    { first: whole, count: width - whole, packed: true },
+  ];
+  return ranges.filter(({ count }) => count > 0);
+}
+
 /** The product of one pair of matrices. */
 function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
   const { m, n, k } = contraction;
@@ -102,10 +124,7 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
   const bytes = dtypes[contraction.dtype].bytes;
   const pack = functionOf(wasm, type.pack);
   const multiply = functionOf(wasm, type.multiply);
-  const inBytes = ({ row, column }: Contraction["a"]): Contraction["a"] => ({
-    row: row * bytes,
-    column: column * bytes,
-  });
+  const inBytes = ({ row, column }: MatrixStrides): MatrixStrides => ({ row: row * bytes, column: column * bytes });
   const strideA = inBytes(contraction.a);
   const strideB = inBytes(contraction.b);
   const strideC = inBytes(contraction.c);
@@ -114,6 +133,7 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
   const packedB = scratch + layout.packedB;
   const packedBias = scratch + layout.bias;
   const sums = scratch + layout.sums;
+  const inPlace = m <= tileRows && bytes === type.packedBytes && contraction.b.column === 1;
   /** With one block of rows or of k, a packed block serves several blocks of the other operand. */
   const keepsA = rows >= m && depth >= k;
   const keepsB = depth >= k;
@@ -121,36 +141,40 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
   return (a, b, bias, c) => {
     for (let j = 0; j < n; j += columns) {
       const width = Math.min(columns, n - j);
+      const ranges = columnRanges(width, tileColumns, inPlace);
       if (bias !== 0) pack(packedBias, bias + j * biasStride, width, 1, biasStride, 0, tileColumns);
       for (let i = 0; i < m; i += rows) {
         const height = Math.min(rows, m - i);
         for (let p = 0; p < k; p += depth) {
           const length = Math.min(depth, k - p);
-          if (i === 0 || !keepsB) {
-            const from = b + p * strideB.row + j * strideB.column;
-            pack(packedB, from, width, length, strideB.column, strideB.row, tileColumns);
-          }
           if (j === 0 || !keepsA) {
             const from = a + i * strideA.row + p * strideA.column;
             pack(packedA, from, height, length, strideA.row, strideA.column, tileRows);
           }
-          multiply(
-            packedA,
-            packedB,
-            length * tileRowBytes,
-            tileRowBytes,
-            height,
-            width,
-            length,
-            sums,
-            sumsStep,
-            p === 0 ? 0 : 1,
-            p + length < k ? 0 : type.output,
-            c + i * strideC.row + j * strideC.column,
-            strideC.row,
-            strideC.column,
-            bias === 0 ? 0 : packedBias,
-          );
+          for (const { first, count, packed } of ranges) {
+            const column = j + first;
+            const from = b + p * strideB.row + column * strideB.column;
+            if (packed && (i === 0 || !keepsB)) {
+              pack(packedB, from, count, length, strideB.column, strideB.row, tileColumns);
+            }
+            multiply(
+              packedA,
+              packed ? packedB : from,
+              packed ? length * tileRowBytes : tileRowBytes,
+              packed ? tileRowBytes : strideB.row,
+              height,
+              count,
+              length,
+              sums + (first / tileColumns) * Math.ceil(height / tileRows) * sumsStep,
+              sumsStep,
+              p === 0 ? 0 : 1,
+              p + length < k ? 0 : type.output,
+              c + i * strideC.row + column * strideC.column,
+              strideC.row,
+              strideC.column,
+              bias === 0 ? 0 : packedBias + first * type.packedBytes,
+            );
+          }
         }
       }
     }

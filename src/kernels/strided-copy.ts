@@ -1,10 +1,8 @@
 /**
  * Copies a strided box of elements to another box of the same shape, in one memory. What is contiguous on both sides moves as
- * one run: whole by copyWithin if it is long, element by element if it is short, because a call then costs more than
- * the loop.
+ * one run: whole by copyWithin if it is long, word by word if it is short, because a call then costs more than the loop.
  */
 import { at, invariant } from "../support/invariant.ts";
-import { compileFunction } from "../support/compile-function.ts";
 
 export interface CopyShape {
   readonly shape: readonly number[];
@@ -17,7 +15,7 @@ export interface CopyShape {
 /** Takes byte addresses, multiples of the element size. The boxes do not overlap. */
 export type PreparedCopy = (source: number, destination: number) => void;
 
-/** Runs shorter than this, in bytes, are copied in a loop. */
+/** Runs shorter than this, in bytes, are copied word by word. */
 const longRun = 64;
 
 interface Axis {
@@ -31,42 +29,62 @@ export function prepareCopy(
   buffer: ArrayBufferLike,
   { shape, elementBytes, source, destination }: CopyShape,
 ): PreparedCopy {
-  const axes = joinAxes(
-    shape.map((extent, i) => ({
-      extent,
-      source: at(source, i) * elementBytes,
-      destination: at(destination, i) * elementBytes,
-    })),
-  );
-  const inner = axes.at(-1);
-  const contiguous = inner !== undefined && inner.source === elementBytes && inner.destination === elementBytes;
-  const run = contiguous ? inner.extent * elementBytes : elementBytes;
-  const outer = contiguous ? axes.slice(0, -1) : axes;
-  if (run >= longRun) return compileCopy(outer, runText(run), { bytes: new Uint8Array(buffer) });
-  const words = wordsOf(buffer, elementBytes);
-  const shift = Math.log2(elementBytes);
-  const move = `words[to >>> ${shift}] = words[from >>> ${shift}];`;
-  return compileCopy(axes, move, { words });
-}
-
-function runText(run: number): string {
-  return `bytes.copyWithin(to, from, from + ${run});`;
-}
-
-/** Any typed array whose elements keep their bits when copied: floats would not have to keep a NaN's. */
-function wordsOf(buffer: ArrayBufferLike, elementBytes: number): unknown {
-  switch (elementBytes) {
-    case 1:
-      return new Uint8Array(buffer);
-    case 2:
-      return new Uint16Array(buffer);
-    case 4:
-      return new Int32Array(buffer);
-    case 8:
-      return new Float64Array(buffer);
-    default:
-      return invariant(false, "elements have 1, 2, 4 or 8 bytes", { elementBytes });
+  const word = Math.min(elementBytes, 4);
+  const elements = shape.map((extent, i) => ({
+    extent,
+    source: at(source, i) * elementBytes,
+    destination: at(destination, i) * elementBytes,
+  }));
+  const axes = joinAxes([...elements, { extent: elementBytes / word, source: word, destination: word }]);
+  const inner = axes.at(-1) ?? { extent: 1, source: word, destination: word };
+  const run = inner.extent * word;
+  if (inner.source === word && inner.destination === word && run >= longRun) {
+    const bytes = new Uint8Array(buffer);
+    return overAxes(axes.slice(0, -1), (from, to) => bytes.copyWithin(to, from, from + run));
   }
+  const words = wordsOf(buffer, word);
+  const row = axes.at(-2) ?? { extent: 1, source: 0, destination: 0 };
+  const rowWords = inWords(row, word);
+  const innerWords = inWords(inner, word);
+  return overAxes(axes.slice(0, -2), (from, to) => {
+    copyPlane(words, from / word, to / word, rowWords, innerWords);
+  });
+}
+
+/** Integer words, because a float that is loaded and stored need not keep the bits of a NaN. */
+type Words = Uint8Array | Uint16Array | Int32Array;
+
+function wordsOf(buffer: ArrayBufferLike, word: number): Words {
+  if (word === 1) return new Uint8Array(buffer);
+  if (word === 2) return new Uint16Array(buffer);
+  invariant(word === 4, "elements have 1, 2, 4 or 8 bytes", { word });
+  return new Int32Array(buffer);
+}
+
+function inWords({ extent, source, destination }: Axis, word: number): Axis {
+  return { extent, source: source / word, destination: destination / word };
+}
+
+function copyPlane(words: Words, from: number, to: number, row: Axis, inner: Axis): void {
+  for (let i = 0; i < row.extent; i++) {
+    let source = from + i * row.source;
+    let destination = to + i * row.destination;
+    for (let j = 0; j < inner.extent; j++) {
+      words[destination] = words[source] ?? 0;
+      source += inner.source;
+      destination += inner.destination;
+    }
+  }
+}
+
+function overAxes(axes: readonly Axis[], copy: PreparedCopy): PreparedCopy {
+  return axes.reduceRight<PreparedCopy>(
+    (inner, { extent, source, destination }) =>
+      (from, to) => {
+        for (let i = 0; i < extent; i++) inner(from + i * source, to + i * destination);
+      },
+    copy,
+  );
 }
 
 /** Drops axes of one element and merges neighbours that step evenly on both sides; the smallest step goes inside. */
@@ -78,20 +96,4 @@ function joinAxes(axes: readonly Axis[]): readonly Axis[] {
     if (!joins) return [...joined, axis];
     return [...joined.slice(0, -1), { ...axis, extent: axis.extent * outer.extent }];
   }, []);
-}
-
-function compileCopy(
-  axes: readonly Axis[],
-  move: string,
-  environment: Readonly<Record<string, unknown>>,
-): PreparedCopy {
-  const loops = axes.reduceRight(
-    (inner, { extent, source, destination }) =>
-      `for (let i = 0, outerFrom = from, outerTo = to; i < ${extent}; i++) {
-const from = outerFrom + i * ${source}, to = outerTo + i * ${destination};
-${inner}
-}`,
-    move,
-  );
-  return compileFunction<PreparedCopy>(["from", "to"], loops, environment);
 }
