@@ -30,8 +30,11 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     });
   }
   try {
-    if (args.length === 0) terminal.out(braid.helpInformation());
-    else await braid.parseAsync(args, { from: "user" });
+    if (args.length === 0) {
+      terminal.err(braid.helpInformation());
+      return exitStatus.badInput;
+    }
+    await braid.parseAsync(args, { from: "user" });
     return status;
   } catch (error) {
     return reportError(error, terminal, args.includes("--json"));

@@ -19,8 +19,13 @@ const patience = 500;
 export async function withProgress<T>(terminal: Terminal, work: (step: Step) => Promise<T>): Promise<T> {
   if (!terminal.interactive) return work(() => {});
   const flags = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(new URL("./progress-worker.js", import.meta.url), { workerData: flags });
+  const worker = new Worker(new URL("./progress-worker.js", import.meta.url), {
+    workerData: flags,
+    execArgv: [],
+  });
   worker.unref();
+  // A command must not fail for want of a progress line.
+  worker.on("error", () => {});
   try {
     return await work((label) => {
       worker.postMessage(label);

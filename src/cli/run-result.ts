@@ -43,8 +43,12 @@ function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, col
 }
 
 function checkCells({ ok, largestError, partOfBound }: OutputCheck, colors: Colors): readonly string[] {
-  const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toPrecision(2)} %` : "beyond";
-  return [largestError.toPrecision(3), part, ok ? colors.green("passed") : colors.red("FAILED")];
+  const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toFixed(1)} %` : "beyond";
+  return [errorText(largestError), part, ok ? colors.green("passed") : colors.red("FAILED")];
+}
+
+function errorText(error: number): string {
+  return error === 0 ? "0" : error.toExponential(2);
 }
 
 function timeline({ last: { program, report } }: RunResult, columns: number): string {

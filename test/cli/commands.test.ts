@@ -1,0 +1,214 @@
+/** What `braid lower` and `braid run` print and how they end, where the arguments are good. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+
+const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
+let folder: ProgramFolder;
+beforeAll(() => {
+  folder = programFolder();
+});
+afterAll(() => {
+  folder.remove();
+});
+
+describe("braid", () => {
+  it("says its version", async () => {
+    const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, "../../package.json"), "utf8")) as {
+      version: string;
+    };
+    expect(await cli("--version")).toEqual({ status: 0, out: `${version}\n`, err: "" });
+  });
+
+  it("without a command shows the help and status 2", async () => {
+    const { status, out, err } = await cli();
+    expect([status, out]).toEqual([2, ""]);
+    for (const command of ["lower", "run", "doctor"]) expect(err).toContain(`  ${command} [options]`);
+  });
+
+  it.each([["--help"], ["lower", "--help"], ["run", "--help"], ["doctor", "--help"]])(
+    "shows help: %s %s",
+    async (...args) => {
+      const { status, out, err } = await cli(...args);
+      expect([status, err]).toEqual([0, ""]);
+      expect(out).toContain("Usage: braid");
+    },
+  );
+
+  it("has a flag for every lowering option", async () => {
+    const { out } = await cli("lower", "--help");
+    for (const flag of [
+      "--backend",
+      "--p2p",
+      "--protocol",
+      "--inter-stream-sync",
+      "--insert-resharding-after",
+      "--no-deallocate",
+      "--no-shrink",
+      "--disable-pass",
+    ]) {
+      expect(out).toContain(flag);
+    }
+  });
+});
+
+describe("braid lower", () => {
+  it("takes lowering options", async () => {
+    const plain = await cli("lower", example);
+    expect(plain.out).toContain("Deallocate");
+    expect(plain.out).toContain("backend=NCCL");
+    const changed = await cli("lower", example, "--no-deallocate", "--backend", "ucc", "--insert-resharding-after");
+    expect(changed.status).toBe(0);
+    expect(changed.out).not.toContain("Deallocate");
+    expect(changed.out).toContain("backend=UCC");
+    expect(changed.out.indexOf("matmul(")).toBeLessThan(changed.out.indexOf("Communication"));
+    expect(plain.out.indexOf("Communication")).toBeLessThan(plain.out.indexOf("matmul("));
+  });
+
+  it("takes parameters, devices and a rank", async () => {
+    const { out } = await cli("lower", example, "--devices", "2", "--rank", "1", "--set", "K=64", "--set", "S=4");
+    expect(out).toContain("T0_g_float[iS0{4}, ideviceIdx.x1{2}, iS2{192}, iS3{64}] (DeviceMesh{0 1})");
+  });
+
+  it("prints in the style of an era", async () => {
+    expect((await cli("lower", example, "--style", "2025-05")).out).toContain("FOR StreamIdx in iStreamIdx");
+    expect((await cli("lower", example)).out).toContain("FOR streamIdx in istreamIdx");
+  });
+
+  it("prints after each pass", async () => {
+    const all = await cli("lower", example, "--print-after", "all");
+    expect(all.out.match(/^\/\/ after .*$/gm)).toEqual([
+      "// after decompose-reshardings",
+      "// after segment",
+      "// after stream-parallel-type",
+      "// after convert-op-to-communication",
+      "// after deallocate",
+    ]);
+    const one = await cli("lower", example, "--print-after", "segment");
+    expect(one.out).toMatch(/^\/\/ after segment\n%HostIrContainer/);
+    expect(one.out).not.toContain("FOR streamIdx");
+  });
+
+  it("as JSON", async () => {
+    const { status, out, err } = await cli(
+      "lower",
+      example,
+      "--json",
+      "--devices",
+      "2",
+      "--set",
+      "S=4",
+      "--no-deallocate",
+    );
+    expect([status, err]).toEqual([0, ""]);
+    const document = JSON.parse(out) as { text: string };
+    expect(document).toMatchObject({
+      file: example,
+      devices: 2,
+      rank: 0,
+      params: { S: 4, M: 1536, K: 256, N: 128 },
+      options: { deallocate: false },
+      style: "2025-10",
+      passes: [],
+      hostProgram: { kind: "HostProgram" },
+    });
+    expect(document.text).toBe((await cli("lower", example, "--devices", "2", "--set", "S=4", "--no-deallocate")).out);
+  });
+});
+
+describe("braid run", () => {
+  it("prints one line of figures and a table", async () => {
+    const { status, out, err } = await cli("run", example, "--devices", "2", "--check", "--set", "M=64");
+    expect([status, err]).toEqual([0, ""]);
+    expect(out).toMatch(
+      /^\S+allgather-matmul\.ts: 2 devices \(cpu\), 4 streams, seed 0, \d+\.\d\d ms\noutput +dtype +shape +fingerprint +largest error +of the bound +check\nT2 +float +\[8, 2, 4, 128\] +[0-9a-f]{16} +\d\.\d\de-\d +\d+\.\d % +passed\n$/,
+    );
+  });
+
+  it("says nothing of a check that was not asked for", async () => {
+    const { out } = await cli("run", example, "--devices", "2", "--set", "M=64");
+    expect(out).not.toMatch(/check|error|oracle/);
+  });
+
+  it("repeats, prints the host program and draws the streams", async () => {
+    const args = ["--repeat", "3", "--print-host", "--timeline", "--devices", "2", "--streams", "2"];
+    const { status, out } = await cli("run", example, ...args);
+    expect(status).toBe(0);
+    expect(out).toMatch(/^\n%HostIrContainer/);
+    expect(out).toMatch(/^worker 1 +[kct.]+ +\d+\.\d\d ms$/m);
+    expect(out).toMatch(/3 runs: \d+\.\d\d \/ \d+\.\d\d \/ \d+\.\d\d ms \(least, median, most\)/);
+  });
+
+  it("gives the same bits for every schedule, and other bits for another seed", async () => {
+    const list = folder.write("schedule.txt", "0:0 # the caller first\n1:0\n");
+    const fingerprints = new Set<string>();
+    for (const schedule of ["seed:1", "seed:2", "hold:1:3", list]) {
+      fingerprints.add(await fingerprint("--schedule", schedule));
+    }
+    fingerprints.add(await fingerprint());
+    expect(fingerprints.size).toBe(1);
+    expect(fingerprints).not.toContain(await fingerprint("--seed", "1"));
+  });
+
+  it("takes sizes of symbolic extents", async () => {
+    const file = folder.write(
+      "symbolic.ts",
+      `import { DeviceMesh, Fusion, program, set } from "braid";
+       export default program({}, ({ devices }) => {
+         const f = new Fusion();
+         const a = f.input([null, null, null], "half");
+         const b = set(a);
+         f.output(b);
+         for (const tv of [a, b]) tv.setDeviceMesh(DeviceMesh.range(devices));
+         a.axis(0).parallelize("DIDx");
+         return f;
+       });`,
+    );
+    const { status, out, err } = await cli(
+      "run",
+      file,
+      "--devices",
+      "3",
+      "--size",
+      "i2=5",
+      "--size",
+      "i3=7",
+      "--check",
+    );
+    expect([status, err]).toEqual([0, ""]);
+    expect(out).toMatch(/T1 +half +\[3, 5, 7\] .* passed/);
+  });
+
+  it("ends with status 3 when the run fails: no such back end here, out of time", async () => {
+    const cuda = await cli("run", example, "--on", "cuda");
+    expect(cuda).toMatchObject({ status: 3, out: "" });
+    expect(cuda.err).toContain("error[backend-unavailable]");
+    const late = await cli("run", example, "--timeout", "0.000001");
+    expect(late).toMatchObject({ status: 3, out: "" });
+    expect(late.err).toContain("error[timed-out]");
+  });
+
+  it("as JSON", async () => {
+    const { status, out, err } = await cli("run", example, "--json", "--check", "--devices", "2", "--set", "M=64");
+    expect([status, err]).toEqual([0, ""]);
+    const document = JSON.parse(out) as { milliseconds: number[] };
+    expect(document).toMatchObject({
+      devices: 2,
+      on: "cpu",
+      streams: 4,
+      seed: 0,
+      params: { M: 64 },
+      outputs: [{ name: "T2", dtype: "float", shape: [8, 2, 4, 128], check: { ok: true } }],
+      failures: [],
+    });
+    expect(document.milliseconds).toHaveLength(1);
+  });
+});
+
+async function fingerprint(...args: readonly string[]): Promise<string> {
+  const { out, err } = await cli("run", example, "--devices", "2", "--set", "M=64", "--json", ...args);
+  expect(err).toBe("");
+  const { outputs } = JSON.parse(out) as { outputs: [{ fingerprint: string }] };
+  return outputs[0].fingerprint;
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, Fusion, mul, set } from "braid";
+import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
+import { checkOutputs } from "../../src/cli/output-check.ts";
+import type { Tensor } from "../../src/numerics/host-tensor.ts";
+
+function floats(shape: readonly number[], values: readonly number[]): Tensor {
+  return { dtype: "float", shape, data: Float32Array.from(values) };
+}
+
+describe("checkOutputs", () => {
+  const f = new Fusion();
+  const a = f.input([2, 3], "float");
+  const outputs = [set(a), mul(a, a)];
+  for (const output of outputs) f.output(output);
+  for (const tv of [a, ...outputs]) tv.setDeviceMesh(DeviceMesh.range(1));
+  const input = floats([2, 3], [1, 2, 3, 4, 5, 6]);
+  const square = floats([2, 3], [1, 4, 9, 16, 25, 36]);
+
+  it("passes what is right", () => {
+    const checked = checkOutputs(f.data(), [input], new Map(), [input, square]);
+    expect(checked.map(({ check, failure }) => [check.ok, check.largestError, failure])).toEqual([
+      [true, 0, null],
+      [true, 0, null],
+    ]);
+  });
+
+  it.each([
+    [26, "26 (off by 1.00)"],
+    [NaN, "NaN (off by Infinity)"],
+    [Infinity, "Infinity (off by Infinity)"],
+  ])("names the element that is wrong: %d", (wrong, found) => {
+    const bad = floats([2, 3], [1, 4, 9, 16, wrong, 36]);
+    const [good, failed] = checkOutputs(f.data(), [input], new Map(), [input, bad]);
+    expect(good?.check.ok).toBe(true);
+    expect(failed?.check.ok).toBe(false);
+    expect(failed?.check.partOfBound).toBeGreaterThan(1);
+    expect(failed?.failure).toMatchObject({ code: "check-failed", found });
+    expect(failed?.failure?.place).toMatchObject({ text: expect.stringContaining("element [1, 1]") as string });
+  });
+});
+
+describe("exit statuses", () => {
+  it("tell a failed check, bad input and a failed run apart", () => {
+    const status = (...codes: readonly ("check-failed" | "bad-extent" | "stuck" | "timed-out")[]): number =>
+      statusOf(codes.map((code) => ({ code, message: "" })));
+    expect(status("check-failed")).toBe(exitStatus.checkFailed);
+    expect(status("bad-extent")).toBe(exitStatus.badInput);
+    expect(status("stuck")).toBe(exitStatus.runFailed);
+    expect(status("timed-out", "check-failed")).toBe(exitStatus.runFailed);
+    expect([exitStatus.ok, exitStatus.checkFailed, exitStatus.badInput, exitStatus.runFailed]).toEqual([0, 1, 2, 3]);
+  });
+});

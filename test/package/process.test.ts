@@ -1,0 +1,95 @@
+/** The built command line as a process: statuses, pipes, colour, progress. `npm test` builds first. */
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const main = path.join(root, "dist/cli/main.js");
+const example = path.join(root, "examples/allgather-matmul.ts");
+let work: string;
+
+beforeAll(() => {
+  work = mkdtempSync(path.join(tmpdir(), "braid-process-"));
+});
+afterAll(() => {
+  rmSync(work, { recursive: true });
+});
+
+interface Ended {
+  readonly status: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function node(...args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [...args], { cwd: work }, (_error, out, err) => {
+      resolve({ status: child.exitCode, out, err });
+    });
+  });
+}
+
+describe("the braid process", () => {
+  it.each([
+    [0, ["lower", example, "--devices", "2"]],
+    [2, ["lower", example, "--devices", "0"]],
+    [3, ["run", example, "--on", "cuda"]],
+  ])("ends with status %i", async (status, args) => {
+    expect((await node(main, ...args)).status).toBe(status);
+  });
+
+  it("does not hang on a file that waits for ever", async () => {
+    writeFileSync(path.join(work, "never.ts"), "await new Promise(() => {});\nexport default 1;\n");
+    const { status, out, err } = await node(main, "lower", "never.ts");
+    expect([status, out]).toEqual([2, ""]);
+    expect(err).toContain(
+      "error[program-threw]: the program file waits for something that never happens\n  at: never.ts\n",
+    );
+  });
+
+  it("writes no colour into pipes, and leaves no file behind", async () => {
+    const { out, err } = await node(main, "run", example, "--devices", "2", "--check");
+    expect(out + err).not.toContain("\u001b");
+    expect(err).toBe("");
+  });
+
+  it("ends quietly when its reader has seen enough", async () => {
+    const child = spawn(process.execPath, [main, "lower", example, "--print-after", "all"], { cwd: work });
+    child.stdout.destroy();
+    let err = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+    const status = await new Promise((resolve) => child.on("close", resolve));
+    expect([status, err]).toEqual([0, ""]);
+  });
+});
+
+describe("progress", () => {
+  const script = (milliseconds: number, interactive: boolean): string => `
+    import { withProgress } from ${JSON.stringify(path.join(root, "dist/cli/progress.js"))};
+    const busy = (until) => { while (performance.now() < until); };
+    const result = await withProgress({ interactive: ${interactive} }, async (step) => {
+      step("first");
+      step("lifting");
+      // Nothing else runs on this thread meanwhile.
+      busy(performance.now() + ${milliseconds});
+      return 42;
+    });
+    process.stdout.write("result " + result);
+  `;
+
+  it("tells on a terminal what takes more than a second, and clears its line", async () => {
+    const { out, err } = await node("--input-type=module", "--eval", script(1600, true));
+    expect(out).toBe("result 42");
+    expect(err).toMatch(/^(\r\u001b\[2K[|/\\-] lifting \(1 s\))+\r\u001b\[2K$/);
+  });
+
+  it("says nothing of what is quick, and nothing where no person watches", async () => {
+    expect(await node("--input-type=module", "--eval", script(300, true))).toMatchObject({ out: "result 42", err: "" });
+    expect(await node("--input-type=module", "--eval", script(1300, false))).toMatchObject({
+      out: "result 42",
+      err: "",
+    });
+  });
+});
