@@ -36,22 +36,22 @@ export interface Launch extends CommandBase {
   readonly outputs: readonly BufferRef[];
 }
 /** Copies elements of equal shape and dtype. Never overlapping. In a linked Program either side may be a peer's buffer. */
-export interface Copy extends CommandBase {
+interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;
 }
 /** In a CommandList `transfer` is the k-th use of its communicator; link matches the members and gives `id`. */
-export interface Transfer extends CommandBase {
+interface Transfer extends CommandBase {
   readonly kind: "transfer";
   readonly communicator: string;
   readonly operation: Collective | PointToPointGroup;
 }
-export interface RecordEvent extends CommandBase {
+interface RecordEvent extends CommandBase {
   readonly kind: "recordEvent";
   readonly event: EventId;
 }
-export interface WaitEvent extends CommandBase {
+interface WaitEvent extends CommandBase {
   readonly kind: "waitEvent";
   readonly event: EventId;
 }
@@ -59,15 +59,15 @@ export interface Signal extends CommandBase {
   readonly kind: "signal";
   readonly slot: SlotId;
 }
-export interface WaitSignal extends CommandBase {
+interface WaitSignal extends CommandBase {
   readonly kind: "waitSignal";
   readonly slot: SlotId;
 }
-export interface Alloc extends CommandBase {
+interface Alloc extends CommandBase {
   readonly kind: "alloc";
   readonly buffer: BufferId;
 }
-export interface Free extends CommandBase {
+interface Free extends CommandBase {
   readonly kind: "free";
   readonly buffer: BufferId;
 }
