@@ -67,7 +67,7 @@ export interface UnitKernel extends KernelBase {
   readonly results: readonly number[];
 }
 
-interface UnitValue {
+export interface UnitValue {
   readonly dtype: DType;
   /** Local, concrete, without reduced axes. */
   readonly shape: readonly number[];
