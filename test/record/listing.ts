@@ -1,0 +1,114 @@
+/** A command list in one line per command, with tensors by name: what the tests of the recorder compare. */
+import type { BufferId } from "../../src/commands/buffer.ts";
+import type { BufferRef, CommandList, UnlinkedCommand } from "../../src/commands/command.ts";
+import { operandText } from "../../src/commands/command-text.ts";
+import type { Kernel, Operand } from "../../src/commands/kernel.ts";
+import type { Collective, PointToPointGroup, View } from "../../src/commands/transfer.ts";
+import { dispatch, type RuleTable } from "../../src/support/dispatch.ts";
+
+export interface ListingOptions {
+  /** Only commands of these kinds. */
+  readonly kinds?: readonly UnlinkedCommand["kind"][];
+}
+
+/** `worker 1: copy T0+16 float [4] -> T1+16 float [4]`. A buffer that a tensor made anew is `T1'`. */
+export function listing(list: CommandList, { kinds }: ListingOptions = {}): string {
+  const names = bufferNames(list);
+  const lines = list.commands
+    .filter(({ kind }) => kinds === undefined || kinds.includes(kind))
+    .map((command) => {
+      const text = dispatch<UnlinkedCommand, string, [CommandList, Names]>(rules, command, list, names);
+      return `${list.streams[command.stream]?.name ?? "?"}: ${text}`;
+    });
+  return `\n${lines.join("\n")}\n`;
+}
+
+/** Launches, copies and transfers: what moves data. */
+export const dataKinds = ["launch", "copy", "transfer", "copyPeer"] as const;
+
+type Names = readonly string[];
+
+const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
+  launch: ({ kernel, inputs, outputs }, { kernels }, names) => launchText(kernels[kernel], inputs, outputs, names),
+  copy: ({ source, destination }, _, names) => `copy ${viewText(source, names)} -> ${viewText(destination, names)}`,
+  transfer: ({ operation }, _, names) => operationText(operation, names),
+  recordEvent: ({ event }) => `record e${event}`,
+  waitEvent: ({ event }) => `wait e${event}`,
+  signalPeer: ({ pair, slot }) => `signal ${slot} of pair ${pair}`,
+  waitPeer: ({ pair, slot }) => `wait for ${slot} of pair ${pair}`,
+  copyPeer: ({ pair }, { pairs }, names) => {
+    const half = pairs[pair];
+    if (half === undefined) throw new Error(`no pair ${pair}`);
+    const way = half.role === "send" ? "to" : "from";
+    return `${half.protocol} ${half.role} #${half.sequence} ${viewText(half.view, names)} ${way} ${half.peer}`;
+  },
+  alloc: ({ buffer }, _, names) => `alloc ${names[buffer] ?? "?"}`,
+  free: ({ buffer }, _, names) => `free ${names[buffer] ?? "?"}`,
+};
+
+function bufferNames({ buffers }: CommandList): Names {
+  const seen = new Map<string, number>();
+  return buffers.map(({ name, role }) => {
+    const own = role === "input" && buffers.some((other) => other.name === name && other.role === "output");
+    const base = own ? `${name} in` : name;
+    const count = seen.get(base) ?? 0;
+    seen.set(base, count + 1);
+    return base + "'".repeat(count);
+  });
+}
+
+function place(buffer: BufferId, offset: number, names: Names): string {
+  return `${names[buffer] ?? "?"}${offset === 0 ? "" : `+${offset}`}`;
+}
+
+function viewText(view: View, names: Names): string {
+  return `${place(view.buffer, view.offset, names)} ${operandText(view)}`;
+}
+
+function launchText(
+  kernel: Kernel | undefined,
+  inputs: readonly BufferRef[],
+  outputs: readonly BufferRef[],
+  names: Names,
+): string {
+  if (kernel === undefined) throw new Error("a launch without a kernel");
+  const side = (refs: readonly BufferRef[], operands: readonly Operand[]): string =>
+    refs
+      .map(({ buffer, offset }, i) => {
+        const operand = operands[i];
+        if (operand === undefined) throw new Error("more operands than the kernel has");
+        return `${place(buffer, offset, names)} ${operandText(operand)}`;
+      })
+      .join(", ");
+  return `${kernelName(kernel)}(${side(inputs, kernel.inputs)}) -> ${side(outputs, kernel.outputs)}`;
+}
+
+function kernelName(kernel: Kernel): string {
+  switch (kernel.kind) {
+    case "unary":
+    case "binary":
+      return kernel.op;
+    case "reduction":
+      return `${kernel.op}[${kernel.axes.join(", ")}]`;
+    case "unit":
+      return `unit ${kernel.steps.map(({ kind }) => kind).join("+")} `;
+    case "cast":
+    case "matmul":
+    case "linear":
+    case "combine":
+    case "fill":
+      return kernel.kind;
+  }
+}
+
+function operationText(operation: Collective | PointToPointGroup, names: Names): string {
+  if (operation.kind === "group") {
+    return operation.ops
+      .map(({ type, peer, view }) => `${type} ${viewText(view, names)} ${type === "send" ? "to" : "from"} ${peer}`)
+      .join("; ");
+  }
+  const { type, reduceOp, root, input, output } = operation;
+  const head = [type, reduceOp, root === null ? null : `root ${root}`].filter((part) => part !== null).join(" ");
+  const side = (view: View | null): string => (view === null ? "nothing" : viewText(view, names));
+  return `${head} ${side(input)} -> ${side(output)}`;
+}
