@@ -1,6 +1,6 @@
 /** What must hold for a statement by itself: one rule per kind. All ids are known to be valid. */
 import { type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
-import { type Op, type OpKind, standaloneHostOp } from "../ir/ops.ts";
+import type { Op } from "../ir/ops.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import { checkCommunication, checkPeer } from "./validate-communication.ts";
@@ -15,9 +15,10 @@ import type {
   Statement,
 } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";
+import { checkOp } from "./validate-op.ts";
 
 export function checkStatement(statement: Statement, program: HostProgram): readonly Fault[] {
-  return isOp(statement) ? checkOp(statement, program) : dispatch(rules, statement, program);
+  return isOp(statement) ? checkOp(statement, program.tensors) : dispatch(rules, statement, program);
 }
 
 const valid: readonly Fault[] = [];
@@ -41,71 +42,6 @@ const rules: RuleTable<Exclude<Statement, Op>, readonly Fault[], [HostProgram]> 
   PostOnStream: checkPost,
 };
 
-const operandCounts: { readonly [K in OpKind]: readonly number[] } = {
-  Set: [1],
-  Unary: [1],
-  Cast: [1],
-  Binary: [2],
-  Reduction: [1],
-  Broadcast: [1],
-  Squeeze: [1],
-  Permute: [1],
-  Reshape: [1],
-  Slice: [1],
-  Select: [1],
-  Matmul: [2],
-  Linear: [2, 3],
-};
-
-function checkOp(op: Op, { tensors }: HostProgram): readonly Fault[] {
-  if (!standaloneHostOp[op.kind]) {
-    const names = Object.entries(standaloneHostOp).flatMap(([kind, standalone]) => (standalone ? [kind] : []));
-    return [
-      {
-        message: `${op.kind} cannot stand alone in a host program`,
-        found: op.kind,
-        expected: `one of ${names.join(", ")}`,
-        help: "put the op into a host unit and run it with PostOnStream",
-      },
-    ];
-  }
-  const counts = operandCounts[op.kind];
-  if (!counts.includes(op.inputs.length)) {
-    return [
-      {
-        message: `${op.kind} has the wrong number of operands`,
-        found: String(op.inputs.length),
-        expected: counts.join(" or "),
-        help: "give the op its operands",
-      },
-    ];
-  }
-  return [...namedAxes(op, at(tensors, at(op.inputs, 0))), ...oneDType(op, tensors)];
-}
-
-/** Axis numbers count the first operand's axes without the reduced ones. */
-function namedAxes(op: Op, input: Tensor): readonly Fault[] {
-  const rank = withoutReductions(input.domain.logical).length;
-  const axes = op.kind === "Reduction" ? op.axes : op.kind === "Select" ? [op.axis] : [];
-  const outside = axes.find((axis) => !Number.isSafeInteger(axis) || axis < 0 || axis >= rank);
-  if (outside !== undefined) return [axisFault(outside, rank)];
-  if (op.kind !== "Slice" || op.ranges.length === rank) return valid;
-  return [
-    {
-      message: "a slice does not have one range per axis",
-      found: `${op.ranges.length} ranges`,
-      expected: `${rank}`,
-      help: "give 0 and the extent for an axis that is kept whole",
-    },
-  ];
-}
-
-/** A host op computes in one dtype: what converts is a Cast, in a host unit. */
-function oneDType(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
-  const output = at(tensors, op.output);
-  return op.inputs.flatMap((id) => sameDType(at(tensors, id), output)).slice(0, 1);
-}
-
 function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
   if (input.dtype === output.dtype) return valid;
   return [
@@ -116,15 +52,6 @@ function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
       help: "convert with a Cast in a host unit",
     },
   ];
-}
-
-function axisFault(axis: number, rank: number): Fault {
-  return {
-    message: `axis ${axis} does not exist`,
-    found: `axis ${axis} of ${rank}`,
-    expected: rank === 0 ? "no axis: the tensor is a scalar" : `0 to ${rank - 1}`,
-    help: "name an axis of the input",
-  };
 }
 
 function checkAllocate({ tensor, memory }: Allocate, { tensors }: HostProgram): readonly Fault[] {
@@ -155,8 +82,7 @@ function checkLoop({ step }: ForLoop): readonly Fault[] {
 function checkSelect({ input, output, axis }: HirAliasSelect, { tensors }: HostProgram): readonly Fault[] {
   const source = at(tensors, input);
   const { logical } = source.domain;
-  const selected = logical[axis];
-  if (selected === undefined) return [axisFault(axis, logical.length)];
+  const selected = at(logical, axis);
   const rank = withoutReductions(logical).length - (selected.iterType === "reduction" ? 0 : 1);
   const own = withoutReductions(at(tensors, output).domain.logical).length;
   if (own === rank) return sameDType(source, at(tensors, output));
