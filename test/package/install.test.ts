@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readmeProgram } from "../support/readme.ts";
+import { readmeLibrary, readmeProgram } from "../support/readme.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -78,33 +78,26 @@ describe("the package", () => {
     expect(stdout).toContain("passed");
   }, 60_000);
 
-  it("is a library: braid, braid/cpu, braid/cuda, and its types", async () => {
-    const text = `
-import { DeviceMesh, Fusion, MultiDeviceExecutor, set, tensor, type Tensor } from "braid";
-import { cpuBackend } from "braid/cpu";
-import { cudaBackend } from "braid/cuda";
-
-const f = new Fusion();
-const a = f.input([2, 3], "float");
-f.output(set(a));
-for (const tv of [...f.inputs, ...f.outputs]) tv.setDeviceMesh(DeviceMesh.range(2));
-const executor = await MultiDeviceExecutor.create(f, { devices: 2, on: cpuBackend });
-const input: Tensor = tensor([2, 3], [1, 2, 3, 4, 5, 6]);
-const [output] = await executor.run([input]);
-await executor.close();
-if (output === undefined || !("data" in output)) throw new Error("no output");
-console.log(JSON.stringify([...output.data].map(Number)), cudaBackend.name);
-`;
-    writeFileSync(path.join(consumer, "library.ts"), text);
-    const options = ["--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023", "--types", ""];
-    const compiler = path.join(root, "node_modules/typescript/bin/tsc");
+  it("is a library: the README's program, the subpaths, and the types of all", async () => {
+    writeFileSync(path.join(consumer, "pipeline.ts"), readmeProgram());
+    writeFileSync(path.join(consumer, "library.ts"), `${readmeLibrary()}\n${subpaths}`);
     // The console is all that the program needs beside the language.
     writeFileSync(path.join(consumer, "console.d.ts"), "declare const console: { log(...values: unknown[]): void };\n");
-    const compiled = await run(process.execPath, [compiler, ...options, "console.d.ts", "library.ts"], {
+    const options = "--strict --module nodenext --target es2022 --lib es2023 --rewriteRelativeImportExtensions";
+    const compiler = path.join(root, "node_modules/typescript/bin/tsc");
+    const files = ["console.d.ts", "pipeline.ts", "library.ts"];
+    const compiled = await run(process.execPath, [compiler, ...options.split(" "), ...files], {
       cwd: consumer,
     }).catch((error: unknown) => error as { stdout: string });
     expect(compiled.stdout).toBe("");
     const { stdout } = await run(process.execPath, ["library.js"], { cwd: consumer });
-    expect(stdout).toBe("[1,2,3,4,5,6] cuda\n");
+    expect(stdout).toMatch(/dtype: 'float',\s+shape: \[ 2, 2, 8, 8 \],\s+data: Float32Array\(256\)/);
+    expect(stdout).toContain("cpu cuda\n");
   }, 60_000);
 });
+
+const subpaths = `
+import { cpuBackend } from "braid/cpu";
+import { cudaBackend } from "braid/cuda";
+console.log(cpuBackend.name, cudaBackend.name);
+`;

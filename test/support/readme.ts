@@ -17,3 +17,8 @@ export function fencedBlocks(page: string, language: string): readonly string[] 
 export function readmeProgram(): string {
   return at(fencedBlocks("README.md", "ts"), 0);
 }
+
+/** The README's use of it as a library. */
+export function readmeLibrary(): string {
+  return at(fencedBlocks("README.md", "ts"), 1);
+}

@@ -1,0 +1,49 @@
+/** What the pages show as output of commands is what the commands print. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
+import { consoleCommands, matches, withoutTimes } from "../support/console-blocks.ts";
+import { readmeProgram } from "../support/readme.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+let folder: ProgramFolder;
+let pipeline: string;
+beforeAll(() => {
+  folder = programFolder();
+  pipeline = folder.write("pipeline.ts", readmeProgram());
+});
+afterAll(() => {
+  folder.remove();
+});
+
+describe.each(["README.md", "docs/command-line.md"])("%s", (page) => {
+  const commands = consoleCommands(page);
+
+  it("shows commands", () => {
+    expect(commands.length).toBeGreaterThan(0);
+  });
+
+  it.each(commands)("$command", async ({ command, output }) => {
+    const { out, err } = await cli(...argumentsOf(command));
+    const printed = withoutTimes((out + err).replaceAll(pipeline, "pipeline.ts").trim());
+    const shown = withoutTimes(output);
+    if (!matches(printed, shown)) expect(printed).toBe(shown);
+  });
+});
+
+it("the README's program has about 20 lines", () => {
+  expect(readmeProgram().trim().split("\n").length).toBeLessThanOrEqual(20);
+});
+
+/** `npx braid ...`, or `npm ci && npm start` as package.json defines it; `pipeline.ts` is the README's program. */
+function argumentsOf(command: string): readonly string[] {
+  const [, start = ""] = /"start": "node dist\/cli\/main\.js ([^"]+)"/.exec(read("package.json")) ?? [];
+  const text = command === "npm ci && npm start" ? start : command.replace(/^npx braid /, "");
+  expect(text).not.toBe(command);
+  return text.split(" ").map((part) => (part === "pipeline.ts" ? pipeline : part));
+}
+
+function read(file: string): string {
+  return readFileSync(path.join(root, file), "utf8");
+}
