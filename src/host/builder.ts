@@ -12,11 +12,23 @@
  */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { allocationSize } from "../ir/allocation-size.ts";
+import { requireDType } from "../ir/api/fusion.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { call, reject, resolveAxis } from "../ir/call.ts";
+import { type Call, call, type CallArgument, reject, resolveAxis } from "../ir/call.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { type OpSpec, reductionSpec, selectSpec, sliceSpec } from "../ir/op-spec.ts";
-import type { BinaryOpType, ReductionOpType } from "../ir/ops.ts";
+import {
+  broadcastSpec,
+  type OpSpec,
+  permuteSpec,
+  reductionSpec,
+  reshapeSpec,
+  selectSpec,
+  sliceSpec,
+  squeezeSpec,
+} from "../ir/op-spec.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
+import { printScalar } from "../ir/scalar-print.ts";
+import type { DType } from "../numerics/dtype.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import {
@@ -167,6 +179,17 @@ export class HostProgramBuilder {
     return this.#binary("div", a, b, options);
   }
 
+  /** `neg`, `abs`, `relu`, `gelu` or `exp` of every element. Throws `dtype-mismatch`. */
+  unary(op: UnaryOpType, input: TensorView, options: OutputOption = {}): TensorView {
+    return this.#compute({ kind: "Unary", op }, op, [input], options);
+  }
+
+  /** Converts to `dtype`. Throws `bad-argument`. */
+  cast(input: TensorView, dtype: DType, options: OutputOption = {}): TensorView {
+    requireDType(dtype, call("cast", { tensor: input.id }, String(dtype)));
+    return this.#compute({ kind: "Cast", to: dtype }, "cast", [input], options);
+  }
+
   /** The sum over `axes`, which stay in the output's logical domain. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
   sum(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
     return this.#reduce("sum", input, axes, options);
@@ -198,6 +221,27 @@ export class HostProgramBuilder {
     return this.#compute({ kind: "Linear" }, "linear", operands, options);
   }
 
+  /** A new axis of one element for each true flag. Throws `bad-argument`. */
+  broadcast(input: TensorView, flags: readonly boolean[], options: OutputOption = {}): TensorView {
+    return this.#apply("broadcast", input, [flags], (place) => broadcastSpec(input.data(), flags, place), options);
+  }
+
+  /** Removes `axes` of one element. Throws `axis-out-of-range`, `axis-repeated`, `shape-mismatch`. */
+  squeeze(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
+    return this.#apply("squeeze", input, [axes], (place) => squeezeSpec(input.data(), axes, place), options);
+  }
+
+  /** Axis i of the output is axis `order[i]`. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
+  permute(input: TensorView, order: readonly number[], options: OutputOption = {}): TensorView {
+    return this.#apply("permute", input, [order], (place) => permuteSpec(input.data(), order, place), options);
+  }
+
+  /** The same elements in row-major order; -1 once for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`. */
+  reshape(input: TensorView, shape: readonly ScalarLike[], options: OutputOption = {}): TensorView {
+    const shown = shape.map((extent) => (typeof extent === "number" ? extent : printScalar(extent)));
+    return this.#apply("reshape", input, [shown], (place) => reshapeSpec(input.data(), shape, place), options);
+  }
+
   /** `[starts[i], stops[i])` of every axis i. Throws `bad-argument`, `index-out-of-range`. */
   slice(
     input: TensorView,
@@ -205,29 +249,17 @@ export class HostProgramBuilder {
     stops: readonly number[],
     options: OutputOption = {},
   ): TensorView {
-    return compute(
-      this.#state,
-      (place) => sliceSpec(input.data(), starts, stops, place),
-      "slice",
-      [input],
-      [starts, stops],
-      options,
-    );
+    const specOf = (place: Call): OpSpec => sliceSpec(input.data(), starts, stops, place);
+    return this.#apply("slice", input, [starts, stops], specOf, options);
   }
 
   /** The op `select`, which copies where the output has memory. `axis` does not count reduced axes. Throws `axis-out-of-range`. */
   selectOp(input: TensorView, axis: number, index: ScalarLike, options: OutputOption = {}): TensorView {
-    return compute(
-      this.#state,
-      (place): OpSpec =>
-        typeof index === "number"
-          ? selectSpec(input.data(), axis, index, place)
-          : { kind: "Select", axis: resolveAxis(axis, input.rank, place), index },
-      "selectOp",
-      [input],
-      [axis],
-      options,
-    );
+    const specOf = (place: Call): OpSpec =>
+      typeof index === "number"
+        ? selectSpec(input.data(), axis, index, place)
+        : { kind: "Select", axis: resolveAxis(axis, input.rank, place), index };
+    return this.#apply("selectOp", input, [axis], specOf, options);
   }
 
   /**
@@ -327,7 +359,18 @@ export class HostProgramBuilder {
   }
 
   #reduce(op: ReductionOpType, input: TensorView, axes: readonly number[], options: OutputOption): TensorView {
-    return compute(this.#state, (place) => reductionSpec(op, input.data(), axes, place), op, [input], [axes], options);
+    return this.#apply(op, input, [axes], (place) => reductionSpec(op, input.data(), axes, place), options);
+  }
+
+  /** An op over one operand, from the call's arguments. */
+  #apply(
+    name: string,
+    input: TensorView,
+    args: readonly CallArgument[],
+    specOf: (place: Call) => OpSpec,
+    options: OutputOption,
+  ): TensorView {
+    return compute(this.#state, specOf, name, [input], args, options);
   }
 
   #appendStream(
