@@ -92,10 +92,10 @@ export function resolveLoweringOptions(options: Partial<LoweringOptions> = {}): 
   return { ...defaultLoweringOptions, ...options };
 }
 
+const rows: ReadonlyMap<string, OptionRow> = new Map(Object.entries(loweringOptionSchema));
+
 function checkOption(name: string, value: unknown): void {
-  const row: OptionRow | undefined = Object.hasOwn(loweringOptionSchema, name)
-    ? loweringOptionSchema[name as keyof LoweringOptions]
-    : undefined;
+  const row = rows.get(name);
   const expected =
     row === undefined
       ? `one of ${Object.keys(loweringOptionSchema).join(", ")}`

@@ -82,7 +82,10 @@ describe("progress", () => {
   it("tells on a terminal what takes more than a second, and clears its line", async () => {
     const { out, err } = await node("--input-type=module", "--eval", script(1600, true));
     expect(out).toBe("result 42");
-    expect(err).toMatch(/^(\r\u001b\[2K[|/\\-] lifting \(1 s\))+\r\u001b\[2K$/);
+    const drawn = err.split("\r\u001b[2K");
+    expect(drawn.length).toBeGreaterThan(2);
+    expect([drawn.at(0), drawn.at(-1)]).toEqual(["", ""]);
+    for (const line of drawn.slice(1, -1)) expect(line).toMatch(/^[|/\\-] lifting \(1 s\)$/);
   });
 
   it("says nothing of what is quick, and nothing where no person watches", async () => {
