@@ -45,8 +45,6 @@ export const diagnosticCodes = {
   "allocation-on-split-axis": "An allocation domain has an axis made by split or merge, which is not recorded yet",
   "index-out-of-range": "A slice index lies outside its axis",
   "not-posted": "A Wait names a communication that was not posted in this run",
-  "group-open": "A coalesced group is not closed, or closed without being open",
-  "stream-unset": "A stream is used before it exists",
   "not-bound": "A tensor is read that nothing has written or bound",
   "bad-peer": "A send or receive names a peer that it cannot have",
   "transfer-mismatch": "The ranks do not agree on a transfer",

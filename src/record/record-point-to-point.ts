@@ -9,8 +9,9 @@
  */
 import type { PointToPoint, View } from "../commands/transfer.ts";
 import type { CommunicatorBackend, EndCoalescing, P2PCommunication } from "../host/nodes.ts";
-import type { Post } from "./posts.ts";
+import { invariant } from "../support/invariant.ts";
 import { stateOf } from "./memory.ts";
+import type { Post } from "./posts.ts";
 import { transfer } from "./record-communication.ts";
 import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
 import { emit } from "./tape.ts";
@@ -30,27 +31,18 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
     recorder.posts.set(id, transfer(recorder, worldOf(backend), { kind: "group", ops: [op] }));
     return;
   }
-  recorder.group.ops.push(op);
-  recorder.group.members.push(id);
+  recorder.group.push(op);
 }
 
-/** Posts the group as one transfer; nothing if this rank put nothing into it. Waiting for a member is waiting for the group. */
+/** Posts the group as one transfer; nothing if this rank put nothing into it. */
 export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   const { group } = recorder;
-  if (group === null) {
-    return fail(recorder, {
-      code: "group-open",
-      message: "a coalesced group is closed that was not opened",
-      found: "EndCoalescing without StartCoalescing",
-      expected: "both, in one scope",
-      help: "put StartCoalescing before the group's first send or receive",
-    });
-  }
+  invariant(group !== null, "a valid program opens the groups that it closes");
   recorder.group = null;
-  const { ops, members } = group;
-  const post: Post =
-    ops.length === 0 ? { kind: "nothing" } : transfer(recorder, worldOf("nccl"), { kind: "group", ops });
-  for (const member of [id, ...members]) recorder.posts.set(member, post);
+  recorder.posts.set(
+    id,
+    group.length === 0 ? { kind: "nothing" } : transfer(recorder, worldOf("nccl"), { kind: "group", ops: group }),
+  );
 }
 
 /** Sends and receives go over the communicator of all ranks. */

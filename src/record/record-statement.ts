@@ -1,7 +1,7 @@
 /** One row per kind of statement: what it does to the recording. Communications and computations have files of their own. */
-import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../host/nodes.ts";
 import type { CommandStreamId } from "../commands/command.ts";
 import type { FillKernel } from "../commands/kernel.ts";
+import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
 import type { Op } from "../ir/ops.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
@@ -14,7 +14,7 @@ import { recordOp } from "./record-op.ts";
 import { recordGroup, recordPointToPoint } from "./record-point-to-point.ts";
 import { recordPost } from "./record-unit.ts";
 import { recordWait } from "./record-wait.ts";
-import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
+import { allocate, evaluate, findView, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
 import { indexedStream, nodeStream, order } from "./streams.ts";
 import { selectView } from "./views.ts";
 
@@ -54,16 +54,8 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   Communication: (statement, recorder) => recordCommunication(recorder, statement),
   P2PCommunication: (statement, recorder) => recordPointToPoint(recorder, statement),
   StartCoalescing: (_, recorder) => {
-    if (recorder.group !== null) {
-      fail(recorder, {
-        code: "group-open",
-        message: "a coalesced group is opened inside another one",
-        found: "StartCoalescing before EndCoalescing",
-        expected: "groups one after the other",
-        help: "close the first group with EndCoalescing",
-      });
-    }
-    recorder.group = { ops: [], members: [] };
+    invariant(recorder.group === null, "coalesced groups do not nest in a valid program");
+    recorder.group = [];
   },
   EndCoalescing: (statement, recorder) => recordGroup(recorder, statement),
   // Which peers' buffers a rank reaches is known after link: an import table, not a command.

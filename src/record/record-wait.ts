@@ -1,9 +1,9 @@
 /** Wait: the current stream waits for the latest post of a communication. */
 import type { Wait } from "../host/nodes.ts";
+import { unreachable } from "../support/unreachable.ts";
 import { fail, type Recorder } from "./recorder.ts";
 import { order, waitFor } from "./streams.ts";
 import { emit } from "./tape.ts";
-import { unreachable } from "../support/unreachable.ts";
 
 /** Throws `not-posted`. */
 export function recordWait(recorder: Recorder, { target }: Wait): void {

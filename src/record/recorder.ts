@@ -33,7 +33,7 @@ export interface Recorder {
   /** The latest post of every communication. */
   readonly posts: Map<ExprId, Post>;
   /** The coalesced group under way. */
-  group: { readonly ops: PointToPoint[]; readonly members: ExprId[] } | null;
+  group: PointToPoint[] | null;
   /** How many sends to, and receives from, each peer were posted one-sided. */
   readonly sequences: Map<string, number>;
   readonly kernels: KernelCache;
