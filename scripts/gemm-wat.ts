@@ -13,7 +13,7 @@
 
 /**
  * Rows of a tile. With two vectors a row there are 8 sums, 2 vectors of b and 4 of a: V8 hoists the loads of a basic block
- * above its arithmetic, so all of them must fit in 15 registers. Measured on one core: 4 x 8 61 GFLOP/s, 5 x 8 27, 6 x 8 31.
+ * above its arithmetic, so all of them must fit in 15 registers. bench/README.md has the figures of other tiles.
  */
 export const tileRows = 4;
 

@@ -1,0 +1,16 @@
+/** Runs every benchmark and prints what it measured: `npm run bench`. See README.md in this folder. */
+import { cpus } from "node:os";
+import { benchLowering } from "./lowering.ts";
+import { benchMatmul, gigaflops } from "./matmul.ts";
+
+console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
+for (const run of [benchLowering, benchMatmul]) {
+  const bench = await run();
+  console.log(`\n${bench.name ?? ""}`);
+  const rows = bench.tasks.map((task) => ({
+    task: task.name,
+    "median ms": task.result.state === "completed" ? Number(task.result.latency.p50.toPrecision(3)) : task.result.state,
+    "GFLOP/s": gigaflops(bench, task.name)?.toFixed(1) ?? "",
+  }));
+  console.table(rows);
+}
