@@ -13,7 +13,6 @@ export type ViewStep = Extract<
   UnitStep,
   { kind: "Set" | "Broadcast" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select" }
 >;
-export type ComputeStep = Exclude<UnitStep, ViewStep>;
 
 export function isViewStep(step: UnitStep): step is ViewStep {
   switch (step.kind) {
