@@ -73,7 +73,9 @@ function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
   return { program, spelling: irSpellings[style], sliceMeshes: style !== "2025-04", slices };
 }
 
-function printUnit({ id, fusion }: HostUnit, context: PrintContext): readonly string[] {
+/** A unit's Fusion has tensors of its own. */
+function printUnit({ id, fusion }: HostUnit, outer: PrintContext): readonly string[] {
+  const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, slices: new Set() };
   const list = (ids: typeof fusion.inputs): string =>
     ids.map((tensor) => `${printTensorOf(tensor, context)}, `).join("");
   const [first, ...rest] = signature(fusion, context);
