@@ -1,0 +1,43 @@
+/** What `npm ci` needs from the lock file: it works with an empty cache, on every platform, and runs no script of a dependency. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+interface Entry {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly hasInstallScript?: boolean;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const text = readFileSync(path.resolve(import.meta.dirname, "../../package-lock.json"), "utf8");
+const { packages } = JSON.parse(text) as { packages: Readonly<Record<string, Entry>> };
+const entries = Object.entries(packages).filter(([place]) => place !== "");
+
+describe("package-lock.json", () => {
+  it("pins every package by version and integrity", () => {
+    expect(entries.length).toBeGreaterThan(50);
+    expect(entries.filter(([, { version, integrity }]) => version === undefined || integrity === undefined)).toEqual(
+      [],
+    );
+  });
+
+  it("names no registry", () => {
+    expect(text).not.toMatch(/"resolved"|https?:\/\/[^"]*(registry|npmjs)/);
+  });
+
+  it("has no package with an install script", () => {
+    expect(entries.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+  });
+
+  it("has the binaries of every platform, without which npm ci refuses it", () => {
+    const missing = entries.flatMap(([place, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          packages[`${place}/node_modules/${name}`] === undefined && packages[`node_modules/${name}`] === undefined,
+      ),
+    );
+    expect(missing).toEqual([]);
+  });
+});
