@@ -1,8 +1,6 @@
 /** Every op as the kernels, copies and views it becomes. That results are right is run-programs' and the conformance tests' business. */
 import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "braid";
 import { describe, expect, it } from "vitest";
-import type { HostProgram, Statement } from "../../src/host/nodes.ts";
-import { constant } from "../../src/ir/scalar.ts";
 import { record } from "../../src/record/record.ts";
 import { dataKinds, listing, type ListingOptions } from "./listing.ts";
 
