@@ -8,6 +8,7 @@ import { inferOutput, type OutputShape } from "../ir/infer-output.ts";
 import type { OpSpec } from "../ir/op-spec.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { extentsDiffer } from "../ir/scalar-fold.ts";
+import { printScalar } from "../ir/scalar-print.ts";
 import { at } from "../support/invariant.ts";
 import { append, type BuilderState, ownId, type ScalarLike, toScalar } from "./builder-state.ts";
 import { addLike, annotate } from "./builder-tensors.ts";
@@ -48,9 +49,8 @@ export function aliasSelect(
   index: ScalarLike,
   { out }: OutputOption,
 ): TensorView {
-  const place = call("select", { tensor: input.id }, axis, {
-    code: typeof index === "number" ? String(index) : "index",
-  });
+  const shown = { code: typeof index === "number" ? String(index) : printScalar(index) };
+  const place = call("select", { tensor: input.id }, axis, shown);
   const source = ownId(state, input, place);
   const { dtype, mesh, domain } = input.data();
   const position = resolveAxis(axis, domain.logical.length, place);

@@ -186,8 +186,11 @@ export class HostProgramBuilder {
 
   /** Converts to `dtype`. Throws `bad-argument`. */
   cast(input: TensorView, dtype: DType, options: OutputOption = {}): TensorView {
-    requireDType(dtype, call("cast", { tensor: input.id }, String(dtype)));
-    return this.#compute({ kind: "Cast", to: dtype }, "cast", [input], options);
+    const specOf = (place: Call): OpSpec => {
+      requireDType(dtype, place);
+      return { kind: "Cast", to: dtype };
+    };
+    return this.#apply("cast", input, [String(dtype)], specOf, options);
   }
 
   /** The sum over `axes`, which stay in the output's logical domain. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
@@ -259,7 +262,8 @@ export class HostProgramBuilder {
       typeof index === "number"
         ? selectSpec(input.data(), axis, index, place)
         : { kind: "Select", axis: resolveAxis(axis, input.rank, place), index };
-    return this.#apply("selectOp", input, [axis], specOf, options);
+    const shown = { code: typeof index === "number" ? String(index) : printScalar(index) };
+    return this.#apply("selectOp", input, [axis, shown], specOf, options);
   }
 
   /**
