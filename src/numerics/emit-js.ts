@@ -39,6 +39,8 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Em
   sub: infix("-"),
   mul: { ...infix("*"), i32: (x, y) => `Math.imul(${x}, ${y})` },
   div: infix("/"),
+  max: extremum("max", ">"),
+  min: extremum("min", "<"),
   exp: { f64: (x) => `Math.exp(${x})`, f32: (x) => `Math.fround(Math.exp(${x}))` },
   normalCdf: { f64: (x) => `normalCdf(${x})`, f32: (x) => `Math.fround(normalCdf(${x}))` },
 };
@@ -51,6 +53,11 @@ function infix(sign: string): { readonly [T in ScalarType]: Emit } {
     i32: (x, y) => `((${x} ${sign} ${y}) | 0)`,
     i64: (x, y) => wrap64(`${x} ${sign} ${y}`),
   };
+}
+
+function extremum(name: "max" | "min", wins: ">" | "<"): { readonly [T in ScalarType]: Emit } {
+  const call: Emit = (x, y) => `Math.${name}(${x}, ${y})`;
+  return { f64: call, f32: call, i32: call, i64: (x, y) => `(${x} ${wins} ${y} ? ${x} : ${y})` };
 }
 
 const conversions: { readonly [From in ScalarType]: { readonly [To in ScalarType]: Emit } } = {
@@ -70,7 +77,7 @@ const conversions: { readonly [From in ScalarType]: { readonly [To in ScalarType
   },
 };
 
-const comparisons: { readonly [C in Comparison]: string } = { le: "<=", lt: "<", gt: ">", eq: "===", ne: "!==" };
+const comparisons: { readonly [C in Comparison]: string } = { eq: "===", ne: "!==" };
 
 /**
  * The text of `expression`, safe as an operand of any operator. `operands[i]` is the text of operand i: a name, since it may

@@ -21,9 +21,12 @@ export const computeType: { readonly [D in DType]: ScalarType } = {
   bool: "i32",
 };
 
-/** Operations within one type. `div` of integers truncates and must not see 0; `exp` and `normalCdf` are for floats. */
-export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "exp" | "normalCdf";
-export type Comparison = "le" | "gt" | "lt" | "eq" | "ne";
+/**
+ * Operations within one type. `div` of integers truncates and must not see 0; `exp` and `normalCdf` are for floats. `max` and
+ * `min` of floats are IEEE 754-2019's maximum and minimum, as WebAssembly's: NaN if either is, and -0 is below 0.
+ */
+export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "exp" | "normalCdf";
+export type Comparison = "eq" | "ne";
 
 export type Expression =
   | { readonly kind: "operand"; readonly type: ScalarType; readonly index: number }
@@ -86,6 +89,8 @@ export function roundTo(dtype: DType, value: Expression): Expression {
   return isExact(value) ? value : { kind: "round", type: "f32", to: dtype, operand: value };
 }
 
+const exactPrimitives: ReadonlySet<Primitive> = new Set(["neg", "abs", "max", "min"]);
+
 /** Whether the result is of a dtype whenever the operands are: nothing in the tree rounds. */
 function isExact(value: Expression): boolean {
   switch (value.kind) {
@@ -94,7 +99,7 @@ function isExact(value: Expression): boolean {
     case "constant":
       return value.value === 0;
     case "apply":
-      return (value.primitive === "neg" || value.primitive === "abs") && value.operands.every(isExact);
+      return exactPrimitives.has(value.primitive) && value.operands.every(isExact);
     case "choose":
       return isExact(value.then) && isExact(value.otherwise);
     case "convert":

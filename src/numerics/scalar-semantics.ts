@@ -6,7 +6,7 @@
  * - int wraps at 32 bits, int64 at 64. Integer division truncates toward zero; x / 0 is 0.
  * - Casts from float to integer truncate and saturate, NaN gives 0 (WebAssembly's trunc_sat); int64 to int wraps; to bool is x != 0.
  *   To half and bfloat16 every cast goes through float32.
- * - relu, amax and amin pass NaN on, as PyTorch's do. gelu is the exact form, in double and rounded once (normal-cdf.ts).
+ * - relu, amax and amin pass NaN on, as PyTorch's do; -0 is below 0, so that their results do not depend on an order. gelu is the exact form, in double and rounded once (normal-cdf.ts).
  * - Reductions of float, half and bfloat16 accumulate in float32, of double in double, in increasing index order from the
  *   identity, with one rounding to the dtype at the end; integers wrap. amax and amin of bool are `or` and `and`.
  * - `exp` is the engine's Math.exp, which is within one unit of the last place of a double.
@@ -32,7 +32,7 @@ type Binary = (x: Expression, y: Expression) => Expression;
 const unaryOps: { readonly [Op in UnaryOpType]: Unary } = {
   neg: (x) => apply("neg", x),
   abs: (x) => apply("abs", x),
-  relu: (x) => choose([x, "le", constant(x.type, 0)], constant(x.type, 0), x),
+  relu: (x) => apply("max", x, constant(x.type, 0)),
   gelu: (x) => {
     const wide = convert("f64", x);
     return convert(x.type, apply("mul", wide, apply("normalCdf", wide)));
@@ -58,12 +58,6 @@ interface Reduction {
   readonly combine: Binary;
 }
 
-/** Takes y where it wins or is NaN; a NaN in x stays, because nothing wins against it. */
-const pick =
-  (comparison: "gt" | "lt"): Binary =>
-  (x, y) =>
-    choose([y, comparison, x], y, choose([y, "ne", y], y, x));
-
 const reductions: { readonly [Op in ReductionOpType]: Reduction } = {
   sum: {
     identity: { double: -0, float: -0, half: -0, bfloat16: -0, int: 0, int64: 0n, bool: 0 },
@@ -83,7 +77,7 @@ const reductions: { readonly [Op in ReductionOpType]: Reduction } = {
       int64: -(2n ** 63n),
       bool: 0,
     },
-    combine: pick("gt"),
+    combine: (x, y) => apply("max", x, y),
   },
   amin: {
     identity: {
@@ -95,7 +89,7 @@ const reductions: { readonly [Op in ReductionOpType]: Reduction } = {
       int64: 2n ** 63n - 1n,
       bool: 1,
     },
-    combine: pick("lt"),
+    combine: (x, y) => apply("min", x, y),
   },
 };
 

@@ -97,6 +97,10 @@ function fold(op: ReductionOpType, dtype: DType, sum: Value, x: Value): Value {
     case "amax":
     case "amin":
       if (Number.isNaN(sum)) return sum;
+      if (sum === 0 && x === 0) {
+        const wanted = op === "amax" ? 0 : -0;
+        return Object.is(sum, wanted) ? sum : x;
+      }
       return Number.isNaN(x) || (op === "amax" ? x > sum : x < sum) ? x : sum;
   }
 }

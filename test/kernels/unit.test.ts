@@ -70,6 +70,17 @@ const hard: readonly (readonly [name: string, inputs: readonly (readonly number[
     },
   ],
   [
+    "the same window between axes along which it repeats",
+    [
+      [3, 4],
+      [3, 2, 5, 4],
+    ],
+    (u, x, y) => {
+      const window = u.reshape(u.slice(u.reshape(u.permute(x, [1, 0]), [12]), [[1, 11]]), [2, 5]);
+      return [u.binary("add", y, u.broadcast(u.broadcast(window, 0), 3))];
+    },
+  ],
+  [
     "the same window under a reduction, on either axis",
     [[3, 4]],
     (u, x) => {
