@@ -64,6 +64,8 @@ export const diagnosticCodes = {
   // run time
   stuck: "No stream can go on",
   "slot-overrun": "A slot is signalled again before its last signal was waited for",
+  "command-threw": "A command of a run threw an error",
+  "worker-died": "A worker thread ended during a run",
   "timed-out": "A run did not end in its time",
   "check-failed": "A result differs from the oracle by more than the bound",
 } as const;

@@ -12,9 +12,13 @@ export interface Observer {
   end(rank: number, command: number): void;
 }
 
-export interface Execution<Saved> {
+/** How far a run is: all that the words of the state mean. */
+export interface Progress {
   readonly tables: Tables;
   readonly state: Int32Array;
+}
+
+export interface Execution<Saved> extends Progress {
   readonly compute: Compute<Saved>;
   readonly observer: Observer | null;
   /** Null: transfers are synchronous. Eager transfers are for one thread. */
@@ -52,18 +56,18 @@ export function credit<Saved>({ tables, state, wake }: Execution<Saved>, member:
 }
 
 /** Counts `ends` more at a meeting. True for the call with which all `full` have come in this run, and for no other. */
-export function meet({ tables, state }: Execution<unknown>, meeting: number, ends: number, full: number): boolean {
+export function meet({ tables, state }: Progress, meeting: number, ends: number, full: number): boolean {
   const before = Atomics.add(state, tables.layout.meetings + meeting, ends);
   return ((before + ends) | 0) === Math.imul(runNumber(state), full);
 }
 
 /** Whether a member has arrived in this run. */
-export function hasArrived({ tables, state }: Execution<unknown>, member: number): boolean {
+export function hasArrived({ tables, state }: Progress, member: number): boolean {
   return Atomics.load(state, tables.layout.arrivals + member) === runNumber(state);
 }
 
 /** Whether a member has all that completes it in this run. */
-export function isComplete({ tables, state }: Execution<unknown>, member: number): boolean {
+export function isComplete({ tables, state }: Progress, member: number): boolean {
   const { credits } = at(tables.members, member);
   return Atomics.load(state, tables.layout.credits + member) === Math.imul(runNumber(state), credits);
 }

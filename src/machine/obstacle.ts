@@ -3,7 +3,7 @@ import type { RankProgram } from "../commands/program.ts";
 import { originText } from "../commands/origin-text.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
+import { hasArrived, isComplete, type Progress, runNumber } from "./execution.ts";
 import { commandAt, memberNumber, type Tables } from "./tables.ts";
 
 /** A command of one rank, by its position in the rank's list. */
@@ -21,7 +21,7 @@ export interface Obstacle {
 }
 
 /** What `queue` waits for; null if its next command could run, or if it is at its end. */
-export function obstacleOf<Saved>(execution: Execution<Saved>, queue: number): Obstacle | null {
+export function obstacleOf(execution: Progress, queue: number): Obstacle | null {
   const { tables, state } = execution;
   const { layout } = tables;
   const { rank, commands } = at(tables.queues, queue);
@@ -60,7 +60,7 @@ export function obstacleOf<Saved>(execution: Execution<Saved>, queue: number): O
 }
 
 /** The members that one that has arrived waits for: all others, or in a group its direct partners. */
-function missingMembers<Saved>(execution: Execution<Saved>, rank: number, command: number): readonly CommandPosition[] {
+function missingMembers(execution: Progress, rank: number, command: number): readonly CommandPosition[] {
   const { tables } = execution;
   const own = memberNumber(tables, rank, command);
   if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
@@ -82,7 +82,7 @@ function missingMembers<Saved>(execution: Execution<Saved>, rank: number, comman
     });
 }
 
-function hasRun({ tables, state }: Execution<unknown>, { rank, command }: CommandPosition): boolean {
+function hasRun({ tables, state }: Progress, { rank, command }: CommandPosition): boolean {
   const queue = at(at(tables.queueOf, rank), commandAt(tables, rank, command).stream);
   const next = at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)];
   return next === undefined || command < next;

@@ -3,7 +3,7 @@ import type { Signal } from "../commands/command.ts";
 import { originText } from "../commands/origin-text.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
-import type { Execution } from "./execution.ts";
+import type { Progress } from "./execution.ts";
 import { type CommandPosition, type Obstacle, obstacleOf, obstacleText } from "./obstacle.ts";
 import type { Tables } from "./tables.ts";
 
@@ -24,19 +24,52 @@ export function slotOverrun(tables: Tables, rank: number, index: number, { slot 
  * The `stuck` diagnostic of a state in which no queue can go on: its notes say for every queue with commands left what
  * it waits for, and for whom.
  */
-export function stuck<Saved>(execution: Execution<Saved>): Diagnostic {
-  const { tables } = execution;
-  const obstacles = [...tables.queues.keys()].flatMap((queue) => obstacleOf(execution, queue) ?? []);
-  const [first] = obstacles;
+export function stuck(progress: Progress): Diagnostic {
+  const { obstacles, place, found } = waits(progress);
   return {
     code: "stuck",
     message: `no stream can go on: ${obstacles.length} wait for each other or for what never comes`,
-    ...(first === undefined ? {} : { place: placeOf(tables, first.at) }),
-    ...(first === undefined ? {} : { found: obstacleText(tables, first) }),
+    ...place,
+    ...found,
     expected: "every wait is for something that another stream or rank can still do",
     help: "order the posts and waits alike on all ranks, and post before waiting",
-    notes: obstacles.map((obstacle) => noteOf(tables, obstacle)),
+    notes: obstacles.map((obstacle) => noteOf(progress.tables, obstacle)),
   };
+}
+
+/** The `timed-out` diagnostic of a run that was given up: its notes say what was running and what waited, as far as it had come. */
+export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
+  const { obstacles, place, found } = waits(progress);
+  const { tables, state } = progress;
+  const running = tables.queues.flatMap(({ rank, commands }, queue): string[] => {
+    const command = commands[Atomics.load(state, tables.layout.cursors + queue)];
+    if (command === undefined || obstacleOf(progress, queue) !== null) return [];
+    return [`${commandText(tables, { rank, command })}: running or ready`];
+  });
+  return {
+    code: "timed-out",
+    message: `the run did not end within ${milliseconds} ms`,
+    ...place,
+    ...found,
+    expected: `its end within ${milliseconds} ms`,
+    help: "allow more time (--timeout), or use smaller sizes",
+    notes: [...running, ...obstacles.map((obstacle) => noteOf(tables, obstacle))],
+  };
+}
+
+interface Waits {
+  readonly obstacles: readonly Obstacle[];
+  /** Of the first one; nothing where none waits. */
+  readonly place: Pick<Diagnostic, "place">;
+  readonly found: Pick<Diagnostic, "found">;
+}
+
+function waits(progress: Progress): Waits {
+  const { tables } = progress;
+  const obstacles = [...tables.queues.keys()].flatMap((queue) => obstacleOf(progress, queue) ?? []);
+  const [first] = obstacles;
+  if (first === undefined) return { obstacles, place: {}, found: {} };
+  return { obstacles, place: { place: placeOf(tables, first.at) }, found: { found: obstacleText(tables, first) } };
 }
 
 function placeOf({ program }: Tables, { rank, command }: CommandPosition): Place {
@@ -45,8 +78,12 @@ function placeOf({ program }: Tables, { rank, command }: CommandPosition): Place
 }
 
 function noteOf(tables: Tables, obstacle: Obstacle): string {
-  const { rank, command } = obstacle.at;
-  const { commands, origins } = at(tables.program.ranks, rank);
+  return `${commandText(tables, obstacle.at)}: ${obstacleText(tables, obstacle)}`;
+}
+
+/** `rank 0, stream 5, command 12 (transfer) of: Communication 0 (...)`. */
+export function commandText({ program }: Tables, { rank, command }: CommandPosition): string {
+  const { commands, origins } = at(program.ranks, rank);
   const { stream, kind } = at(commands, command);
-  return `rank ${rank}, stream ${stream}, command ${command} (${kind}) of: ${originText(at(origins, command))}: ${obstacleText(tables, obstacle)}`;
+  return `rank ${rank}, stream ${stream}, command ${command} (${kind}) of: ${originText(at(origins, command))}`;
 }

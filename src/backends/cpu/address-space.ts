@@ -15,6 +15,7 @@ interface Range {
 export interface AddressSpace {
   /** Byte address by BufferId. */
   readonly buffers: Float64Array;
+  /** Of the first worker; the others' follow, each of the same size. */
   readonly scratch: Range;
   /** Room for inputs that eager transfers keep. */
   readonly saved: Range;
@@ -30,7 +31,7 @@ const addressableBytes = 2 ** 32;
 /** The lowest address that is used: 0 stays free, so that a forgotten address shows. */
 const firstAddress = alignment;
 
-export function layOutProgram(program: Program, scratchBytes: number, savedBytes: number): AddressSpace {
+export function layOutProgram(program: Program, scratchBytes: number, savedBytes: number, workers = 1): AddressSpace {
   let next = firstAddress;
   const place = (bytes: number): number => {
     const address = next;
@@ -40,9 +41,10 @@ export function layOutProgram(program: Program, scratchBytes: number, savedBytes
   const bases = program.ranks.map(
     ({ arenaBytes }) => new Map(arenas.map((arena) => [arena, place(arenaBytes[arena])])),
   );
-  const scratch = { address: place(scratchBytes), bytes: scratchBytes };
+  const perWorker = Math.ceil(scratchBytes / alignment) * alignment;
+  const scratch = { address: place(workers * perWorker), bytes: perWorker };
   const saved = { address: place(savedBytes), bytes: savedBytes };
-  if (next > addressableBytes) refuse(program, scratchBytes + savedBytes, next);
+  if (next > addressableBytes) refuse(program, workers * perWorker + savedBytes, next);
   const buffers = Float64Array.from(
     program.buffers,
     ({ rank, arena, offset }) => (at(bases, rank).get(arena) ?? 0) + offset,

@@ -1,23 +1,19 @@
 /**
- * The CPU back end: all ranks in one process and one memory, run by the deterministic machine on the calling thread. The order of
- * streams is a schedule, so that any run can be repeated.
+ * The CPU back end: all ranks in one process and one memory. Streams run asynchronously on worker threads, one per core; on
+ * demand (a schedule, or no workers), or where there are no threads, the deterministic machine runs them on the calling thread.
  */
-import type { BufferId } from "../../commands/buffer.ts";
-import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { createKernelLibrary, scratchBytes } from "../../kernels/kernel-library.ts";
-import type { Observer } from "../../machine/execution.ts";
-import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
-import { at } from "../../support/invariant.ts";
-import { createWasmMemory } from "../../support/webassembly.ts";
-import type { TraceEvent } from "../../trace/event.ts";
-import type { Backend, ExecuteOptions, Group, OpenOptions, Prepared, RunReport } from "../backend.ts";
-import { layOutProgram } from "./address-space.ts";
-import { createCompute, savedBytes } from "./compute.ts";
+import { requireWholeNumber } from "../../diagnostics/whole-number.ts";
+import type { Backend, Group, OpenOptions } from "../backend.ts";
+import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";
 
-export type CpuOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
+export interface CpuOptions extends MachineGroupOptions {
+  /** Worker threads; one per core if not given. 0: the machine, on the calling thread. */
+  readonly workers?: number;
+}
 
 export function createCpuBackend(options: CpuOptions = {}): Backend {
+  if (options.workers !== undefined) requireWholeNumber("createCpuBackend({ workers })", options.workers, 0);
   return { name: "cpu", open: (world) => openGroup(world, options) };
 }
 
@@ -32,79 +28,13 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
       help: "name all ranks as local",
     });
   }
-  return { prepare: async (program) => prepare(program, options), close: async () => {} };
+  const { workers, ...machine } = options;
+  if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) return openMachineGroup(machine);
+  const { openThreadedGroup } = await import("./threads/threaded-group.ts");
+  return openThreadedGroup(workers);
 }
 
-function prepare(program: Program, options: CpuOptions): Prepared {
-  const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
-  const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
-  const memory = createWasmMemory(space.bytes);
-  const library = createKernelLibrary({ memory, scratch: space.scratch });
-  const recorder = createTraceRecorder(program);
-  const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
-  const machine = createMachine(program, compute, { ...options, observer: recorder.observer });
-  const bytesOf = (id: BufferId): Uint8Array =>
-    new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
-  return {
-    write: (id, bytes) => bytesOf(id).set(bytes),
-    read: (id) => bytesOf(id).slice(),
-    execute: async ({ timeout, trace = false }: ExecuteOptions = {}): Promise<RunReport> => {
-      recorder.begin(trace, timeout ?? Infinity);
-      compute.forget();
-      machine.run();
-      return recorder.end();
-    },
-    release: () => {},
-  };
-}
-
-interface TraceRecorder {
-  readonly observer: Observer;
-  readonly begin: (trace: boolean, timeout: number) => void;
-  readonly end: () => RunReport;
-}
-
-/** Watches the clock for the machine, which has none: times of commands, and the end of the run's time. */
-function createTraceRecorder(program: Program): TraceRecorder {
-  let origin = 0;
-  let deadline = Infinity;
-  let timeoutInForce = Infinity;
-  let tracing = false;
-  let trace: TraceEvent[] = [];
-  let starts = new Map<string, number>();
-  return {
-    observer: {
-      start: (rank, command) => {
-        const now = performance.now();
-        if (now > deadline) timedOut(rank, command, timeoutInForce);
-        if (tracing) starts.set(`${rank}.${command}`, now);
-      },
-      end: (rank, command) => {
-        if (!tracing) return;
-        const start = starts.get(`${rank}.${command}`) ?? origin;
-        const { stream } = at(at(program.ranks, rank).commands, command);
-        trace.push({ rank, stream, command, start: start - origin, end: performance.now() - origin });
-      },
-    },
-    begin: (wanted, timeout) => {
-      origin = performance.now();
-      timeoutInForce = timeout;
-      deadline = origin + timeout;
-      tracing = wanted;
-      trace = [];
-      starts = new Map();
-    },
-    end: () => ({ milliseconds: performance.now() - origin, trace }),
-  };
-}
-
-function timedOut(rank: number, command: number, timeout: number): never {
-  return fail({
-    code: "timed-out",
-    message: `the run did not end within ${timeout} ms`,
-    place: { kind: "statement", text: `rank ${rank}, command ${command}` },
-    found: "a run that is still going on",
-    expected: `its end within ${timeout} ms`,
-    help: "allow more time (--timeout), or use smaller sizes",
-  });
+/** Threads are Node's: a browser runs the machine. */
+function hasThreads(): boolean {
+  return typeof process === "object" && typeof process.versions?.node === "string";
 }

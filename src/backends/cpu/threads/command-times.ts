@@ -1,0 +1,39 @@
+/**
+ * When every command of a run started and ended, in one shared array: a transfer starts on one thread and may end on another. Times
+ * are milliseconds since the Unix epoch, which all threads of a process measure alike; 0 is never.
+ */
+import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
+import type { TraceEvent } from "../../../trace/event.ts";
+
+/** Commands of all ranks numbered one after the other. */
+export function commandNumbering({ ranks }: Program): (rank: number, command: number) => number {
+  const bases: number[] = [];
+  let next = 0;
+  for (const { commands } of ranks) {
+    bases.push(next);
+    next += commands.length;
+  }
+  return (rank, command) => at(bases, rank) + command;
+}
+
+export function commandCount({ ranks }: Program): number {
+  return ranks.reduce((sum, { commands }) => sum + commands.length, 0);
+}
+
+export function now(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** The commands that ended, in order of their start, with times from `origin`. */
+export function traceOf(program: Program, times: Float64Array, origin: number): readonly TraceEvent[] {
+  const numberOf = commandNumbering(program);
+  const events = program.ranks.flatMap(({ rank, commands }) =>
+    commands.flatMap(({ stream }, command): TraceEvent[] => {
+      const number = numberOf(rank, command);
+      const [start, end] = [at(times, 2 * number), at(times, 2 * number + 1)];
+      return end === 0 ? [] : [{ rank, stream, command, start: start - origin, end: end - origin }];
+    }),
+  );
+  return events.toSorted((a, b) => a.start - b.start);
+}

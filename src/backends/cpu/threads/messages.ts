@@ -1,0 +1,35 @@
+/** What the main thread and its workers say to each other. All that is large is shared or cloned once, when a Program is prepared. */
+import type { Program } from "../../../commands/program.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import type { WasmMemory } from "../../../support/webassembly.ts";
+import type { AddressSpace } from "../address-space.ts";
+
+/** The shared memory of a prepared Program. */
+export interface SharedProgram {
+  readonly program: Program;
+  readonly memory: WasmMemory;
+  readonly space: AddressSpace;
+  /** The machine's state. */
+  readonly state: Int32Array;
+  readonly schedule: Int32Array;
+  /** Start and end of every command, in milliseconds since the Unix epoch; null without a trace. */
+  readonly times: Float64Array;
+}
+
+export type ToWorker =
+  | { readonly kind: "prepare"; readonly id: number; readonly shared: SharedProgram }
+  | { readonly kind: "run"; readonly id: number; readonly traced: boolean }
+  | { readonly kind: "release"; readonly id: number };
+
+/** How a run ended for a worker: with null, or with what a command of a rank threw. */
+export interface WorkerFailure {
+  readonly rank: number;
+  readonly command: number;
+  /** What it threw: diagnostics of ours, or the text of anything else. */
+  readonly diagnostics: readonly Diagnostic[] | null;
+  readonly text: string;
+}
+
+export type FromWorker =
+  | { readonly kind: "prepared"; readonly id: number; readonly failure: string | null }
+  | { readonly kind: "ran"; readonly id: number; readonly failure: WorkerFailure | null };

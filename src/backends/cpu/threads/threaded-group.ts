@@ -1,0 +1,134 @@
+/**
+ * The group of the CPU back end that runs streams on worker threads. The main thread lays out the shared memory, starts runs and watches
+ * the clock; it never blocks.
+ */
+import { availableParallelism } from "node:os";
+import type { BufferId } from "../../../commands/buffer.ts";
+import type { Program } from "../../../commands/program.ts";
+import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { scratchBytes } from "../../../kernels/kernel-library.ts";
+import { beginRun, type Progress, resetState } from "../../../machine/execution.ts";
+import { commandText, stuck, timedOut } from "../../../machine/run-errors.ts";
+import { createTables } from "../../../machine/tables.ts";
+import { at } from "../../../support/invariant.ts";
+import { createWasmMemory } from "../../../support/webassembly.ts";
+import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
+import { layOutProgram } from "../address-space.ts";
+import { commandCount, now, traceOf } from "./command-times.ts";
+import type { SharedProgram, WorkerFailure } from "./messages.ts";
+import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
+import { createWorkerPool, type WorkerPool } from "./worker-pool.ts";
+
+/** Milliseconds that workers get to leave a run that was given up; then they are ended. */
+const grace = 2_000;
+
+export function openThreadedGroup(workers: number = availableParallelism()): Group {
+  const pool = createWorkerPool(workers);
+  let nextId = 0;
+  // The workers serve one request at a time.
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(task: () => Promise<T>): Promise<T> => {
+    const result = last.then(task);
+    last = result.catch(() => {});
+    return result;
+  };
+  return {
+    prepare: (program) => inTurn(() => prepare(program, pool, nextId++, inTurn)),
+    close: () => pool.stop(),
+  };
+}
+
+async function prepare(
+  program: Program,
+  pool: WorkerPool,
+  id: number,
+  inTurn: <T>(task: () => Promise<T>) => Promise<T>,
+): Promise<Prepared> {
+  const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
+  const space = layOutProgram(program, scratch, 0, pool.size);
+  const memory = createWasmMemory(space.bytes, { shared: true });
+  const tables = createTables(program, "streams");
+  const shared: SharedProgram = {
+    program,
+    memory,
+    space,
+    state: new Int32Array(new SharedArrayBuffer(4 * tables.layout.words)),
+    schedule: new Int32Array(new SharedArrayBuffer(4 * schedulerWords(tables.queues.length))),
+    times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * commandCount(program)))),
+  };
+  await pool.prepare(id, shared);
+  const bytesOf = (buffer: BufferId): Uint8Array =>
+    new Uint8Array(memory.buffer, at(space.buffers, buffer), at(program.buffers, buffer).bytes);
+  return {
+    write: (buffer, bytes) => bytesOf(buffer).set(bytes),
+    read: (buffer) => bytesOf(buffer).slice(),
+    execute: (options = {}) => inTurn(() => execute({ tables, state: shared.state }, shared, pool, id, options)),
+    release: () => pool.release(id),
+  };
+}
+
+async function execute(
+  progress: Progress,
+  { program, schedule, times }: SharedProgram,
+  pool: WorkerPool,
+  id: number,
+  { timeout, trace = false }: ExecuteOptions,
+): Promise<RunReport> {
+  const { tables, state } = progress;
+  const scheduler = createScheduler(schedule, tables.queues.length);
+  beginRun(tables, state);
+  beginSchedule(
+    scheduler,
+    tables.queues.map(({ commands }) => commands.length),
+  );
+  if (trace) times.fill(0);
+  let expired: Diagnostic | null = null;
+  let lastResort: NodeJS.Timeout | undefined;
+  const giveUp = (): void => {
+    expired = timedOut(progress, timeout ?? Infinity);
+    abortSchedule(scheduler);
+    lastResort = setTimeout(() => void pool.stop(), grace);
+  };
+  const deadline = timeout === undefined ? undefined : setTimeout(giveUp, timeout);
+  const origin = now();
+  try {
+    const failures = await pool.run(id, trace);
+    const milliseconds = now() - origin;
+    const diagnostic = expired ?? firstFailure(failures, progress) ?? (allDone(scheduler) ? null : stuck(progress));
+    if (diagnostic !== null) throw new DiagnosticError([diagnostic]);
+    return { milliseconds, trace: trace ? traceOf(program, times, origin) : [] };
+  } catch (error) {
+    const reason = expired === null ? error : new DiagnosticError([expired]);
+    resetState(state);
+    throw reason instanceof DiagnosticError ? reason : new DiagnosticError([workerDied(reason)]);
+  } finally {
+    clearTimeout(deadline);
+    clearTimeout(lastResort);
+  }
+}
+
+/** What a command threw: a diagnostic of ours as it is, anything else with the command that it came from. */
+function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress): Diagnostic | null {
+  if (failure === undefined) return null;
+  const { rank, command, diagnostics, text } = failure;
+  if (diagnostics?.[0] !== undefined) return diagnostics[0];
+  return {
+    code: "command-threw",
+    message: "a command of the run threw an error",
+    place: { kind: "statement", text: commandText(tables, { rank, command }) },
+    found: text.split("\n")[0] ?? text,
+    expected: "commands that run without an error",
+    help: "this is a bug in Braid; please report it with the program that caused it",
+    notes: text.split("\n").slice(1, 4),
+  };
+}
+
+function workerDied(reason: unknown): Diagnostic {
+  return {
+    code: "worker-died",
+    message: "a worker thread ended during the run",
+    found: reason instanceof Error ? reason.message : String(reason),
+    expected: "workers that live as long as the executor",
+    help: "run again: new workers are started",
+  };
+}

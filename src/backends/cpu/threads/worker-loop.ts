@@ -1,0 +1,46 @@
+/**
+ * What a worker does in a run: takes ready queues and steps them until nothing is left. It runs one heavy command or up to 16 cheap ones
+ * of a queue, then puts it behind the others.
+ */
+import type { Execution } from "../../../machine/execution.ts";
+import type { SavedBytes } from "../compute.ts";
+import { step } from "../../../machine/step.ts";
+import { awaitReady, finishQueue, isOver, parkQueue, requeue, type Scheduler, takeQueue } from "./scheduler.ts";
+
+const cheapCommands = 16;
+
+/** Looks at the ring before sleeping: about 50 us. Waking a sleeping worker takes about as long. */
+const spins = 2_000;
+
+export interface WorkerRun {
+  readonly execution: Execution<SavedBytes>;
+  readonly scheduler: Scheduler;
+  /** Whether the last step moved or computed data, which counts as all cheap commands together. */
+  readonly wasHeavy: () => boolean;
+}
+
+/** Returns when the run is over. Throws what a step throws. */
+export function runQueues(run: WorkerRun): void {
+  const { scheduler } = run;
+  while (!isOver(scheduler)) {
+    const queue = takeQueue(scheduler);
+    if (queue === null) awaitReady(scheduler, spins);
+    else runQueue(run, queue);
+  }
+}
+
+function runQueue({ execution, scheduler, wasHeavy }: WorkerRun, queue: number): void {
+  let budget = cheapCommands;
+  while (budget > 0) {
+    const result = step(execution, queue);
+    if (result === "end") return finishQueue(scheduler, queue);
+    if (result === "blocked") {
+      if (parkQueue(scheduler, queue)) return;
+    } else if (isOver(scheduler)) {
+      return;
+    } else {
+      budget -= wasHeavy() ? cheapCommands : 1;
+    }
+  }
+  requeue(scheduler, queue);
+}

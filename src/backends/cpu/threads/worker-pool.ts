@@ -1,0 +1,119 @@
+/**
+ * The worker threads of a group, from the main thread's side. A worker that dies ends the run in progress; the pool then
+ * stops the others, and the next use starts new ones and prepares every living Program again.
+ */
+import { Worker } from "node:worker_threads";
+import { invariant } from "../../../support/invariant.ts";
+import type { FromWorker, SharedProgram, ToWorker, WorkerFailure } from "./messages.ts";
+
+export interface WorkerPool {
+  readonly size: number;
+  /** Resolves when every worker has the Program. */
+  readonly prepare: (id: number, shared: SharedProgram) => Promise<void>;
+  /** One run on all workers; resolves with their failures when every worker has left it. Rejects with WorkerDeath. */
+  readonly run: (id: number, traced: boolean) => Promise<readonly WorkerFailure[]>;
+  readonly release: (id: number) => void;
+  /** Ends the threads, whatever they do. */
+  readonly stop: () => Promise<void>;
+}
+
+export class WorkerDeath extends Error {
+  override readonly name = "WorkerDeath";
+}
+
+/** From the sources (tests), workers run the built files: Node 20 cannot load TypeScript in a thread. */
+function workerUrl(): URL {
+  const built = import.meta.url.endsWith(".ts") ? "../../../../dist/backends/cpu/threads/worker.js" : "./worker.js";
+  return new URL(built, import.meta.url);
+}
+
+interface Pending {
+  readonly kind: FromWorker["kind"];
+  readonly replies: FromWorker[];
+  readonly resolve: (replies: readonly FromWorker[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export function createWorkerPool(size: number): WorkerPool {
+  const programs = new Map<number, SharedProgram>();
+  let workers: Worker[] = [];
+  let pending: Pending | null = null;
+
+  const settle = (error: Error | null): void => {
+    const waiting = pending;
+    pending = null;
+    if (error === null) waiting?.resolve(waiting.replies);
+    else waiting?.reject(error);
+  };
+  const stop = async (): Promise<void> => {
+    const old = workers;
+    workers = [];
+    await Promise.all(old.map((worker) => worker.terminate()));
+  };
+  const died = (worker: Worker, reason: string): void => {
+    if (!workers.includes(worker)) return;
+    void stop();
+    settle(new WorkerDeath(reason));
+  };
+  const start = (): void => {
+    workers = Array.from({ length: size }, (_, number) => {
+      const worker = new Worker(workerUrl(), { workerData: number });
+      worker.on("message", (reply: FromWorker) => {
+        if (pending === null || !workers.includes(worker)) return;
+        invariant(reply.kind === pending.kind, "workers answer what they were asked", reply);
+        pending.replies.push(reply);
+        if (pending.replies.length === size) settle(null);
+      });
+      worker.on("error", (error) => died(worker, error.stack ?? error.message));
+      worker.on("exit", (code) => died(worker, `worker ${number} exited with status ${code}`));
+      return worker;
+    });
+  };
+  const ask = (message: ToWorker, kind: FromWorker["kind"]): Promise<readonly FromWorker[]> =>
+    new Promise((resolve, reject) => {
+      invariant(pending === null, "one request to the workers at a time");
+      pending = { kind, replies: [], resolve, reject };
+      for (const worker of workers) {
+        worker.ref();
+        worker.postMessage(message);
+      }
+    }).then((replies) => {
+      // Idle workers do not keep the process alive.
+      for (const worker of workers) worker.unref();
+      return replies as readonly FromWorker[];
+    });
+  const prepareOn = async (id: number, shared: SharedProgram): Promise<void> => {
+    for (const reply of await ask({ kind: "prepare", id, shared }, "prepared")) {
+      if (reply.kind === "prepared")
+        invariant(reply.failure === null, "workers prepare what the main thread linked", reply);
+    }
+  };
+  const ensureStarted = async (): Promise<void> => {
+    if (workers.length > 0) return;
+    start();
+    for (const [id, shared] of programs) await prepareOn(id, shared);
+  };
+
+  return {
+    size,
+    prepare: async (id, shared) => {
+      await ensureStarted();
+      await prepareOn(id, shared);
+      programs.set(id, shared);
+    },
+    run: async (id, traced) => {
+      await ensureStarted();
+      const replies = await ask({ kind: "run", id, traced }, "ran");
+      return replies.flatMap((reply) => (reply.kind === "ran" && reply.failure !== null ? [reply.failure] : []));
+    },
+    release: (id) => {
+      programs.delete(id);
+      for (const worker of workers) worker.postMessage({ kind: "release", id } satisfies ToWorker);
+    },
+    stop: async () => {
+      programs.clear();
+      await stop();
+      settle(new WorkerDeath("the workers were stopped"));
+    },
+  };
+}

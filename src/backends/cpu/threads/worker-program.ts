@@ -1,0 +1,80 @@
+/** A Program as one worker runs it: kernels compiled for the shared memory, scratch of its own, and the loop over ready queues. */
+import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
+import type { Execution, Observer } from "../../../machine/execution.ts";
+import { createTables } from "../../../machine/tables.ts";
+import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
+import { commandNumbering, now } from "./command-times.ts";
+import type { SharedProgram, WorkerFailure } from "./messages.ts";
+import { abortSchedule, createScheduler, wakeQueue } from "./scheduler.ts";
+import { runQueues } from "./worker-loop.ts";
+
+export interface WorkerProgram {
+  /** Takes part in one run; returns when it is over for this worker, with what went wrong here. */
+  readonly run: (traced: boolean) => WorkerFailure | null;
+}
+
+export function createWorkerProgram(shared: SharedProgram, worker: number): WorkerProgram {
+  const { program, memory, space, state, schedule, times } = shared;
+  const tables = createTables(program, "streams");
+  const scheduler = createScheduler(schedule, tables.queues.length);
+  const { address, bytes } = space.scratch;
+  const library = createKernelLibrary({ memory, scratch: { address: address + worker * bytes, bytes } });
+  const work = { heavy: false };
+  const compute = marking(createCompute(program, space, library, new Uint8Array(memory.buffer)), work);
+  const numberOf = commandNumbering(program);
+  let traced = false;
+  let current = { rank: 0, command: 0 };
+  const observer: Observer = {
+    start: (rank, command) => {
+      current = { rank, command };
+      if (traced) times[2 * numberOf(rank, command)] = now();
+    },
+    end: (rank, command) => {
+      if (traced) times[2 * numberOf(rank, command) + 1] = now();
+    },
+  };
+  const wake = (queue: number): void => wakeQueue(scheduler, queue);
+  const execution: Execution<SavedBytes> = { tables, state, compute, observer, eager: null, wake };
+  const wasHeavy = (): boolean => {
+    const { heavy } = work;
+    work.heavy = false;
+    return heavy;
+  };
+  return {
+    run: (wanted) => {
+      traced = wanted;
+      try {
+        runQueues({ execution, scheduler, wasHeavy });
+        return null;
+      } catch (error) {
+        abortSchedule(scheduler);
+        return { ...current, ...failureOf(error) };
+      }
+    },
+  };
+}
+
+/** Notes that a step moved or computed data. */
+function marking(compute: CpuCompute, work: { heavy: boolean }): CpuCompute {
+  return {
+    ...compute,
+    launch: (rank, command) => {
+      work.heavy = true;
+      compute.launch(rank, command);
+    },
+    copy: (source, destination) => {
+      work.heavy = true;
+      compute.copy(source, destination);
+    },
+    combine: (op, sources, destination) => {
+      work.heavy = true;
+      compute.combine(op, sources, destination);
+    },
+  };
+}
+
+export function failureOf(error: unknown): Pick<WorkerFailure, "diagnostics" | "text"> {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { diagnostics: error instanceof DiagnosticError ? error.diagnostics : null, text };
+}
