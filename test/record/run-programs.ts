@@ -17,7 +17,7 @@ export interface RunSetting extends Omit<RecordOptions, "rank"> {
 }
 
 const settings: readonly CpuOptions[] = [
-  {},
+  { schedule: { kind: "turns" } },
   { queues: "ranks" },
   ...[1, 2, 3, 4].map((seed): CpuOptions => ({ schedule: { kind: "seed", seed }, transfers: "eager" })),
   ...[5, 6].map((seed): CpuOptions => ({ schedule: { kind: "seed", seed }, transfers: "synchronous" })),
