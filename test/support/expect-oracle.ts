@@ -1,6 +1,6 @@
 /**
- * Runs a Fusion on some devices and compares every output with the oracle: within the bounds for random floats, and bit for bit
- * for small integers (where the sums are exact).
+ * Runs a Fusion on some devices, on the machine and on worker threads, and compares every output with the oracle: within the bounds for
+ * random floats, and bit for bit for small integers (where the sums are exact). All back ends must give the same bits.
  */
 import { type ExecutorOptions, type Fusion, MultiDeviceExecutor, type Tensor } from "braid";
 import { expect } from "vitest";
@@ -9,8 +9,9 @@ import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { cpuBackends } from "./cpu-backends.ts";
 
-export interface RunSetting extends ExecutorOptions {
+export interface RunSetting extends Omit<ExecutorOptions, "on"> {
   readonly seed?: number;
   /** Sizes of the extents that the Fusion leaves open, by name. */
   readonly sizes?: ReadonlyMap<string, number>;
@@ -24,14 +25,15 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
     if (tensor === undefined) throw new Error("an input without a tensor");
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
   });
-  const executor = await MultiDeviceExecutor.create(fusion, options);
+  const executors = await Promise.all(cpuBackends.map((on) => MultiDeviceExecutor.create(fusion, { ...options, on })));
   try {
     for (const mode of ["small-integers", "uniform"] as const) {
       const inputs = randomInputs(shapes, createRandom(seed), mode);
       const { outputs, bounds } = evaluateFusion(data, inputs);
-      const actual = await executor.run(inputs);
+      const results = await Promise.all(executors.map((executor) => executor.run(inputs)));
+      for (const actual of results) expect(actual).toEqual(results[0]);
       outputs.forEach((expected, i) => {
-        const result = actual[i] as Tensor;
+        const result = results[0]?.[i] as Tensor;
         expect(result.shape).toEqual(expected.shape);
         if (mode === "small-integers") expect(result.data).toEqual(expected.data);
         const comparison = compare(result, expected, bounds[i] ?? new Float64Array());
@@ -39,6 +41,6 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
       });
     }
   } finally {
-    await executor.close();
+    await Promise.all(executors.map((executor) => executor.close()));
   }
 }
