@@ -46,6 +46,7 @@ export const diagnosticCodes = {
   "index-out-of-range": "A slice index lies outside its axis",
   "not-posted": "A Wait names a communication that was not posted in this run",
   "not-bound": "A tensor is read that nothing has written or bound",
+  "recording-too-long": "The loops of a host program have too many iterations to record",
   "bad-peer": "A send or receive names a peer that it cannot have",
   "transfer-mismatch": "The ranks do not agree on a transfer",
   "rank-missing": "The command list of a rank is missing or stands twice",

@@ -78,14 +78,22 @@ function alignAxes(
   part: Tensor,
   type: CollectiveType,
 ): readonly (IterDomain | undefined)[] {
-  const kept = withoutReductions(part.domain.logical);
+  const kept: readonly (IterDomain | undefined)[] = withoutReductions(part.domain.logical);
   if (!collectiveRules[type].reduces || kept.length === axes.length) return kept;
   // The reduced axis stays in the output's logical domain, as in nvFuser, or was dropped (by a squeeze): then it is the sharded one.
   if (part.domain.logical.length === axes.length) {
     return part.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
   }
-  const reduced = axes.findIndex(({ parallelType }) => isDID(parallelType));
-  return axes.map((_, i) => (i === reduced ? undefined : kept[i > reduced && reduced >= 0 ? i - 1 : i]));
+  const without = (dropped: number): readonly (IterDomain | undefined)[] => kept.toSpliced(dropped, 0, undefined);
+  const reduced = axes.findIndex(({ parallelType }, i) => {
+    if (!isDID(parallelType)) return false;
+    // All other sharded axes stay where they are.
+    const counterparts = without(i);
+    return axes.every(
+      (axis, j) => j === i || !isDID(axis.parallelType) || counterparts[j]?.parallelType === axis.parallelType,
+    );
+  });
+  return reduced < 0 ? kept : without(reduced);
 }
 
 function requireParts(recorder: Recorder, side: SideName, view: View, parts: number): View {

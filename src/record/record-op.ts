@@ -126,7 +126,8 @@ function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
 }
 
 function recordReduction(statement: ReductionOp, recorder: Recorder): void {
-  const { op, axes } = statement;
+  const { op } = statement;
+  const axes = statement.axes.toSorted((a, b) => a - b);
   const input = inputView(recorder, statement);
   const output = outputView(recorder, statement.output);
   const kept = input.shape.filter((_, axis) => !axes.includes(axis));

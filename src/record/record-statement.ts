@@ -14,7 +14,7 @@ import { recordOp } from "./record-op.ts";
 import { recordGroup, recordPointToPoint } from "./record-point-to-point.ts";
 import { recordPost } from "./record-unit.ts";
 import { recordWait } from "./record-wait.ts";
-import { allocate, evaluate, findView, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
+import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
 import { indexedStream, nodeStream, order } from "./streams.ts";
 import { selectView } from "./views.ts";
 
@@ -93,6 +93,7 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
   const outer = indices.get(index.name);
   const depth = tape.iteration.length;
   for (let value = first; value < end; value += stride) {
+    countIteration(recorder);
     indices.set(index.name, value);
     tape.iteration[depth] = value;
     recordScope(recorder, body);
@@ -100,6 +101,21 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
   tape.iteration.length = depth;
   if (outer === undefined) indices.delete(index.name);
   else indices.set(index.name, outer);
+}
+
+/** A recording is as long as its run: a loop whose bounds are wrong must not fill the memory. */
+const mostIterations = 2 ** 24;
+
+function countIteration(recorder: Recorder): void {
+  recorder.iterations++;
+  if (recorder.iterations <= mostIterations) return;
+  fail(recorder, {
+    code: "recording-too-long",
+    message: "the loops of a host program have too many iterations to record",
+    found: `more than ${mostIterations} iterations in all`,
+    expected: `at most ${mostIterations}`,
+    help: "check the bounds of the loops",
+  });
 }
 
 function recordBranch({ predicate, then, else: otherwise }: IfThenElse, recorder: Recorder): void {

@@ -30,6 +30,8 @@ export interface Recorder {
   /** Values of the loops' indices. */
   readonly indices: Map<string, number>;
   readonly layouts: Map<Tensor, Layout>;
+  /** Of all loops, so far. */
+  iterations: number;
   /** The latest post of every communication. */
   readonly posts: Map<ExprId, Post>;
   /** The coalesced group under way. */
@@ -71,6 +73,7 @@ export function createRecorder(program: HostProgram, options: ResolvedRecordOpti
     sizeOf: (name) => values.get(name),
     indices: new Map(),
     layouts: new Map(),
+    iterations: 0,
     posts: new Map(),
     group: null,
     sequences: new Map(),

@@ -184,6 +184,20 @@ describe("views", () => {
     expect(transfers({ type: "ReduceScatter", input, output: [[2, 3, 4], sharded(1)] }, [2])).toEqual([parts]);
   });
 
+  it("ReduceScatter along DIDx of a two-dimensional mesh, whether the output keeps the reduced axis or not", () => {
+    const grid = new DeviceMesh([
+      [0, 1],
+      [2, 3],
+    ]);
+    const input: Sides["input"] = [[2, 2, 2, 4], { mesh: grid, parallel: ["DIDy", "DIDx"] }];
+    const parts = "ReduceScatter sum T0 float [2, 4] -> T1 float [4]";
+    const kept: Sides["output"] = [[2, { reduced: 2 }, 2, 4], { mesh: grid, parallel: ["DIDy", "Serial", "DIDx"] }];
+    const dropped: Sides["output"] = [[2, 2, 4], { mesh: grid, parallel: ["DIDy", "DIDx"] }];
+    for (const output of [kept, dropped]) {
+      expect(transfers({ type: "ReduceScatter", team: [2, 3], input, output }, [3])).toEqual([parts]);
+    }
+  });
+
   it("AllToAll: each side leads with the axis that the other shards", () => {
     const exchange = { type: "AllToAll", input: [[3, 4, 3], sharded(0)], output: [[3, 4, 3], sharded(2)] } as const;
     expect(transfers(exchange, [1])).toEqual(["AllToAll T0 float [3, 4] strides [1, 3] -> T1 float [3, 4]"]);

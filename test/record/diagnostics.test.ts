@@ -388,6 +388,11 @@ describe("communications", () => {
   });
 });
 
+it("a loop without end", () => {
+  const text = messageOf((h) => h.forLoop(h.scalars.named("steps"), () => {}), { scalars: { steps: 2 ** 40 } });
+  expect(text).toContain("error[recording-too-long]");
+});
+
 it("a program that is not valid", () => {
   const valid = programOf(nothing);
   const [input] = programOf((h) => void h.input([4])).inputs;
