@@ -23,7 +23,7 @@ const values: readonly (readonly [number, number, number])[] = [
 ];
 
 /** The relative error that normal-cdf.ts states. */
-const bound = 6 * 2 ** -53;
+const bound = 8 * 2 ** -53;
 
 describe("normalCdf", () => {
   it.each(values)("at %d and its negative", (x, upper, lower) => {
