@@ -5,14 +5,14 @@
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
 import type { Kernel, Operand } from "../commands/kernel.ts";
 import type { View } from "../commands/transfer.ts";
+import { contiguousStrides, sameNumbers } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
-import { contiguousStrides } from "../commands/view.ts";
 import { addTemporary, bind } from "./memory.ts";
 import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
 import { addKernel, emit } from "./tape.ts";
-import { mayOverlap, sameShape, sameView } from "./views.ts";
+import { mayOverlap, sameElements } from "./views.ts";
 
 /** Makes the kernel for operands as they lie; called only when no kernel of this statement fits. */
 export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;
@@ -31,7 +31,7 @@ export interface LaunchRequest {
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, inPlace } = request;
   const staged = outputs.map((output) =>
-    inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameView(input, output))),
+    inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
   );
   if (staged.includes(true)) return launchStaged(recorder, request, staged);
   const { tape, streams } = recorder;
@@ -94,14 +94,14 @@ function operandOf({ dtype, shape, strides }: View): Operand {
 function sameOperands(operands: readonly Operand[], views: readonly View[]): boolean {
   return operands.every(({ shape, strides }, i) => {
     const view = at(views, i);
-    return sameShape(shape, view.shape) && sameShape(strides, view.strides);
+    return sameNumbers(shape, view.shape) && sameNumbers(strides, view.strides);
   });
 }
 
 /** Copies elements between views of equal shape; nothing when they are one view. Throws `size-mismatch`. */
 export function copyView(recorder: Recorder, source: View, destination: View): void {
   requireShape(recorder, "the output", destination.shape, source.shape);
-  if (sameView(source, destination)) return;
+  if (sameElements(source, destination)) return;
   if (!mayOverlap(source, destination)) return emitCopy(recorder, source, destination);
   const temporary = contiguousTemporary(recorder, source);
   emitCopy(recorder, source, temporary);
@@ -136,7 +136,7 @@ export function requireShape(
   shape: readonly number[],
   expected: readonly number[],
 ): void {
-  if (sameShape(shape, expected)) return;
+  if (sameNumbers(shape, expected)) return;
   fail(recorder, {
     code: "size-mismatch",
     message: `${what} does not have the size of what is written to it`,

@@ -3,6 +3,7 @@
  * axes that the view has.
  */
 import type { View } from "../commands/transfer.ts";
+import { sameNumbers } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 
@@ -96,18 +97,11 @@ export function reshapeView(view: View, shape: readonly number[]): View | null {
   return shape.slice(0, target + 1).every((extent) => extent === 1) ? { ...view, shape, strides } : null;
 }
 
-/** Whether two views name the same elements in the same order. */
-export function sameView(a: View, b: View): boolean {
-  return a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype && sameLayout(a, b);
-}
-
-/** Whether two views have equal shapes, and equal strides where an axis has more than one element. */
-export function sameLayout(a: Pick<View, "shape" | "strides">, b: Pick<View, "shape" | "strides">): boolean {
-  return sameShape(a.shape, b.shape) && a.shape.every((extent, i) => extent === 1 || a.strides[i] === b.strides[i]);
-}
-
-export function sameShape(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((extent, i) => extent === b[i]);
+/** Whether two views name the same elements in the same order. The stride of an axis of one element says nothing. */
+export function sameElements(a: View, b: View): boolean {
+  const sameStride = (extent: number, axis: number): boolean => extent === 1 || a.strides[axis] === b.strides[axis];
+  const sameStart = a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype;
+  return sameStart && sameNumbers(a.shape, b.shape) && a.shape.every(sameStride);
 }
 
 /** Whether two views may share a byte: whether their spans meet in one buffer. */
