@@ -1,6 +1,6 @@
 /**
  * Plans a unit: where each stored value lies, and the phases that compute them, in order. A phase is a loop nest or a
- * contraction. Values that are no result lie in the scratch, row-major, each in a place of its own.
+ * contraction. Values that are no result lie in the scratch, row-major, as long as a later phase reads them.
  */
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { elementCount } from "../commands/view.ts";
@@ -12,6 +12,7 @@ import { type Contraction, linearContraction, matmulContraction, type StridedSha
 import { rowAccumulatorBytes } from "./emit-nest.ts";
 import { gemmScratchBytes } from "./gemm.ts";
 import type { Memory, Nest, Placement } from "./nest.ts";
+import { shareScratch } from "./share-scratch.ts";
 import { storedValues } from "./stored-values.ts";
 import { rowMajorStrides } from "./strides.ts";
 
@@ -55,8 +56,8 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
   const phases = unit.steps.flatMap((step): readonly Phase[] => {
     if (graph.placements[step.output] === undefined) return [];
     if (step.kind !== "Matmul" && step.kind !== "Linear") return [nestOf(step.output)];
-    const gathered = step.inputs.filter((value) => stridedBox(graph, value) === null);
-    const gatherings = gathered.map((value) => {
+    const gathered = new Set(step.inputs.filter((value) => stridedBox(graph, value) === null));
+    const gatherings = [...gathered].map((value) => {
       layout.place(value);
       return nestOf(value);
     });
@@ -65,7 +66,8 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
   const work = phases.map((phase) =>
     phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : gemmScratchBytes(phase.contraction),
   );
-  return { phases, valueBytes: layout.bytes(), workBytes: Math.max(0, ...work) };
+  const shared = shareScratch(phases, layout.sizes);
+  return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };
 }
 
 /** Every result a value of its own that a step computes: an input, or a result named twice, is copied. */
@@ -89,7 +91,8 @@ interface Layout {
   readonly placements: readonly (Placement | undefined)[];
   /** Gives a value a place in the scratch. */
   readonly place: (value: number) => void;
-  readonly bytes: () => number;
+  /** Aligned bytes of what lies in the scratch, by offset. */
+  readonly sizes: ReadonlyMap<number, number>;
 }
 
 function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
@@ -101,14 +104,17 @@ function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
   for (const [position, operand] of unit.outputs.entries()) {
     bind(at(unit.results, position), { kind: "output", position }, operand);
   }
-  let bytes = 0;
+  const sizes = new Map<number, number>();
+  let next = 0;
   const place = (value: number): void => {
     const { dtype, shape } = at(unit.values, value);
-    bind(value, { kind: "scratch", offset: bytes }, { dtype, shape, strides: rowMajorStrides(shape) });
-    bytes += Math.ceil((elementCount(shape) * dtypes[dtype].bytes) / scratchAlignment) * scratchAlignment;
+    const size = Math.ceil((elementCount(shape) * dtypes[dtype].bytes) / scratchAlignment) * scratchAlignment;
+    bind(value, { kind: "scratch", offset: next }, { dtype, shape, strides: rowMajorStrides(shape) });
+    sizes.set(next, size);
+    next += size;
   };
   for (const value of stored) if (placements[value] === undefined) place(value);
-  return { placements, place, bytes: () => bytes };
+  return { placements, place, sizes };
 }
 
 function contractionPhase(graph: UnitGraph, step: ContractionStep): Phase {

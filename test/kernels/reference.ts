@@ -10,7 +10,6 @@ import { at } from "../../src/support/invariant.ts";
 
 export const arithmeticDTypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;
 export const floatDTypes = ["double", "float", "half", "bfloat16"] as const;
-export type ArithmeticDType = (typeof arithmeticDTypes)[number];
 
 /** A double brought to a float dtype: through float32, as every op's result. */
 export function toDType(dtype: DType, x: number): number {

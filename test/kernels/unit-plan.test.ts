@@ -198,6 +198,55 @@ describe("matrix products", () => {
   });
 });
 
+describe("scratch", () => {
+  it("is free again after the last phase that reads a value", () => {
+    const layers = (depth: number): number =>
+      planUnit(
+        buildUnit(
+          [
+            [16, 16],
+            [16, 16],
+          ],
+          (u, x, w) => {
+            let value = x;
+            for (let i = 0; i < depth; i++) value = u.unary("relu", u.linear(value, w));
+            return [value];
+          },
+        ),
+      ).valueBytes;
+    // One product and its relu at a time, the last relu in the output.
+    expect([1, 2, 3, 10].map(layers)).toEqual([1024, 2048, 2048, 2048]);
+  });
+
+  it("is kept for a value that is read again much later", () => {
+    const unit = buildUnit([[16, 16]], (u, x) => {
+      const early = u.matmul(x, x);
+      const late = u.matmul(u.matmul(u.matmul(early, x), x), x);
+      return [u.binary("add", early, late)];
+    });
+    // early, and two products in turn.
+    expect(planUnit(unit).valueBytes).toBe(3072);
+  });
+
+  it("gathers an operand once that is used twice", () => {
+    const unit = buildUnit([[4, 3]], (u, x) => {
+      const odd = u.reshape(
+        u.permute(
+          u.slice(x, [
+            [1, 4],
+            [0, 3],
+          ]),
+          [1, 0],
+        ),
+        [9],
+      );
+      const square = u.reshape(u.slice(u.reshape(u.permute(x, [1, 0]), [12]), [[1, 10]]), [3, 3]);
+      return [u.matmul(square, square), odd];
+    });
+    expect(phasesOf(unit)).toEqual(["nest", "nest", "contraction"]);
+  });
+});
+
 describe("results", () => {
   it("that are inputs or named twice are copies", () => {
     const unit = buildUnit([[8]], (u, x) => {

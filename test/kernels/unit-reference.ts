@@ -30,7 +30,7 @@ export function evaluateUnit(unit: UnitKernel, inputs: readonly Values[]): reado
   return unit.results.map((value) => at(tensors, value).values);
 }
 
-export function indices(shape: readonly number[]): readonly Index[] {
+function indices(shape: readonly number[]): readonly Index[] {
   return shape.reduce<readonly Index[]>(
     (all, extent) => all.flatMap((index) => Array.from({ length: extent }, (_, i) => [...index, i])),
     [[]],

@@ -36,7 +36,7 @@ export const edges: { readonly [D in DType]: readonly Value[] } = {
 };
 
 /** A value of moderate size; sums of some hundred products stay finite. */
-export function randomValue(dtype: DType, random: Random): Value {
+function randomValue(dtype: DType, random: Random): Value {
   const x = random.float() * 4 - 2;
   switch (dtype) {
     case "double":
