@@ -16,6 +16,7 @@ import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chooseBackend } from "./choose-backend.ts";
 import { buildFusion } from "./build-fusion.ts";
+import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
@@ -74,7 +75,10 @@ export async function runFile(
   const { fusion, params } = await buildFusion(file, flags);
   const data = fusion.data();
   const sizes = inputSizes(data, flags.size);
-  const inputs = randomInputs(inputShapes(data, sizes), createRandom(flags.seed), "uniform");
+  const shapes = inputShapes(data, sizes);
+  requireInputMemory(shapes);
+  step("drawing inputs");
+  const inputs = randomInputs(shapes, createRandom(flags.seed), "uniform");
   step(`lowering for ${flags.devices} devices`);
   const executor = await MultiDeviceExecutor.create(fusion, {
     ...options,

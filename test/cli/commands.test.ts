@@ -180,10 +180,14 @@ describe("braid run", () => {
     expect(out).toMatch(/T1 +half +\[3, 5, 7\] .* passed/);
   });
 
-  it("ends with status 3 when the run fails: no such back end here, out of time", async () => {
+  it("ends with status 3 when the run fails: no such back end here, too little memory, out of time", async () => {
     const cuda = await cli("run", example, "--on", "cuda");
     expect(cuda).toMatchObject({ status: 3, out: "" });
     expect(cuda.err).toContain("error[backend-unavailable]");
+    const large = await cli("run", example, "--set", "M=6400000000");
+    expect(large).toMatchObject({ status: 3, out: "" });
+    expect(large.err).toContain("error[memory-limit]");
+    expect(large.err).toContain("found: 6103.52 GiB: float [8, 8, 100000000, 256], float [256, 128]");
     const late = await cli("run", example, "--timeout", "0.000001");
     expect(late).toMatchObject({ status: 3, out: "" });
     expect(late.err).toContain("error[timed-out]");
