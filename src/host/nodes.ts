@@ -5,7 +5,7 @@
  * Adding a statement kind: add it to `Statement`, then follow the compile errors (print, validate, builder,
  * record, the passes' traversal).
  */
-import type { IterDomain, MemoryType, Tensor, TensorId } from "../ir/domain.ts";
+import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops.ts";
 import type { Scalar } from "../ir/scalar.ts";
@@ -163,6 +163,3 @@ export interface HostProgram {
   /** The next ExprId. */
   readonly exprCount: number;
 }
-
-/** Memory of a tensor that an Allocate makes. */
-export type AllocatedMemory = Exclude<MemoryType, "local">;

@@ -6,7 +6,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../ir/print-style.ts";
 import type { Scalar } from "../ir/scalar.ts";
 import { printScalarDefinition } from "../ir/scalar-print.ts";
-import type { HostProgram, HostUnit, Statement } from "./nodes.ts";
+import type { HostProgram, HostUnit } from "./nodes.ts";
 import { type PrintContext, printStatement, printTensorOf } from "./print-statement.ts";
 import { walk } from "./traverse.ts";
 
@@ -55,15 +55,6 @@ export function printFusion(
 /** What a pass returned: a Fusion or a host program. */
 export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
   return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
-}
-
-/** One statement as it prints at top level. */
-export function printOneStatement(
-  statement: Statement,
-  program: HostProgram,
-  style: DumpStyle = defaultDumpStyle,
-): string {
-  return printStatement(statement, contextOf(program, style), 0);
 }
 
 function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
