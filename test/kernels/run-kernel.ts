@@ -82,9 +82,16 @@ export function runKernel(kernel: Kernel, inputs: readonly Values[], options: Ru
   return results;
 }
 
+/** What an operand holds after `values` were written: along a stride of 0 the last one counts. */
+export function asStored(operand: Operand, values: Values): Values {
+  const offsets = offsetsOf(operand);
+  const last = new Map(offsets.map((offset, i) => [offset, at(values, i)]));
+  return offsets.map((offset) => last.get(offset) ?? 0);
+}
+
 const guard = 0xa5;
 
-function spanBytes({ dtype, shape, strides }: Operand): number {
+export function spanBytes({ dtype, shape, strides }: Operand): number {
   const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
   return (last + 1) * dtypes[dtype].bytes;
 }
