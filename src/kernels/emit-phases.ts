@@ -5,7 +5,7 @@ import { memoryViews } from "./element-text.ts";
 import { emitNest, memoryText, type NestAddresses } from "./emit-nest.ts";
 import type { Gemm } from "./gemm.ts";
 import type { Contraction } from "./contraction.ts";
-import type { Address, ContractionPhase, Phase } from "./unit-plan.ts";
+import type { Address, ContractionPhase, Phase } from "./phase.ts";
 
 /** Absolute byte addresses of the kernel's inputs and outputs. */
 export type PreparedKernel = (inputs: readonly number[], outputs: readonly number[]) => void;

@@ -3,7 +3,7 @@
  * which serves as its name; afterwards as few bytes are used as first fit in the order of the phases finds.
  */
 import type { Instruction, Memory } from "./nest.ts";
-import type { Phase } from "./unit-plan.ts";
+import type { Phase } from "./phase.ts";
 
 export interface SharedScratch {
   readonly phases: readonly Phase[];

@@ -8,30 +8,14 @@ import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { arrangeLoops } from "./arrange-loops.ts";
 import { buildNest, stridedBox, type UnitGraph } from "./build-nest.ts";
-import { type Contraction, linearContraction, matmulContraction, type StridedShape } from "./contraction.ts";
+import { linearContraction, matmulContraction, type StridedShape } from "./contraction.ts";
 import { rowAccumulatorBytes } from "./emit-nest.ts";
 import { gemmScratchBytes } from "./gemm.ts";
-import type { Memory, Nest, Placement } from "./nest.ts";
+import type { Memory, Placement } from "./nest.ts";
+import type { Phase } from "./phase.ts";
 import { shareScratch } from "./share-scratch.ts";
 import { storedValues } from "./stored-values.ts";
 import { rowMajorStrides } from "./strides.ts";
-
-/** A place in memory; `offset` in bytes. */
-export interface Address {
-  readonly memory: Memory;
-  readonly offset: number;
-}
-
-export interface ContractionPhase {
-  readonly kind: "contraction";
-  readonly contraction: Contraction;
-  readonly a: Address;
-  readonly b: Address;
-  readonly bias: Address | null;
-  readonly c: Address;
-}
-
-export type Phase = { readonly kind: "nest"; readonly nest: Nest } | ContractionPhase;
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];

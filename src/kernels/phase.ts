@@ -1,0 +1,20 @@
+/** What a planned kernel does, one after the other: loop nests and contractions. */
+import type { Contraction } from "./contraction.ts";
+import type { Memory, Nest } from "./nest.ts";
+
+/** A place in memory; `offset` in bytes. */
+export interface Address {
+  readonly memory: Memory;
+  readonly offset: number;
+}
+
+export interface ContractionPhase {
+  readonly kind: "contraction";
+  readonly contraction: Contraction;
+  readonly a: Address;
+  readonly b: Address;
+  readonly bias: Address | null;
+  readonly c: Address;
+}
+
+export type Phase = { readonly kind: "nest"; readonly nest: Nest } | ContractionPhase;
