@@ -4,15 +4,17 @@
  * spelled out. docs/commands.md says what the commands mean.
  */
 import type { CommandList } from "../commands/command.ts";
+import type { View } from "../commands/transfer.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate.ts";
 import type { TensorId } from "../ir/domain.ts";
-import { emitCopy } from "./launch.ts";
+import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, finishedBuffers } from "./memory.ts";
 import { type RecordOptions, resolveRecordOptions } from "./options.ts";
 import { recordScope } from "./record-statement.ts";
 import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
+import { sameElements } from "./views.ts";
 
 /** Throws a DiagnosticError for a program that is not valid, or not for these sizes. */
 export function record(program: HostProgram, options: RecordOptions): CommandList {
@@ -21,8 +23,9 @@ export function record(program: HostProgram, options: RecordOptions): CommandLis
   if (findings.length > 0) throw new DiagnosticError(findings);
   const recorder = createRecorder(program, resolved);
   bindArguments(recorder, "input", program.inputs);
-  bindArguments(recorder, "output", program.outputs);
+  const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
+  copyRebound(recorder, outputs);
   const { memory, streams, tape } = recorder;
   return {
     kind: "CommandList",
@@ -41,8 +44,13 @@ export function record(program: HostProgram, options: RecordOptions): CommandLis
  * A buffer for every input or output that this rank has a part of. A tensor that is both starts as a copy of the input and is the
  * output from then on.
  */
-function bindArguments(recorder: Recorder, role: "input" | "output", ids: readonly TensorId[]): void {
+function bindArguments(
+  recorder: Recorder,
+  role: "input" | "output",
+  ids: readonly TensorId[],
+): ReadonlyMap<TensorId, View> {
   const { memory, streams } = recorder;
+  const views = new Map<TensorId, View>();
   ids.forEach((id, position) => {
     const tensor = tensorOf(recorder, id);
     if (!isHere(recorder, tensor)) return;
@@ -50,5 +58,30 @@ function bindArguments(recorder: Recorder, role: "input" | "output", ids: readon
     const input = findView(recorder, id);
     if (input !== null) emitCopy(recorder, input, view);
     bind(memory, id, { view, owns: true, aliasedBy: null }, streams.current);
+    views.set(id, view);
   });
+  return views;
+}
+
+/** What ends bound to another tensor's memory, such as a slice, is copied to where the caller reads it. */
+function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): void {
+  const { tape } = recorder;
+  tape.statement = null;
+  tape.origin = null;
+  const rebound = [...outputs].flatMap(([id, own]) => {
+    const view = findView(recorder, id);
+    return view === null || sameElements(view, own) ? [] : [{ view, own }];
+  });
+  const overwritten = new Set(rebound.map(({ own }) => own.buffer));
+  // All that lies in an output is read before any output is overwritten.
+  const copies = rebound.map(({ view, own }) => {
+    if (!overwritten.has(view.buffer)) return { from: view, own, temporary: null };
+    const temporary = contiguousTemporary(recorder, view);
+    emitCopy(recorder, view, temporary);
+    return { from: temporary, own, temporary };
+  });
+  for (const { from, own, temporary } of copies) {
+    emitCopy(recorder, from, own);
+    if (temporary !== null) release(recorder, temporary);
+  }
 }
