@@ -12,7 +12,7 @@ import { linearContraction, matmulContraction, type StridedShape } from "./contr
 import { rowAccumulatorBytes } from "./emit-nest.ts";
 import { gemmScratchBytes } from "./gemm.ts";
 import type { Memory, Placement } from "./nest.ts";
-import type { Phase } from "./phase.ts";
+import type { Address, Phase } from "./phase.ts";
 import { shareScratch } from "./share-scratch.ts";
 import { storedValues } from "./stored-values.ts";
 import { rowMajorStrides } from "./strides.ts";
