@@ -44,7 +44,8 @@ export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => v
         .default(30),
     )
     .addOption(new Option("--print-host", "print the host program of rank 0 first").default(false))
-    .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false));
+    .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false))
+    .addOption(new Option("--trace <file>", "write the last run as a trace for ui.perfetto.dev"));
   return command.action(async (file: string, flags: RunFlags) => {
     const result = await withProgress(terminal, (step) => runFile(file, flags, loweringOptionsOf(command), step));
     terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));

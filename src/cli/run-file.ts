@@ -14,6 +14,7 @@ import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
+import { chromeTraceText } from "../trace/chrome-trace.ts";
 import { chooseBackend } from "./choose-backend.ts";
 import { buildFusion } from "./build-fusion.ts";
 import { requireInputMemory } from "./input-memory.ts";
@@ -21,6 +22,7 @@ import { inputSizes } from "./input-sizes.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import type { Step } from "./progress.ts";
+import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
 export interface RunFlags extends ProgramFlags {
   readonly on: BackendName;
@@ -34,6 +36,8 @@ export interface RunFlags extends ProgramFlags {
   readonly timeout: number;
   readonly printHost: boolean;
   readonly timeline: boolean;
+  /** Where to write the last run as a Chrome trace. */
+  readonly trace?: string;
 }
 
 export interface OutputResult {
@@ -60,6 +64,8 @@ export interface RunResult {
   readonly host: string | null;
   /** The last run, as traced. */
   readonly last: { readonly program: Program; readonly report: RunReport };
+  /** What was written, if it was asked for. */
+  readonly trace: TraceFile | null;
   /** One `check-failed` for each output that differs. */
   readonly failures: readonly Diagnostic[];
 }
@@ -70,6 +76,7 @@ export async function runFile(
   options: Partial<LoweringOptions>,
   step: Step,
 ): Promise<RunResult> {
+  if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   step(`loading ${file}`);
   const on = await chooseBackend(flags.on, flags.schedule);
   const { fusion, params } = await buildFusion(file, flags);
@@ -90,6 +97,8 @@ export async function runFile(
   try {
     const host = flags.printHost ? print(executor.hostProgram(0)) : null;
     const { outputs, runs } = await runRepeatedly(executor, inputs, flags, step);
+    const last = at(runs, runs.length - 1);
+    const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
     if (flags.check) step("evaluating the oracle");
     const checks = flags.check ? checkOutputs(data, inputs, sizes, outputs) : null;
     return {
@@ -107,7 +116,8 @@ export async function runFile(
         check: checks === null ? null : at(checks, i).check,
       })),
       host,
-      last: at(runs, runs.length - 1),
+      last,
+      trace,
       failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
     };
   } finally {
@@ -134,6 +144,11 @@ async function runRepeatedly(
     outputs = (await executor.run(inputs, { onReport })).map(wholeTensor);
   }
   return { outputs, runs };
+}
+
+function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
+  step(`writing ${file}`);
+  return writeTraceFile(file, chromeTraceText(program, report.trace));
 }
 
 /** A run gathers its outputs unless asked not to. */

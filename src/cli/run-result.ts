@@ -1,21 +1,24 @@
 /** What `braid run` prints: the result of a run as text, and as the JSON document of --json. */
 import Table from "cli-table3";
 import { at } from "../support/invariant.ts";
+import { overlapOf, overlapText, type RankOverlap } from "../trace/overlap.ts";
 import { renderTimeline } from "../trace/timeline.ts";
 import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult, RunResult } from "./run-file.ts";
 import { plainBorders, trimmedLines } from "./table-style.ts";
+import type { TraceFile } from "./trace-file.ts";
 import type { Colors, Terminal } from "./terminal.ts";
 
 export function runText(result: RunResult, { outColors, columns }: Terminal): string {
-  const { host, flags, outputs } = result;
+  const { host, flags, outputs, trace } = result;
   const table = new Table({ ...plainBorders, head: flags.check ? outputHead : outputHead.slice(0, 4) });
   for (const output of outputs) table.push(outputRow(output, outColors));
   return [
     ...(host === null ? [] : [host]),
-    ...(flags.timeline ? [timeline(result, columns), ""] : []),
+    ...(flags.timeline ? [...timeline(result, columns), ""] : []),
     headline(result),
     ...trimmedLines(table.toString()),
+    ...(trace === null ? [] : [traceText(trace)]),
     "",
   ].join("\n");
 }
@@ -51,13 +54,23 @@ function errorText(error: number): string {
   return error === 0 ? "0" : error.toExponential(2);
 }
 
-function timeline({ last: { program, report } }: RunResult, columns: number): string {
-  return renderTimeline(at(program.ranks, 0), report.trace, columns).join("\n");
+/** The streams of rank 0, and how much of its communication they hid. */
+function timeline(result: RunResult, columns: number): readonly string[] {
+  const { program, report } = result.last;
+  return [...renderTimeline(program, 0, report.trace, columns), overlapText(at(overlap(result), 0))];
+}
+
+function overlap({ last: { program, report } }: RunResult): readonly RankOverlap[] {
+  return overlapOf(program, report.trace);
+}
+
+function traceText({ path, bytes }: TraceFile): string {
+  return `trace: ${path}, ${(bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`;
 }
 
 /** A plain object for JSON. Errors that are not finite are texts, since JSON has no such numbers. */
 export function runDocument(result: RunResult): object {
-  const { file, flags, params, options, sizes, milliseconds, outputs, host, failures } = result;
+  const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, failures } = result;
   return {
     file,
     devices: flags.devices,
@@ -77,7 +90,9 @@ export function runDocument(result: RunResult): object {
           : { ...check, partOfBound: finite(check.partOfBound), largestError: finite(check.largestError) },
     })),
     hostProgram: host ?? undefined,
-    timeline: flags.timeline ? timeline(result, jsonColumns).split("\n") : undefined,
+    timeline: flags.timeline ? timeline(result, jsonColumns) : undefined,
+    overlap: flags.timeline ? overlap(result) : undefined,
+    trace: trace ?? undefined,
     failures,
   };
 }

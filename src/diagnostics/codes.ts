@@ -56,6 +56,7 @@ export const diagnosticCodes = {
   "input-shape": "An input or output has the wrong shape or dtype",
   "device-count": "The number of devices is wrong",
   "file-unreadable": "A file cannot be read",
+  "file-unwritable": "A file cannot be written",
   "program-invalid": "A program file has no default export that returns a Fusion",
   "program-threw": "A program file threw an error",
   "option-unknown": "An option or parameter does not exist",

@@ -1,10 +1,12 @@
 /**
  * One rank's run as text: a row per stream over one time axis, so that one sees at a glance which streams ran when. A
- * cell shows the kind of command that took most of its time; a command shorter than a cell still shows.
+ * cell shows what took most of its time; a command shorter than a cell still shows. A transfer that waits for its members is shown
+ * apart from one that moves data, and is not counted as busy.
  */
 import type { CommandKind } from "../commands/command.ts";
-import type { RankProgram } from "../commands/program.ts";
+import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
+import { eventTable, movingSince, type MovingSince } from "./event-table.ts";
 import type { TraceEvent } from "./event.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
@@ -19,8 +21,10 @@ const letters: { readonly [K in CommandKind]: string | null } = {
   alloc: null,
   free: null,
 };
+/** A rank that has arrived at a transfer and waits for those that it meets. */
+const waiting = "w";
 const idle = ".";
-const legend = `k kernel, c copy, t transfer, ${idle} idle`;
+const legend = `k kernel, c copy, t transfer, ${waiting} waiting for its members, ${idle} idle`;
 
 /** So that a command of no measurable length still shows: 1 ns, in milliseconds. */
 const shortest = 1e-6;
@@ -33,14 +37,20 @@ interface Span {
 
 /**
  * Lines of at most `columns` characters (at least 20 cells are drawn): streams with work in order of their number, the
- * time axis, the legend. `events` may hold those of other ranks, which are left out.
+ * time axis, the legend. `events` are those of all ranks: others' arrivals say since when a transfer moves.
  */
-export function renderTimeline(rank: RankProgram, events: readonly TraceEvent[], columns: number): readonly string[] {
-  const spans = spansByStream(rank, events);
+export function renderTimeline(
+  program: Program,
+  number: number,
+  events: readonly TraceEvent[],
+  columns: number,
+): readonly string[] {
+  const rank = at(program.ranks, number);
+  const spans = spansByStream(rank, events, movingSince(program, eventTable(program, events)));
   const total = [...spans.values()].flat().reduce((latest, { end }) => Math.max(latest, end), shortest);
   const rows = rank.streams.flatMap(({ id, name }) => {
     const own = spans.get(id) ?? [];
-    const busy = own.reduce((sum, { start, end }) => sum + end - start, 0);
+    const busy = own.reduce((sum, { letter, start, end }) => sum + (letter === waiting ? 0 : end - start), 0);
     return own.length === 0 ? [] : [{ name, busy: `${busy.toFixed(2)} ms`, own }];
   });
   if (rows.length === 0) return [`rank ${rank.rank}: nothing to run`];
@@ -57,17 +67,22 @@ export function renderTimeline(rank: RankProgram, events: readonly TraceEvent[],
   ];
 }
 
-function spansByStream(rank: RankProgram, events: readonly TraceEvent[]): ReadonlyMap<number, readonly Span[]> {
+function spansByStream(
+  rank: RankProgram,
+  events: readonly TraceEvent[],
+  moving: MovingSince,
+): ReadonlyMap<number, readonly Span[]> {
   const spans = new Map<number, Span[]>();
   for (const event of events) {
     if (event.rank !== rank.rank) continue;
     const { kind, stream } = at(rank.commands, event.command);
     const letter = letters[kind];
     if (letter === null) continue;
-    const row = spans.get(stream);
-    const span = { letter, start: event.start, end: Math.max(event.end, event.start + shortest) };
-    if (row === undefined) spans.set(stream, [span]);
-    else row.push(span);
+    const start = moving(event);
+    const row = spans.get(stream) ?? [];
+    if (start > event.start) row.push({ letter: waiting, start: event.start, end: start });
+    row.push({ letter, start, end: Math.max(event.end, start + shortest) });
+    spans.set(stream, row);
   }
   return spans;
 }
