@@ -31,7 +31,7 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
   const { workers, ...machine } = options;
   if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) return openMachineGroup(machine);
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");
-  return openThreadedGroup(workers);
+  return openThreadedGroup(workers === undefined ? {} : { workers });
 }
 
 /** Threads are Node's: a browser runs the machine. */

@@ -16,6 +16,18 @@ export interface SharedProgram {
   readonly times: Float64Array;
 }
 
+/** What a worker is told when it starts. */
+export interface WorkerIdentity {
+  /** 0 .. workers-1. */
+  readonly number: number;
+  /** A seed of random pauses, for tests of the scheduler; null for none. */
+  readonly jitter: number | null;
+}
+
+export function isIdentity(value: unknown): value is WorkerIdentity {
+  return typeof value === "object" && value !== null && "number" in value && "jitter" in value;
+}
+
 export type ToWorker =
   | { readonly kind: "prepare"; readonly id: number; readonly shared: SharedProgram }
   | { readonly kind: "run"; readonly id: number; readonly traced: boolean }

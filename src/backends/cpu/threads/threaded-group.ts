@@ -17,13 +17,13 @@ import { layOutProgram } from "../address-space.ts";
 import { commandCount, now, traceOf } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
-import { createWorkerPool, type WorkerPool } from "./worker-pool.ts";
+import { createWorkerPool, type PoolOptions, type WorkerPool } from "./worker-pool.ts";
 
 /** Milliseconds that workers get to leave a run that was given up; then they are ended. */
 const grace = 2_000;
 
-export function openThreadedGroup(workers: number = availableParallelism()): Group {
-  const pool = createWorkerPool(workers);
+export function openThreadedGroup(options: Partial<PoolOptions> = {}): Group {
+  const pool = createWorkerPool({ workers: availableParallelism(), ...options });
   let nextId = 0;
   // The workers serve one request at a time.
   let last: Promise<unknown> = Promise.resolve();
@@ -56,7 +56,9 @@ async function prepare(
     schedule: new Int32Array(new SharedArrayBuffer(4 * schedulerWords(tables.queues.length))),
     times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * commandCount(program)))),
   };
-  await pool.prepare(id, shared);
+  await pool.prepare(id, shared).catch((reason: unknown) => {
+    throw new DiagnosticError([workerDied(reason)]);
+  });
   const bytesOf = (buffer: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, buffer), at(program.buffers, buffer).bytes);
   return {
@@ -126,7 +128,7 @@ function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress)
 function workerDied(reason: unknown): Diagnostic {
   return {
     code: "worker-died",
-    message: "a worker thread ended during the run",
+    message: "a worker thread ended while it was needed",
     found: reason instanceof Error ? reason.message : String(reason),
     expected: "workers that live as long as the executor",
     help: "run again: new workers are started",

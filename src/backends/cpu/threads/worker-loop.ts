@@ -17,6 +17,8 @@ export interface WorkerRun {
   readonly scheduler: Scheduler;
   /** Whether the last step moved or computed data, which counts as all cheap commands together. */
   readonly wasHeavy: () => boolean;
+  /** Called before every step: where tests let threads lag behind each other. */
+  readonly pause: () => void;
 }
 
 /** Returns when the run is over. Throws what a step throws. */
@@ -29,9 +31,10 @@ export function runQueues(run: WorkerRun): void {
   }
 }
 
-function runQueue({ execution, scheduler, wasHeavy }: WorkerRun, queue: number): void {
+function runQueue({ execution, scheduler, wasHeavy, pause }: WorkerRun, queue: number): void {
   let budget = cheapCommands;
   while (budget > 0) {
+    pause();
     const result = step(execution, queue);
     if (result === "end") return finishQueue(scheduler, queue);
     if (result === "blocked") {

@@ -4,7 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { invariant } from "../../../support/invariant.ts";
-import type { FromWorker, SharedProgram, ToWorker, WorkerFailure } from "./messages.ts";
+import type { FromWorker, SharedProgram, ToWorker, WorkerFailure, WorkerIdentity } from "./messages.ts";
 
 export interface WorkerPool {
   readonly size: number;
@@ -34,7 +34,15 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-export function createWorkerPool(size: number): WorkerPool {
+export interface PoolOptions {
+  readonly workers: number;
+  /** See WorkerIdentity. */
+  readonly jitter?: number | null;
+  /** Another worker file, for tests of failures. */
+  readonly worker?: URL;
+}
+
+export function createWorkerPool({ workers: size, jitter = null, worker: url = workerUrl() }: PoolOptions): WorkerPool {
   const programs = new Map<number, SharedProgram>();
   let workers: Worker[] = [];
   let pending: Pending | null = null;
@@ -57,7 +65,7 @@ export function createWorkerPool(size: number): WorkerPool {
   };
   const start = (): void => {
     workers = Array.from({ length: size }, (_, number) => {
-      const worker = new Worker(workerUrl(), { workerData: number });
+      const worker = new Worker(url, { workerData: { number, jitter } satisfies WorkerIdentity });
       worker.on("message", (reply: FromWorker) => {
         if (pending === null || !workers.includes(worker)) return;
         invariant(reply.kind === pending.kind, "workers answer what they were asked", reply);
@@ -70,7 +78,7 @@ export function createWorkerPool(size: number): WorkerPool {
     });
   };
   const ask = (message: ToWorker, kind: FromWorker["kind"]): Promise<readonly FromWorker[]> =>
-    new Promise((resolve, reject) => {
+    new Promise<readonly FromWorker[]>((resolve, reject) => {
       invariant(pending === null, "one request to the workers at a time");
       pending = { kind, replies: [], resolve, reject };
       for (const worker of workers) {
@@ -80,7 +88,7 @@ export function createWorkerPool(size: number): WorkerPool {
     }).then((replies) => {
       // Idle workers do not keep the process alive.
       for (const worker of workers) worker.unref();
-      return replies as readonly FromWorker[];
+      return replies;
     });
   const prepareOn = async (id: number, shared: SharedProgram): Promise<void> => {
     for (const reply of await ask({ kind: "prepare", id, shared }, "prepared")) {

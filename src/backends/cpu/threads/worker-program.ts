@@ -3,9 +3,10 @@ import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
 import type { Execution, Observer } from "../../../machine/execution.ts";
 import { createTables } from "../../../machine/tables.ts";
+import { createRandom } from "../../../support/random.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
 import { commandNumbering, now } from "./command-times.ts";
-import type { SharedProgram, WorkerFailure } from "./messages.ts";
+import type { SharedProgram, WorkerFailure, WorkerIdentity } from "./messages.ts";
 import { abortSchedule, createScheduler, wakeQueue } from "./scheduler.ts";
 import { runQueues } from "./worker-loop.ts";
 
@@ -14,7 +15,7 @@ export interface WorkerProgram {
   readonly run: (traced: boolean) => WorkerFailure | null;
 }
 
-export function createWorkerProgram(shared: SharedProgram, worker: number): WorkerProgram {
+export function createWorkerProgram(shared: SharedProgram, { number: worker, jitter }: WorkerIdentity): WorkerProgram {
   const { program, memory, space, state, schedule, times } = shared;
   const tables = createTables(program, "streams");
   const scheduler = createScheduler(schedule, tables.queues.length);
@@ -41,17 +42,28 @@ export function createWorkerProgram(shared: SharedProgram, worker: number): Work
     work.heavy = false;
     return heavy;
   };
+  const pause = jitter === null ? () => {} : createJitter(jitter + worker);
   return {
     run: (wanted) => {
       traced = wanted;
       try {
-        runQueues({ execution, scheduler, wasHeavy });
+        runQueues({ execution, scheduler, wasHeavy, pause });
         return null;
       } catch (error) {
         abortSchedule(scheduler);
         return { ...current, ...failureOf(error) };
       }
     },
+  };
+}
+
+/** Spins for up to 100 us before about every eighth step. */
+function createJitter(seed: number): () => void {
+  const random = createRandom(seed);
+  return () => {
+    if (random.integer(8) !== 0) return;
+    const end = performance.now() + random.float() / 10;
+    while (performance.now() < end);
   };
 }
 

@@ -1,10 +1,10 @@
 /** The entry of a worker thread: keeps the Programs it is told to prepare, and takes part in their runs. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { invariant } from "../../../support/invariant.ts";
-import type { FromWorker, ToWorker } from "./messages.ts";
+import { type FromWorker, isIdentity, type ToWorker, type WorkerIdentity } from "./messages.ts";
 import { createWorkerProgram, failureOf, type WorkerProgram } from "./worker-program.ts";
 
-function serve(port: MessagePort, worker: number): void {
+function serve(port: MessagePort, worker: WorkerIdentity): void {
   const programs = new Map<number, WorkerProgram>();
   const answer = (message: ToWorker): FromWorker | null => {
     switch (message.kind) {
@@ -32,6 +32,6 @@ function serve(port: MessagePort, worker: number): void {
 }
 
 invariant(parentPort !== null, "this file is a worker thread's");
-const data: unknown = workerData;
-invariant(typeof data === "number", "a worker knows its number", { data });
-serve(parentPort, data);
+const identity: unknown = workerData;
+invariant(isIdentity(identity), "a worker is told who it is", { identity });
+serve(parentPort, identity);
