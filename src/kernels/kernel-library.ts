@@ -1,5 +1,5 @@
 /**
- * Kernels over one WebAssembly.Memory: JavaScript generated for each, with matrix products in WebAssembly SIMD. The memory must not
+ * Kernels over one WebAssembly.Memory: WebAssembly SIMD, generated for each, or JavaScript for what only it can do. The memory must not
  * grow as long as the library is used: views of it would come loose.
  */
 import type { Kernel } from "../commands/kernel.ts";
@@ -8,9 +8,10 @@ import type { WasmMemory } from "../support/webassembly.ts";
 import { compilePhases, type PreparedKernel } from "./emit-phases.ts";
 import { instantiateGemm, prepareGemm } from "./gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
+import type { SimdUse } from "./simd/compile-lane-nests.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
 
-export type { PreparedKernel };
+export type { PreparedKernel, SimdUse };
 
 export interface KernelLibrary {
   /** Generates the kernel's code; prepare each kernel once. */
@@ -21,6 +22,8 @@ export interface KernelLibraryOptions {
   readonly memory: WasmMemory;
   /** Used by one kernel at a time; `address` is a multiple of 64. At least the largest `scratchBytes` of the kernels. */
   readonly scratch: { readonly address: number; readonly bytes: number };
+  /** Loops over elements in WebAssembly SIMD; `auto` by default. The results have the same bits either way, NaNs apart. */
+  readonly simd?: SimdUse;
 }
 
 /** Bytes of scratch that a kernel needs. */
@@ -28,7 +31,7 @@ export function scratchBytes(kernel: Kernel): number {
   return totalBytes(planKernel(kernel));
 }
 
-export function createKernelLibrary({ memory, scratch }: KernelLibraryOptions): KernelLibrary {
+export function createKernelLibrary({ memory, scratch, simd = "auto" }: KernelLibraryOptions): KernelLibrary {
   invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
   const wasm = instantiateGemm(memory);
   return {
@@ -38,7 +41,8 @@ export function createKernelLibrary({ memory, scratch }: KernelLibraryOptions): 
       invariant(needed <= scratch.bytes, "the scratch is large enough", { needed, kind: kernel.kind });
       const work = scratch.address + plan.valueBytes;
       return compilePhases(plan.phases, {
-        buffer: memory.buffer,
+        memory,
+        simd,
         scratch: scratch.address,
         accumulators: work,
         prepareGemm: (contraction) => prepareGemm(contraction, wasm, work),

@@ -1,6 +1,7 @@
 /** Runs a kernel over a memory of its own, with operands spread out as their strides say. */
+import { isDeepStrictEqual } from "node:util";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
-import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
+import { createKernelLibrary, scratchBytes, type SimdUse } from "../../src/kernels/kernel-library.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { elementsOf, storageView, type Value } from "../../src/numerics/storage.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -36,8 +37,17 @@ export interface RunOptions {
   readonly inPlace?: number;
 }
 
-/** Row-major elements of every output. Checks that nothing beside the outputs' elements and the scratch was written. */
+/**
+ * Row-major elements of every output: in JavaScript, and in WebAssembly what has a form there. Checks that both have the same bits
+ * and wrote nothing beside the outputs' elements and the scratch.
+ */
 export function runKernel(kernel: Kernel, inputs: readonly Values[], options: RunOptions = {}): readonly Values[] {
+  const [plain, simd] = (["never", "always"] as const).map((use) => runForm(kernel, inputs, use, options));
+  if (!isDeepStrictEqual(plain, simd)) throw new Error(`WebAssembly and JavaScript differ: ${JSON.stringify(kernel)}`);
+  return simd ?? [];
+}
+
+function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, options: RunOptions): readonly Values[] {
   const needed = scratchBytes(kernel);
   const operands = [...kernel.inputs, ...kernel.outputs];
   let next = 256;
@@ -62,7 +72,7 @@ export function runKernel(kernel: Kernel, inputs: readonly Values[], options: Ru
     for (const [j, offset] of offsetsOf(each).entries()) target.set(offset, at(at(inputs, i), j));
   }
   const before = bytes.slice();
-  const run = createKernelLibrary({ memory, scratch }).prepare(kernel);
+  const run = createKernelLibrary({ memory, scratch, simd }).prepare(kernel);
   // Twice, so that nothing depends on what the scratch holds.
   if (options.inPlace === undefined) run(inputAddresses, outputAddresses);
   run(inputAddresses, outputAddresses);

@@ -1,0 +1,131 @@
+/** Scalar expressions (numerics/expression.ts) over groups of elements: the same bits in every lane as emit-js.ts gives, NaNs apart. */
+import type { Expression, Primitive, ScalarType } from "../../numerics/expression.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import type { FunctionWriter } from "./function-writer.ts";
+import { extractLane, get, replaceLane, scalar, vector, type VectorInstruction } from "./instructions.ts";
+import { laneConversions, lowWords, widenMask } from "./lane-conversions.ts";
+import { wordCodings } from "./lane-words.ts";
+import { type Lanes, partsOfType, shapeOfType, splatConstant } from "./lanes.ts";
+import type { Code } from "./wasm-encoding.ts";
+
+/** One vector of the result, from locals. */
+type LanePrimitive = (writer: FunctionWriter, ...operands: readonly number[]) => Code;
+
+const plain =
+  (instruction: VectorInstruction): LanePrimitive =>
+  (_, ...operands) =>
+    vector(instruction, ...operands.map(get));
+
+/** null: only JavaScript has it. Math.exp and what is built on it are the engine's own, and no other code has their bits. */
+const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: LanePrimitive | null } } = {
+  neg: everywhere("neg"),
+  abs: everywhere("abs"),
+  add: everywhere("add"),
+  sub: everywhere("sub"),
+  mul: everywhere("mul"),
+  div: { f64: plain("f64x2.div"), f32: plain("f32x4.div"), i32: quotient("i32"), i64: quotient("i64") },
+  max: {
+    f64: plain("f64x2.max"),
+    f32: plain("f32x4.max"),
+    i32: plain("i32x4.max_s"),
+    i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(x), get(y))),
+  },
+  min: {
+    f64: plain("f64x2.min"),
+    f32: plain("f32x4.min"),
+    i32: plain("i32x4.min_s"),
+    i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(y), get(x))),
+  },
+  exp: { f64: null, f32: null, i32: null, i64: null },
+  normalCdf: { f64: null, f32: null, i32: null, i64: null },
+};
+
+function everywhere(name: "neg" | "abs" | "add" | "sub" | "mul"): { readonly [T in ScalarType]: LanePrimitive } {
+  return {
+    f64: plain(`f64x2.${name}`),
+    f32: plain(`f32x4.${name}`),
+    i32: plain(`i32x4.${name}`),
+    i64: plain(`i64x2.${name}`),
+  };
+}
+
+/** Lane by lane. Divisors 0 and -1, at which the instruction traps, become 1; x / -1 is then -x, and x / 0 is never looked at. */
+function quotient(type: "i32" | "i64"): LanePrimitive {
+  const shape = shapeOfType[type];
+  const lanes = type === "i32" ? [0, 1, 2, 3] : [0, 1];
+  return (writer, x = 0, y = 0) => {
+    const isMinusOne = writer.keep(vector(`${shape}.eq`, get(y), splatConstant(type, -1)));
+    const traps = vector("v128.or", get(isMinusOne), vector(`${shape}.eq`, get(y), splatConstant(type, 0)));
+    const divisor = writer.keep(vector("v128.bitselect", splatConstant(type, 1), get(y), traps));
+    const element = (lane: number): Code =>
+      scalar(`${type}.div_s`, extractLane(shape, lane, get(x)), extractLane(shape, lane, get(divisor)));
+    const divided = lanes.reduce((code, lane) => replaceLane(shape, lane, code, element(lane)), get(x));
+    return vector("v128.bitselect", vector(`${shape}.neg`, get(x)), divided, get(isMinusOne));
+  };
+}
+
+/** Whether every node has a form for groups. */
+export function hasLaneForm(expression: Expression): boolean {
+  switch (expression.kind) {
+    case "operand":
+    case "constant":
+      return true;
+    case "apply":
+      return primitives[expression.primitive][expression.type] !== null && expression.operands.every(hasLaneForm);
+    case "choose":
+      return [expression.left, expression.right, expression.then, expression.otherwise].every(hasLaneForm);
+    case "convert":
+    case "round":
+      return hasLaneForm(expression.operand);
+    default:
+      return unreachable(expression);
+  }
+}
+
+/** The value of `expression`, in locals. `operands[i]` holds operand i. */
+export function evaluateLanes(writer: FunctionWriter, expression: Expression, operands: readonly Lanes[]): Lanes {
+  const evaluate = (inner: Expression): Lanes => evaluateLanes(writer, inner, operands);
+  const keepAll = (codes: readonly Code[]): Lanes => codes.map(writer.keep);
+  switch (expression.kind) {
+    case "operand":
+      return at(operands, expression.index);
+    case "constant": {
+      const constant = writer.keep(splatConstant(expression.type, expression.value));
+      return Array.from({ length: partsOfType[expression.type] }, () => constant);
+    }
+    case "apply": {
+      const form = primitives[expression.primitive][expression.type];
+      invariant(form !== null, "an expression has a lane form", { primitive: expression.primitive });
+      const values = expression.operands.map(evaluate);
+      return Array.from({ length: partsOfType[expression.type] }, (_, part) =>
+        writer.keep(form(writer, ...values.map((value) => at(value, part)))),
+      );
+    }
+    case "choose": {
+      // Both sides are computed: nothing traps.
+      const { type } = expression.left;
+      const [left, right] = [evaluate(expression.left), evaluate(expression.right)];
+      const mask = keepAll(
+        left.map((part, i) => vector(`${shapeOfType[type]}.${expression.comparison}`, get(part), get(at(right, i)))),
+      );
+      const fitting = keepAll(maskFor(partsOfType[expression.type], mask));
+      const [then, otherwise] = [evaluate(expression.then), evaluate(expression.otherwise)];
+      return keepAll(
+        then.map((part, i) => vector("v128.bitselect", get(part), get(at(otherwise, i)), get(at(fitting, i)))),
+      );
+    }
+    case "convert":
+      return keepAll(laneConversions[expression.operand.type][expression.type](evaluate(expression.operand)));
+    case "round":
+      return evaluate(expression.operand).map((part) => writer.keep(wordCodings[expression.to].round(writer, part)));
+    default:
+      return unreachable(expression);
+  }
+}
+
+/** A mask of the lanes of a comparison for values of `parts` vectors. */
+function maskFor(parts: number, mask: Lanes): readonly Code[] {
+  if (mask.length === parts) return mask.map(get);
+  return parts === 1 ? [lowWords(mask)] : widenMask(at(mask, 0));
+}

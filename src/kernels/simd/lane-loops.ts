@@ -1,0 +1,54 @@
+/**
+ * Loops of known length over pointers: each pointer is a local that holds the address of an access and moves as the loops say. After a
+ * loop every pointer is back where it was.
+ */
+import { dtypes } from "../../numerics/dtype.ts";
+import { coefficientOf } from "../affine.ts";
+import type { Access, Loop } from "../nest.ts";
+import type { FunctionWriter } from "./function-writer.ts";
+import { advance, countDown, number, set } from "./instructions.ts";
+
+/** The local of each access. */
+export type Pointers = ReadonlyMap<Access, number>;
+
+/** Bytes from one element of an access to the next along a loop. */
+export function stepBytes({ offset, dtype }: Access, { atom }: Loop): number {
+  return coefficientOf(offset, atom) * dtypes[dtype].bytes;
+}
+
+/** `body` once per index of all loops, outermost first. */
+export function writeLoops(writer: FunctionWriter, pointers: Pointers, loops: readonly Loop[], body: () => void): void {
+  const [loop, ...rest] = loops;
+  if (loop === undefined) return body();
+  writeLoop(
+    writer,
+    pointers,
+    loop.extent,
+    (access) => stepBytes(access, loop),
+    () => {
+      writeLoops(writer, pointers, rest, body);
+    },
+  );
+}
+
+/** `body` `times` times; in between, pointers move by `step` bytes. */
+export function writeLoop(
+  writer: FunctionWriter,
+  pointers: Pointers,
+  times: number,
+  step: (access: Access) => number,
+  body: () => void,
+): void {
+  if (times === 0) return;
+  if (times === 1) return writer.block(body);
+  writer.block(() => {
+    const counter = writer.local("i32");
+    writer.emit(set(counter, number(times)));
+    const turn = writer.collect(() => {
+      writer.block(body);
+      for (const [access, pointer] of pointers) writer.emit(advance(pointer, step(access)));
+    });
+    writer.emit(countDown(counter, turn));
+    for (const [access, pointer] of pointers) writer.emit(advance(pointer, -times * step(access)));
+  });
+}

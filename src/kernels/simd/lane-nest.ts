@@ -1,0 +1,214 @@
+/**
+ * Writes a nest as a WebAssembly function that computes four elements at a time along the innermost loop over elements. The loops of a
+ * reduction run inside, one accumulator per element, so that every element is accumulated in its defined order; only
+ * neighbouring elements are computed together.
+ */
+import { dtypes } from "../../numerics/dtype.ts";
+import type { Expression } from "../../numerics/expression.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { coefficientOf } from "../affine.ts";
+import type { Access, Loop, Memory, Nest } from "../nest.ts";
+import { createFunctionWriter, type FunctionWriter } from "./function-writer.ts";
+import { get, number, set, type Place } from "./instructions.ts";
+import { evaluateLanes, hasLaneForm } from "./lane-expressions.ts";
+import { type Pointers, stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
+import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
+import { groupElements, type Lanes, partsOfType, splatConstant } from "./lanes.ts";
+import type { WasmFunction } from "./wasm-encoding.ts";
+
+export interface LaneNest {
+  readonly code: WasmFunction;
+  /** What the parameters are: byte addresses of these operands. */
+  readonly operands: readonly Exclude<Memory, { kind: "scratch" }>[];
+}
+
+/** Whether the nest can be written: only strides, and no op that JavaScript alone has. */
+export function hasLanes(nest: Nest): boolean {
+  const expressions = nest.body.flatMap((step) => (step.kind === "apply" ? [step.expression] : []));
+  const isStrided = ({ offset }: Access): boolean =>
+    offset.terms.every(({ atom }) => at(nest.atoms, atom).kind === "loop");
+  return expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided);
+}
+
+function accessesOf(nest: Nest): readonly Access[] {
+  return [...nest.body.flatMap((step) => (step.kind === "load" ? [step.access] : [])), nest.target];
+}
+
+/** Groups that one turn of a loop computes, so that its bookkeeping and the latency of accumulation weigh less. */
+const unrolled = { elementwise: 4, longElementwise: 1, rows: 8, longRows: 2, gathered: 2 } as const;
+
+/** Computations, loads among them, beyond which a body counts as long. */
+const longBody = 8;
+
+/** `scratch` is the address of the scratch. The nest has lanes. */
+export function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
+  const operands: Exclude<Memory, { kind: "scratch" }>[] = [];
+  const parameterOf = (memory: Exclude<Memory, { kind: "scratch" }>): number => {
+    const known = operands.findIndex(({ kind, position }) => kind === memory.kind && position === memory.position);
+    return known >= 0 ? known : operands.push(memory) - 1;
+  };
+  const bases = accessesOf(nest).map((access) => {
+    const { memory } = access;
+    const constant = access.offset.constant * dtypes[access.dtype].bytes;
+    if (memory.kind === "scratch") return { access, code: number(scratch + memory.offset + constant) };
+    return { access, code: [...get(parameterOf(memory)), ...number(constant), 0x6a] };
+  });
+  const writer = createFunctionWriter(operands.length);
+  const pointers = new Map<Access, number>();
+  for (const { access, code } of bases) {
+    const pointer = writer.local("i32");
+    pointers.set(access, pointer);
+    writer.emit(set(pointer, code));
+  }
+  writeNest({ nest, writer, pointers });
+  const code = { name, parameters: operands.length, locals: writer.locals(), body: writer.body() };
+  return { code, operands };
+}
+
+interface Target {
+  readonly nest: Nest;
+  readonly writer: FunctionWriter;
+  readonly pointers: Pointers;
+}
+
+/** A value of one element has no loop: one of one turn stands for it, which no access moves along. */
+const noLoop: Loop = { atom: -1, extent: 1 };
+
+function writeNest(target: Target): void {
+  const { nest, writer, pointers } = target;
+  const row = nest.loops.at(-1) ?? noLoop;
+  writeLoops(writer, pointers, nest.loops.slice(0, -1), () => {
+    const invariant = nest.reduction === null ? writeInvariant(target, row) : new Map<number, Lanes>();
+    const blockElements = groupsPerBlock(nest, row) * groupElements;
+    const blocks = Math.floor(row.extent / blockElements);
+    const write = (first: number, elements: number): void => {
+      const counts = Array.from({ length: Math.ceil(elements / groupElements) }, (_, i) =>
+        Math.min(groupElements, elements - i * groupElements),
+      );
+      const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
+      if (nest.reduction === null) writeElements(target, groups, invariant);
+      else writeReduction(target, nest.reduction, groups);
+    };
+    writeLoop(
+      writer,
+      pointers,
+      blocks,
+      (access) => stepBytes(access, row) * blockElements,
+      () => {
+        write(0, blockElements);
+      },
+    );
+    const rest = row.extent - blocks * blockElements;
+    if (rest > 0) writer.block(() => write(blocks * blockElements, rest));
+  });
+}
+
+function groupsPerBlock(nest: Nest, row: Loop): number {
+  const long = nest.body.length > longBody;
+  if (nest.reduction === null) return long ? unrolled.longElementwise : unrolled.elementwise;
+  const gathers = accessesOf(nest).some(({ offset }) => coefficientOf(offset, row.atom) > 1);
+  if (gathers) return unrolled.gathered;
+  return (long ? unrolled.longRows : unrolled.rows) / partsOfType[nest.reduction.type];
+}
+
+/** Up to four neighbours along the row; `first` counts from where the pointers are. */
+interface RowGroup {
+  readonly row: Loop;
+  readonly first: number;
+  readonly count: number;
+}
+
+function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
+  const step = coefficientOf(access.offset, row.atom);
+  const position: Place = { pointer: pointers.get(access) ?? 0, offset: first * stepBytes(access, row) };
+  return { ...position, dtype: access.dtype, step, count };
+}
+
+/** What is the same along the whole row, computed once before it. */
+function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, Lanes> {
+  const { nest } = target;
+  const last = nest.body.length - 1;
+  const known = new Map<number, Lanes>();
+  for (const [i, step] of nest.body.entries()) {
+    if (i === last) break;
+    const same =
+      step.kind === "load"
+        ? coefficientOf(step.access.offset, row.atom) === 0
+        : step.operands.every((operand) => known.has(operand));
+    if (same) writeStep(target, known, i, { row, first: 0, count: groupElements });
+  }
+  return known;
+}
+
+/** Computes instruction `i` into `values`. */
+function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
+  const { nest, writer } = target;
+  const step = at(nest.body, i);
+  switch (step.kind) {
+    case "load":
+      values.set(i, loadGroup(writer, place(target, step.access, group)));
+      break;
+    case "apply":
+      values.set(i, evaluateLanes(writer, step.expression, operandsOf(values, step.operands)));
+      break;
+    default:
+      unreachable(step);
+  }
+}
+
+function operandsOf(values: ReadonlyMap<number, Lanes>, operands: readonly number[]): readonly Lanes[] {
+  return operands.map((operand) => values.get(operand) ?? []);
+}
+
+function writeElements(target: Target, groups: readonly RowGroup[], invariant: ReadonlyMap<number, Lanes>): void {
+  const { nest, writer } = target;
+  const last = nest.body.length - 1;
+  for (const group of groups) {
+    writer.block(() => {
+      const values = new Map(invariant);
+      for (let i = 0; i < last; i++) if (!values.has(i)) writeStep(target, values, i, group);
+      const step = at(nest.body, last);
+      const stored = place(target, nest.target, group);
+      switch (step.kind) {
+        case "load":
+          // A plain copy keeps the stored bits.
+          storeStored(writer, stored, loadStored(writer, place(target, step.access, group)));
+          break;
+        case "apply":
+          storeExpression(writer, stored, step.expression, operandsOf(values, step.operands));
+          break;
+        default:
+          unreachable(step);
+      }
+    });
+  }
+}
+
+/** Its last rounding and the packing into words are one step. */
+function storeExpression(writer: FunctionWriter, group: Group, value: Expression, operands: readonly Lanes[]): void {
+  const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
+  storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));
+}
+
+function writeReduction(target: Target, reduction: NonNullable<Nest["reduction"]>, groups: readonly RowGroup[]): void {
+  const { nest, writer, pointers } = target;
+  const { type, identity, combine, finish } = reduction;
+  const sums = groups.map((group) => ({
+    group,
+    sum: Array.from({ length: partsOfType[type] }, () => writer.keep(splatConstant(type, identity))),
+  }));
+  writeLoops(writer, pointers, nest.reducedLoops, () => {
+    for (const { group, sum } of sums) {
+      writer.block(() => {
+        const values = new Map<number, Lanes>();
+        for (const i of nest.body.keys()) writeStep(target, values, i, group);
+        const next = evaluateLanes(writer, combine, [sum, values.get(nest.body.length - 1) ?? []]);
+        for (const [part, local] of sum.entries()) writer.emit(set(local, get(at(next, part))));
+      });
+    }
+  });
+  for (const { group, sum } of sums) {
+    writer.block(() => storeExpression(writer, place(target, nest.target, group), finish, [sum]));
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Four elements at a time: the values of a group are one vector of 32-bit lanes, or two of 64-bit lanes, so that groups of all
+ * types have the same elements and conversions between widths stay within a group.
+ */
+import type { ScalarType } from "../../numerics/expression.ts";
+import type { Value } from "../../numerics/storage.ts";
+import { type Code } from "./wasm-encoding.ts";
+import { vectorConstant, type VectorShape } from "./instructions.ts";
+
+/** Elements of a group. */
+export const groupElements = 4;
+
+/** v128 locals: one for 32-bit types, two for 64-bit types. */
+export type Lanes = readonly number[];
+
+export const shapeOfType: { readonly [T in ScalarType]: VectorShape } = {
+  f64: "f64x2",
+  f32: "f32x4",
+  i32: "i32x4",
+  i64: "i64x2",
+};
+
+export const partsOfType: { readonly [T in ScalarType]: 1 | 2 } = { f64: 2, f32: 1, i32: 1, i64: 2 };
+
+const splats: { readonly [T in ScalarType]: (value: Value) => Code } = {
+  f64: (value) => vectorConstant(new Float64Array(2).fill(Number(value))),
+  f32: (value) => vectorConstant(new Float32Array(4).fill(Number(value))),
+  i32: (value) => vectorConstant(new Int32Array(4).fill(Number(value))),
+  i64: (value) => vectorConstant(new BigInt64Array(2).fill(BigInt(value))),
+};
+
+/** A vector with `value` in every lane. */
+export function splatConstant(type: ScalarType, value: Value): Code {
+  return splats[type](value);
+}
