@@ -39,7 +39,7 @@ export function fail(diagnostic: Diagnostic): never {
   throw new DiagnosticError([diagnostic]);
 }
 
-export function renderPlace(place: Place): string {
+function renderPlace(place: Place): string {
   switch (place.kind) {
     case "call":
     case "tensor":

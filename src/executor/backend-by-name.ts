@@ -9,7 +9,7 @@ const loaders: { readonly [K in BackendName]: () => Promise<Backend> } = {
   cuda: async () => (await import("../cuda.ts")).cudaBackend,
 };
 
-export const backendNames: readonly string[] = Object.keys(loaders);
+const backendNames: readonly string[] = Object.keys(loaders);
 
 /** The back end itself, or the one of that name. Throws `bad-argument` for an unknown name. */
 export async function loadBackend(on: BackendName | Backend): Promise<Backend> {

@@ -3,7 +3,7 @@ import type { Place } from "../diagnostics/diagnostic.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops.ts";
 
-export function opName(op: Op): string {
+function opName(op: Op): string {
   switch (op.kind) {
     case "Unary":
     case "Binary":
@@ -23,7 +23,7 @@ export function opName(op: Op): string {
   }
 }
 
-export function opText(op: Op): string {
+function opText(op: Op): string {
   return `T${op.output} = ${opName(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 

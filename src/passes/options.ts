@@ -75,7 +75,7 @@ export const loweringOptionSchema = {
   disablePasses: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
 } as const satisfies { readonly [K in keyof LoweringOptions]: OptionRow };
 
-export const defaultLoweringOptions: LoweringOptions = {
+const defaultLoweringOptions: LoweringOptions = {
   communicatorBackend: "nccl",
   pointToPoint: "rotated",
   p2pProtocol: "get",

@@ -228,12 +228,25 @@ describe("failures", () => {
   });
 });
 
+/** The built worker, but worker 1 exits when its third run begins. */
+const dyingWorker = `
+  import { parentPort, workerData } from "node:worker_threads";
+  let runs = 0;
+  const on = parentPort.on.bind(parentPort);
+  parentPort.on = (event, listener) =>
+    on(event, (message) => {
+      if (workerData.number === 1 && message.kind === "run" && ++runs === 3) process.exit(7);
+      listener(message);
+    });
+  await import(${JSON.stringify(new URL("../../dist/backends/cpu/threads/worker.js", import.meta.url).href)});
+`;
+
 describe("a worker that dies", () => {
   it("ends the run on all ranks, and new workers take the next one", async () => {
-    const worker = new URL("./dying-worker.js", import.meta.url);
+    const worker = new URL(`data:text/javascript,${encodeURIComponent(dyingWorker)}`);
     const group = openThreadedGroup({ workers: 2, worker });
     const prepared = await group.prepare(smallRing(3));
-    // The workers of this file exit in every third run.
+    // The second run after every start is the last: the third finds the worker dying.
     const codes: (string | undefined)[] = [];
     for (let run = 0; run < 6; run++) {
       codes.push(

@@ -1,15 +1,6 @@
 /** MultiDeviceExecutor: sharding and gathering, given outputs, what is prepared when, and the errors of its arguments. */
 import { describe, expect, it } from "vitest";
-import {
-  type Backend,
-  DeviceMesh,
-  Fusion,
-  type Group,
-  MultiDeviceExecutor,
-  set,
-  sum,
-  Tensor,
-} from "braid";
+import { type Backend, DeviceMesh, Fusion, type Group, MultiDeviceExecutor, set, sum, Tensor } from "braid";
 import { cpuBackend } from "braid/cpu";
 
 /** x [devices, n] sharded by DIDx -> y = x gathered, on every device. */

@@ -6,18 +6,20 @@ import type { Backend, Group } from "braid";
 import { createCpuBackend } from "braid/cpu";
 
 function keptOpen(backend: Backend): Backend {
-  let group: Promise<Group> | null = null;
+  let kept: Promise<Group> | null = null;
   return {
     name: backend.name,
     open: async () => {
-      group ??= backend.open({ world: 1, localRanks: [0] });
-      const { prepare } = await group;
-      return { prepare, close: async () => {} };
+      kept ??= backend.open({ world: 1, localRanks: [0] });
+      const group = await kept;
+      return { prepare: (program) => group.prepare(program), close: async () => {} };
     },
   };
 }
 
-export const machine: Backend = createCpuBackend({ workers: 0 });
-export const oneWorker: Backend = keptOpen(createCpuBackend({ workers: 1 }));
-export const twoWorkers: Backend = keptOpen(createCpuBackend({ workers: 2 }));
-export const cpuBackends: readonly Backend[] = [machine, oneWorker, twoWorkers];
+/** The machine, one worker, two workers. */
+export const cpuBackends: readonly Backend[] = [
+  createCpuBackend({ workers: 0 }),
+  keptOpen(createCpuBackend({ workers: 1 })),
+  keptOpen(createCpuBackend({ workers: 2 })),
+];

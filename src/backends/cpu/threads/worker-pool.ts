@@ -17,7 +17,7 @@ export interface WorkerPool {
   readonly stop: () => Promise<void>;
 }
 
-export class WorkerDeath extends Error {
+class WorkerDeath extends Error {
   override readonly name = "WorkerDeath";
 }
 
