@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command, StreamInfo } from "../../src/commands/command.ts";
-import type { RankProgram } from "../../src/commands/program.ts";
+import type { LinkedTransfer, Program } from "../../src/commands/program.ts";
+import type { PointToPointGroup } from "../../src/commands/transfer.ts";
 import { makeId } from "../../src/support/ids.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
 import { renderTimeline } from "../../src/trace/timeline.ts";
@@ -11,17 +12,34 @@ const streams: readonly StreamInfo[] = [
   { id: makeId(2), role: "communicator", name: "nccl" },
 ];
 
-function rankProgram(commands: readonly Command[]): RankProgram {
+/** One rank, or as many ranks with the same commands as meet in `transfer`. */
+function programOf(commands: readonly Command[], transfers: readonly LinkedTransfer[] = []): Program {
+  const world = Math.max(1, ...transfers.flatMap(({ members }) => members.map(({ rank }) => rank + 1)));
   return {
-    rank: 0,
-    streams,
-    eventCount: 1,
-    commands,
-    origins: commands.map(() => ({ statement: "", path: [], iteration: [] })),
-    transferOf: commands.map(() => null),
-    arenaBytes: { input: 0, output: 0, temporary: 0, symmetric: 0 },
+    kind: "Program",
+    ranks: Array.from({ length: world }, (_, rank) => ({
+      rank,
+      streams,
+      eventCount: 1,
+      commands,
+      origins: commands.map(() => ({ statement: "", path: [], iteration: [] })),
+      transferOf: commands.map(({ kind }) => (kind === "transfer" ? makeId(0) : null)),
+      arenaBytes: { input: 0, output: 0, temporary: 0, symmetric: 0 },
+    })),
+    buffers: [],
+    kernels: [],
+    transfers,
+    slots: [],
   };
 }
+
+const operation: PointToPointGroup = { kind: "group", ops: [] };
+const transferOn = (stream: number): Command => ({
+  kind: "transfer",
+  stream: makeId(stream),
+  communicator: "nccl",
+  operation,
+});
 
 const launch = (stream: number): Command => ({
   kind: "launch",
@@ -41,45 +59,45 @@ const event = (command: number, stream: number, start: number, end: number, rank
 
 describe("renderTimeline", () => {
   it("draws each stream with work over one time axis", () => {
-    const transfer: Command = {
-      kind: "transfer",
-      stream: makeId(2),
-      communicator: "nccl",
-      operation: { kind: "group", ops: [] },
-    };
-    const program = rankProgram([launch(1), recordEvent(1), transfer]);
-    const lines = renderTimeline(program, [event(0, 1, 0, 5), event(1, 1, 5, 5), event(2, 2, 5, 10)], 39);
+    const program = programOf([launch(1), recordEvent(1), transferOn(2)]);
+    const lines = renderTimeline(program, 0, [event(0, 1, 0, 5), event(1, 1, 5, 5), event(2, 2, 5, 10)], 39);
     expect(lines).toEqual([
       "worker 0  kkkkkkkkkk..........  5.00 ms",
       "nccl      ..........tttttttttt  5.00 ms",
       "          0           10.00 ms",
-      "rank 0; k kernel, c copy, t transfer, . idle",
+      "rank 0; k kernel, c copy, t transfer, w waiting for its members, . idle",
     ]);
   });
 
   it("shows a command that is shorter than a cell, also at the very end", () => {
-    const program = rankProgram([launch(0), launch(1)]);
-    const [caller, worker] = renderTimeline(program, [event(0, 0, 0, 100), event(1, 1, 100, 100)], 60);
+    const program = programOf([launch(0), launch(1)]);
+    const [caller, worker] = renderTimeline(program, 0, [event(0, 0, 0, 100), event(1, 1, 100, 100)], 60);
     expect(caller).toMatch(/^caller {4}k+ {2}100\.00 ms$/);
     expect(worker).toMatch(/^worker 0 {2}\.+k {4}0\.00 ms$/);
   });
 
-  it("leaves out other ranks and commands that only order streams", () => {
-    const program = rankProgram([launch(0), recordEvent(1)]);
-    expect(renderTimeline(program, [event(0, 0, 0, 1, 3), event(1, 1, 0, 1)], 80)).toEqual(["rank 0: nothing to run"]);
-    expect(renderTimeline(program, [], 80)).toEqual(["rank 0: nothing to run"]);
+  it("leaves out commands that only order streams", () => {
+    const program = programOf([launch(0), recordEvent(1)]);
+    expect(renderTimeline(program, 0, [event(1, 1, 0, 1)], 80)).toEqual(["rank 0: nothing to run"]);
+    expect(renderTimeline(program, 0, [], 80)).toEqual(["rank 0: nothing to run"]);
   });
 
   it("gives a cell to the kind that takes most of it", () => {
-    const transfer: Command = {
-      kind: "transfer",
-      stream: makeId(0),
-      communicator: "nccl",
-      operation: { kind: "group", ops: [] },
-    };
-    const program = rankProgram([launch(0), transfer, launch(0)]);
+    const program = programOf([launch(0), transferOn(0), launch(0)]);
     const events = [event(0, 0, 0, 40), event(1, 0, 40, 43), event(2, 0, 43, 100)];
-    const [row] = renderTimeline(program, events, 37);
+    const [row] = renderTimeline(program, 0, events, 37);
     expect(row).toBe("caller  kkkkkkkktkkkkkkkkkkk  100.00 ms");
+  });
+
+  it("shows a transfer that waits for its members apart from one that moves, and other ranks not at all", () => {
+    const members = [0, 1].map((rank) => ({ rank, command: 0, operation }));
+    const edges = [{ from: 0, sendOp: 0, to: 1, recvOp: 0 }];
+    const program = programOf(
+      [transferOn(2)],
+      [{ kind: "group", id: makeId(0), communicator: "nccl", members, edges }],
+    );
+    const events = [event(0, 2, 0, 10), event(0, 2, 5, 10, 1)];
+    expect(renderTimeline(program, 0, events, 35)[0]).toBe("nccl  wwwwwwwwwwtttttttttt  5.00 ms");
+    expect(renderTimeline(program, 1, events, 35)[0]).toBe("nccl  ..........tttttttttt  5.00 ms");
   });
 });
