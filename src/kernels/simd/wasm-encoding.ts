@@ -42,6 +42,9 @@ export function signed32(value: number): Code {
 /** Pages of 64 KiB: any memory fits the import. */
 const memoryLimits = { shared: [0x03, ...unsigned(1), ...unsigned(65536)], unshared: [0x00, ...unsigned(1)] } as const;
 
+/** The magic number and version 1. */
+const wasmHeader: Code = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+
 const endOfFunction = 0x0b;
 
 /** A module that imports `env.memory` and exports its functions. */
@@ -56,7 +59,7 @@ export function encodeModule(functions: readonly WasmFunction[], memory: "shared
     return [...unsigned(code.length), ...code];
   });
   return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    ...wasmHeader,
     ...section(1, vector(types)),
     ...section(2, vector([[...name("env"), ...name("memory"), 0x02, ...memoryLimits[memory]]])),
     ...section(3, vector(functions.map((_, i) => unsigned(i)))),
