@@ -2,7 +2,7 @@
  * `invariant` states what Braid itself guarantees. Its failure is a bug of Braid, never of the user:
  * the message carries the context that a bug report needs.
  */
-class InvariantError extends Error {
+export class InvariantError extends Error {
   override readonly name = "InvariantError";
 }
 

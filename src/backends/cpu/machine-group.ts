@@ -5,7 +5,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { createKernelLibrary, scratchBytes } from "../../kernels/kernel-library.ts";
+import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "../../kernels/kernel-library.ts";
 import type { Observer } from "../../machine/execution.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
 import { at } from "../../support/invariant.ts";
@@ -17,15 +17,23 @@ import { createCompute, savedBytes } from "./compute.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
 
-export function openMachineGroup(options: MachineGroupOptions): Group {
-  return { prepare: async (program) => prepare(program, options), close: async () => {} };
+/** `products`: another way to multiply matrices in a memory, as kernel libraries take it. */
+export function openMachineGroup(
+  options: MachineGroupOptions,
+  products: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "products"> = () => ({}),
+): Group {
+  return { prepare: async (program) => prepare(program, options, products), close: async () => {} };
 }
 
-function prepare(program: Program, options: MachineGroupOptions): Prepared {
+function prepare(
+  program: Program,
+  options: MachineGroupOptions,
+  products: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "products">,
+): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
   const memory = createWasmMemory(space.bytes);
-  const library = createKernelLibrary({ memory, scratch: space.scratch });
+  const library = createKernelLibrary({ memory, scratch: space.scratch, ...products(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const machine = createMachine(program, compute, { ...options, observer: recorder.observer });

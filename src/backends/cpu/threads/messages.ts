@@ -12,14 +12,20 @@ export interface SharedProgram {
   /** The machine's state. */
   readonly state: Int32Array;
   readonly schedule: Int32Array;
+  /** Parts of launches that workers offer each other. */
+  readonly board: Int32Array;
   /** Start and end of every command, in milliseconds since the Unix epoch; null without a trace. */
   readonly times: Float64Array;
+  /** The file of the BLAS that multiplies matrices; null: none does. */
+  readonly blas: string | null;
 }
 
 /** What a worker is told when it starts. */
 export interface WorkerIdentity {
   /** 0 .. workers-1. */
   readonly number: number;
+  /** How many there are. */
+  readonly workers: number;
   /** A seed of random pauses, for tests of the scheduler; null for none. */
   readonly jitter: number | null;
 }

@@ -22,8 +22,10 @@ const words = {
   /** Changes whenever a sleeping worker should look again. */
   alarm: 6,
   sleepers: 7,
+  /** Workers that found nothing to do, asleep or not. */
+  idle: 8,
 } as const;
-const wordCount = 8;
+const wordCount = 9;
 
 const states = { parked: 0, ready: 1, running: 2, notified: 3, done: 4 } as const;
 
@@ -135,15 +137,34 @@ export function abortSchedule(scheduler: Scheduler): void {
   alarm(scheduler, Infinity);
 }
 
-/** For a worker that finds no ready queue: spins for about `spins` looks, then sleeps until something is ready (or 100 ms). */
-export function awaitReady(scheduler: Scheduler, spins: number): void {
+/**
+ * For a worker that finds nothing to do: looks about `spins` times for a ready queue or for what `hasWork` knows, then sleeps until there
+ * may be something (or 100 ms).
+ */
+export function awaitWork(scheduler: Scheduler, spins: number, hasWork: () => boolean): void {
   const { shared } = scheduler;
-  for (let i = 0; i < spins; i++) if (hasReady(scheduler) || isOver(scheduler)) return;
-  const seen = Atomics.load(shared, words.alarm);
-  Atomics.add(shared, words.sleepers, 1);
-  // Whoever enqueues after this look sees the sleeper and raises the alarm.
-  if (!hasReady(scheduler) && !isOver(scheduler)) Atomics.wait(shared, words.alarm, seen, longestSleep);
-  Atomics.sub(shared, words.sleepers, 1);
+  const mayStop = (): boolean => hasReady(scheduler) || isOver(scheduler) || hasWork();
+  Atomics.add(shared, words.idle, 1);
+  let looks = 0;
+  while (looks < spins && !mayStop()) looks++;
+  if (looks === spins) {
+    const seen = Atomics.load(shared, words.alarm);
+    Atomics.add(shared, words.sleepers, 1);
+    // Whoever makes work after this look sees the sleeper and raises the alarm.
+    if (!mayStop()) Atomics.wait(shared, words.alarm, seen, longestSleep);
+    Atomics.sub(shared, words.sleepers, 1);
+  }
+  Atomics.sub(shared, words.idle, 1);
+}
+
+/** Whether some worker has nothing to do. */
+export function hasIdleWorker({ shared }: Scheduler): boolean {
+  return Atomics.load(shared, words.idle) > 0;
+}
+
+/** Calls all sleeping workers to look again. */
+export function callWorkers(scheduler: Scheduler): void {
+  if (Atomics.load(scheduler.shared, words.sleepers) > 0) alarm(scheduler, Infinity);
 }
 
 /** Milliseconds: bounds what a lost alarm could cost. */

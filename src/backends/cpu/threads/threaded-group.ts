@@ -6,7 +6,6 @@ import { availableParallelism } from "node:os";
 import type { BufferId } from "../../../commands/buffer.ts";
 import type { Program } from "../../../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { scratchBytes } from "../../../kernels/kernel-library.ts";
 import { beginRun, type Progress, resetState } from "../../../machine/execution.ts";
 import { commandText, stuck, timedOut } from "../../../machine/run-errors.ts";
 import { createTables } from "../../../machine/tables.ts";
@@ -16,13 +15,16 @@ import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.t
 import { layOutProgram } from "../address-space.ts";
 import { commandCount, now, traceOf } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
+import { boardWords } from "./part-board.ts";
+import { mostScratch, partitionKernels } from "./partition.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
 import { createWorkerPool, type PoolOptions, type WorkerPool } from "./worker-pool.ts";
 
 /** Milliseconds that workers get to leave a run that was given up; then they are ended. */
 const grace = 2_000;
 
-export function openThreadedGroup(options: Partial<PoolOptions> = {}): Group {
+/** `blas` is the file of the BLAS that all workers use. */
+export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: string | null = null): Group {
   const pool = createWorkerPool({ workers: availableParallelism(), ...options });
   let nextId = 0;
   // The workers serve one request at a time.
@@ -33,7 +35,7 @@ export function openThreadedGroup(options: Partial<PoolOptions> = {}): Group {
     return result;
   };
   return {
-    prepare: (program) => inTurn(() => prepare(program, pool, nextId++, inTurn)),
+    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas }, inTurn)),
     close: () => pool.stop(),
   };
 }
@@ -41,10 +43,10 @@ export function openThreadedGroup(options: Partial<PoolOptions> = {}): Group {
 async function prepare(
   program: Program,
   pool: WorkerPool,
-  id: number,
+  { id, blas }: { readonly id: number; readonly blas: string | null },
   inTurn: <T>(task: () => Promise<T>) => Promise<T>,
 ): Promise<Prepared> {
-  const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
+  const scratch = mostScratch(program, partitionKernels(program, pool.size));
   const space = layOutProgram(program, scratch, 0, pool.size);
   const memory = createWasmMemory(space.bytes, { shared: true });
   const tables = createTables(program, "streams");
@@ -54,7 +56,9 @@ async function prepare(
     space,
     state: new Int32Array(new SharedArrayBuffer(4 * tables.layout.words)),
     schedule: new Int32Array(new SharedArrayBuffer(4 * schedulerWords(tables.queues.length))),
+    board: new Int32Array(new SharedArrayBuffer(4 * boardWords(pool.size))),
     times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * commandCount(program)))),
+    blas,
   };
   await pool.prepare(id, shared).catch((reason: unknown) => {
     throw new DiagnosticError([workerDied(reason)]);
@@ -71,7 +75,7 @@ async function prepare(
 
 async function execute(
   progress: Progress,
-  { program, schedule, times }: SharedProgram,
+  { program, schedule, board, times }: SharedProgram,
   pool: WorkerPool,
   id: number,
   { timeout, trace = false }: ExecuteOptions,
@@ -83,6 +87,7 @@ async function execute(
     scheduler,
     tables.queues.map(({ commands }) => commands.length),
   );
+  board.fill(0);
   if (trace) times.fill(0);
   let expired: Diagnostic | null = null;
   let lastResort: NodeJS.Timeout | undefined;

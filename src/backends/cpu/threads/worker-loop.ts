@@ -5,7 +5,7 @@
 import type { Execution } from "../../../machine/execution.ts";
 import type { SavedBytes } from "../compute.ts";
 import { step } from "../../../machine/step.ts";
-import { awaitReady, finishQueue, isOver, parkQueue, requeue, type Scheduler, takeQueue } from "./scheduler.ts";
+import { awaitWork, finishQueue, isOver, parkQueue, requeue, type Scheduler, takeQueue } from "./scheduler.ts";
 
 const cheapCommands = 16;
 
@@ -19,6 +19,9 @@ export interface WorkerRun {
   readonly wasHeavy: () => boolean;
   /** Called before every step: where tests let threads lag behind each other. */
   readonly pause: () => void;
+  /** Takes part in another worker's command, if there is one to take part in. */
+  readonly help: () => boolean;
+  readonly canHelp: () => boolean;
 }
 
 /** Returns when the run is over. Throws what a step throws. */
@@ -26,8 +29,8 @@ export function runQueues(run: WorkerRun): void {
   const { scheduler } = run;
   while (!isOver(scheduler)) {
     const queue = takeQueue(scheduler);
-    if (queue === null) awaitReady(scheduler, spins);
-    else runQueue(run, queue);
+    if (queue !== null) runQueue(run, queue);
+    else if (!run.help()) awaitWork(scheduler, spins, run.canHelp);
   }
 }
 

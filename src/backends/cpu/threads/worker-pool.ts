@@ -65,7 +65,7 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
   };
   const start = (): void => {
     workers = Array.from({ length: size }, (_, number) => {
-      const worker = new Worker(url, { workerData: { number, jitter } satisfies WorkerIdentity });
+      const worker = new Worker(url, { workerData: { number, workers: size, jitter } satisfies WorkerIdentity });
       worker.on("message", (reply: FromWorker) => {
         if (pending === null || !workers.includes(worker)) return;
         invariant(reply.kind === pending.kind, "workers answer what they were asked", reply);

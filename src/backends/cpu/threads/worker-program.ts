@@ -4,9 +4,11 @@ import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
 import type { Execution, Observer } from "../../../machine/execution.ts";
 import { createTables } from "../../../machine/tables.ts";
 import { createRandom } from "../../../support/random.ts";
+import { libraryProducts } from "../blas/library-products.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
 import { commandNumbering, now } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure, WorkerIdentity } from "./messages.ts";
+import { createPartRunner } from "./part-runner.ts";
 import { abortSchedule, createScheduler, wakeQueue } from "./scheduler.ts";
 import { runQueues } from "./worker-loop.ts";
 
@@ -15,17 +17,29 @@ export interface WorkerProgram {
   readonly run: (traced: boolean) => WorkerFailure | null;
 }
 
-export function createWorkerProgram(shared: SharedProgram, { number: worker, jitter }: WorkerIdentity): WorkerProgram {
-  const { program, memory, space, state, schedule, times } = shared;
+export function createWorkerProgram(
+  shared: SharedProgram,
+  { number: worker, workers, jitter }: WorkerIdentity,
+): WorkerProgram {
+  const { program, memory, space, state, schedule, board, times } = shared;
   const tables = createTables(program, "streams");
   const scheduler = createScheduler(schedule, tables.queues.length);
   const { address, bytes } = space.scratch;
-  const library = createKernelLibrary({ memory, scratch: { address: address + worker * bytes, bytes } });
+  const library = createKernelLibrary({
+    memory,
+    scratch: { address: address + worker * bytes, bytes },
+    ...libraryProducts(shared.blas, memory.buffer),
+  });
   const work = { heavy: false };
-  const compute = marking(createCompute(program, space, library, new Uint8Array(memory.buffer)), work);
+  let current = { rank: 0, command: 0 };
+  const whole = createCompute(program, space, library, new Uint8Array(memory.buffer));
+  const parts = createPartRunner({ program, space, library, board, scheduler, worker, workers });
+  const launch: CpuCompute["launch"] = (rank, command) => {
+    if (!parts.launch(rank, command, current.command)) whole.launch(rank, command);
+  };
+  const compute = marking({ ...whole, launch }, work);
   const numberOf = commandNumbering(program);
   let traced = false;
-  let current = { rank: 0, command: 0 };
   const observer: Observer = {
     start: (rank, command) => {
       current = { rank, command };
@@ -47,7 +61,7 @@ export function createWorkerProgram(shared: SharedProgram, { number: worker, jit
     run: (wanted) => {
       traced = wanted;
       try {
-        runQueues({ execution, scheduler, wasHeavy, pause });
+        runQueues({ execution, scheduler, wasHeavy, pause, help: parts.help, canHelp: parts.canHelp });
         return null;
       } catch (error) {
         abortSchedule(scheduler);

@@ -1,0 +1,80 @@
+/**
+ * Where a worker offers the parts of the launch it runs to those that are idle. Every worker has one offer: a launch, a number of parts,
+ * the next part to be taken, and how many are done. Without locks: a ticket counts offers and parts taken in one word, so that taking
+ * a part of an offer that has been replaced fails.
+ */
+
+const offerWords = 5;
+const word = { ticket: 0, parts: 1, rank: 2, command: 3, done: 4 } as const;
+
+/** The low bits of a ticket: the next part. */
+const partBits = 12;
+const partMask = 2 ** partBits - 1;
+const ticketMask = 2 ** 31 - 1;
+
+export interface TakenPart {
+  readonly owner: number;
+  readonly rank: number;
+  readonly command: number;
+  readonly part: number;
+}
+
+export function boardWords(workers: number): number {
+  return offerWords * workers;
+}
+
+/** Offers the parts of a launch; the worker's last offer is done. */
+export function offerParts(
+  board: Int32Array,
+  worker: number,
+  launch: { readonly rank: number; readonly command: number },
+  parts: number,
+): void {
+  const base = offerWords * worker;
+  const offers = Atomics.load(board, base + word.ticket) >>> partBits;
+  // In this order: with no parts, nobody can take from the old ticket what belongs to the new one.
+  Atomics.store(board, base + word.parts, 0);
+  Atomics.store(board, base + word.rank, launch.rank);
+  Atomics.store(board, base + word.command, launch.command);
+  Atomics.store(board, base + word.done, 0);
+  Atomics.store(board, base + word.ticket, ((offers + 1) << partBits) & ticketMask);
+  Atomics.store(board, base + word.parts, parts);
+}
+
+/** A part of the worker's offer; null when all are taken. */
+export function takePartOf(board: Int32Array, owner: number): TakenPart | null {
+  const base = offerWords * owner;
+  for (;;) {
+    const ticket = Atomics.load(board, base + word.ticket);
+    const part = ticket & partMask;
+    if (part >= Atomics.load(board, base + word.parts)) return null;
+    const rank = Atomics.load(board, base + word.rank);
+    const command = Atomics.load(board, base + word.command);
+    if (Atomics.compareExchange(board, base + word.ticket, ticket, ticket + 1) === ticket)
+      return { owner, rank, command, part };
+  }
+}
+
+/** A part of any worker's offer. */
+export function takePart(board: Int32Array): TakenPart | null {
+  for (let owner = 0; owner * offerWords < board.length; owner++) {
+    const taken = takePartOf(board, owner);
+    if (taken !== null) return taken;
+  }
+  return null;
+}
+
+export function hasParts(board: Int32Array): boolean {
+  for (let base = 0; base < board.length; base += offerWords) {
+    if ((Atomics.load(board, base + word.ticket) & partMask) < Atomics.load(board, base + word.parts)) return true;
+  }
+  return false;
+}
+
+export function partIsDone(board: Int32Array, { owner }: TakenPart): void {
+  Atomics.add(board, offerWords * owner + word.done, 1);
+}
+
+export function allPartsDone(board: Int32Array, owner: number, parts: number): boolean {
+  return Atomics.load(board, offerWords * owner + word.done) === parts;
+}
