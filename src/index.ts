@@ -23,4 +23,7 @@ export { link } from "./commands/link.ts";
 export type { Program } from "./commands/program.ts";
 export { printProgram } from "./commands/print-program.ts";
 export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts";
+export type { TraceEvent } from "./trace/event.ts";
+export { type ChromeTrace, chromeTrace, chromeTraceText } from "./trace/chrome-trace.ts";
+export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
 export { type ExecutorOptions, MultiDeviceExecutor, type RunOptions } from "./executor/multi-device-executor.ts";

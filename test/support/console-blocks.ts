@@ -25,8 +25,9 @@ export function consoleCommands(page: string): readonly ConsoleCommand[] {
 export function withoutTimes(text: string): string {
   return text
     .replaceAll(/ +\d+\.\d\d ms/g, " N ms")
+    .replaceAll(/\d+ % of communication/g, "N % of communication")
     .replaceAll(/\d+\.\d\d \/ \d+\.\d\d \/ /g, "N / N / ")
-    .replaceAll(/(?<= )[kct.]{20,}(?= )/g, "cells")
+    .replaceAll(/(?<= )[kctw.]{20,}(?= )/g, "cells")
     .replaceAll(/^ +0 N ms$/gm, "axis");
 }
 
