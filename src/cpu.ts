@@ -1,5 +1,5 @@
 /** `braid/cpu`: the CPU back end, in a schedule of choice. */
-export { type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
+export { type BlasUse, blasUses, type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 export { parseSchedule, type Schedule } from "./machine/schedule.ts";
 
 import { createCpuBackend } from "./backends/cpu/cpu-backend.ts";

@@ -1,14 +1,22 @@
-/** The back end that `--on` and `--schedule` ask for. */
+/** The back end that `--on`, `--schedule` and `--blas` ask for. */
 import { readFile } from "node:fs/promises";
 import type { Backend } from "../backends/backend.ts";
-import { createCpuBackend, parseSchedule } from "../cpu.ts";
+import { type BlasUse, createCpuBackend, parseSchedule } from "../cpu.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
 import { systemReason } from "./system-reason.ts";
 
 /** Throws `option-value`, `file-unreadable`, `schedule-invalid`. */
-export async function chooseBackend(on: BackendName, schedule: string | undefined): Promise<BackendName | Backend> {
-  if (schedule === undefined) return on;
+export async function chooseBackend({
+  on,
+  schedule,
+  blas,
+}: {
+  readonly on: BackendName;
+  readonly schedule?: string;
+  readonly blas: BlasUse;
+}): Promise<BackendName | Backend> {
+  if (schedule === undefined) return on === "cpu" ? createCpuBackend({ blas }) : on;
   if (on !== "cpu") {
     fail({
       code: "option-value",
@@ -19,7 +27,7 @@ export async function chooseBackend(on: BackendName, schedule: string | undefine
       help: "remove --schedule, or run on the CPU",
     });
   }
-  return createCpuBackend({ schedule: parseSchedule(await scheduleText(schedule)) });
+  return createCpuBackend({ blas, schedule: parseSchedule(await scheduleText(schedule)) });
 }
 
 /** seed:S and hold:RANK:COMMAND as they are; anything else names a file. */

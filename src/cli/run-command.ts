@@ -1,5 +1,6 @@
 /** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
 import { Command, Option } from "commander";
+import { blasUses } from "../cpu.ts";
 import { renderDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
@@ -37,6 +38,14 @@ export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => v
         "--schedule <order>",
         "order of streams on one thread: seed:S, hold:RANK:COMMAND, or a file of RANK:STREAM lines",
       ),
+    )
+    .addOption(
+      new Option(
+        `--blas <${blasUses.join("|")}>`,
+        "float and double products through a BLAS of the system if there is one, or the same bits on every machine",
+      )
+        .argParser(choice("--blas", blasUses))
+        .default("auto"),
     )
     .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer")

@@ -1,6 +1,7 @@
 /** What `braid run` does, without printing: from a program file and flags to a RunResult. */
 import { createHash } from "node:crypto";
 import type { RunReport } from "../backends/backend.ts";
+import type { BlasUse } from "../cpu.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
@@ -32,6 +33,7 @@ export interface RunFlags extends ProgramFlags {
   readonly check: boolean;
   readonly seed: number;
   readonly schedule?: string;
+  readonly blas: BlasUse;
   /** In seconds. */
   readonly timeout: number;
   readonly printHost: boolean;
@@ -78,7 +80,7 @@ export async function runFile(
 ): Promise<RunResult> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   step(`loading ${file}`);
-  const on = await chooseBackend(flags.on, flags.schedule);
+  const on = await chooseBackend(flags);
   const { fusion, params } = await buildFusion(file, flags);
   const data = fusion.data();
   const sizes = inputSizes(data, flags.size);

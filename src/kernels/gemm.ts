@@ -88,6 +88,11 @@ export function gemmScratchBytes(contraction: Contraction): number {
 export function prepareGemm(contraction: Contraction, wasm: WasmExports, scratch: number): Gemm {
   const layout = layoutOf(contraction);
   const product = prepareProduct(contraction, layout, wasm, scratch);
+  return overBatch(contraction, product);
+}
+
+/** `product`, which multiplies one pair of matrices, for every index of the batch axes. */
+export function overBatch(contraction: Contraction, product: Gemm): Gemm {
   const bytes = dtypes[contraction.dtype].bytes;
   return contraction.batch.reduceRight<Gemm>(
     (inner, axis) => (a, b, bias, c) => {

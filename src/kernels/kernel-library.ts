@@ -5,8 +5,9 @@
 import type { Kernel } from "../commands/kernel.ts";
 import { invariant } from "../support/invariant.ts";
 import type { WasmMemory } from "../support/webassembly.ts";
+import type { Contraction } from "./contraction.ts";
 import { compilePhases, type PreparedKernel } from "./emit-phases.ts";
-import { instantiateGemm, prepareGemm } from "./gemm.ts";
+import { type Gemm, instantiateGemm, prepareGemm } from "./gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
 import type { SimdUse } from "./simd/compile-lane-nests.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
@@ -24,6 +25,8 @@ export interface KernelLibraryOptions {
   readonly scratch: { readonly address: number; readonly bytes: number };
   /** Loops over elements in WebAssembly SIMD; `auto` by default. The results have the same bits either way, NaNs apart. */
   readonly simd?: SimdUse;
+  /** Another way to multiply matrices; asked first for each contraction, and passed over where it has none (null). */
+  readonly products?: (contraction: Contraction) => Gemm | null;
 }
 
 /** Bytes of scratch that a kernel needs. */
@@ -31,7 +34,12 @@ export function scratchBytes(kernel: Kernel): number {
   return totalBytes(planKernel(kernel));
 }
 
-export function createKernelLibrary({ memory, scratch, simd = "auto" }: KernelLibraryOptions): KernelLibrary {
+export function createKernelLibrary({
+  memory,
+  scratch,
+  simd = "auto",
+  products = () => null,
+}: KernelLibraryOptions): KernelLibrary {
   invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
   const wasm = instantiateGemm(memory);
   return {
@@ -45,7 +53,7 @@ export function createKernelLibrary({ memory, scratch, simd = "auto" }: KernelLi
         simd,
         scratch: scratch.address,
         accumulators: work,
-        prepareGemm: (contraction) => prepareGemm(contraction, wasm, work),
+        prepareGemm: (contraction) => products(contraction) ?? prepareGemm(contraction, wasm, work),
       });
     },
   };

@@ -4,16 +4,36 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../../diagnostics/whole-number.ts";
+import { isOneOf } from "../../support/is-one-of.ts";
 import type { Backend, Group, OpenOptions } from "../backend.ts";
 import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";
 
 export interface CpuOptions extends MachineGroupOptions {
   /** Worker threads; one per core if not given. 0: the machine, on the calling thread. */
   readonly workers?: number;
+  /**
+   * `auto`: float and double products go through a BLAS of the system where koffi and such a library are installed; the choice is made
+   * once per group. It is faster and sums in another order, so bits depend on the machine and on how a product is
+   * chunked. `off`, the default: the WebAssembly kernels, with the same bits everywhere.
+   */
+  readonly blas?: BlasUse;
 }
+
+export const blasUses = ["auto", "off"] as const;
+export type BlasUse = (typeof blasUses)[number];
 
 export function createCpuBackend(options: CpuOptions = {}): Backend {
   if (options.workers !== undefined) requireWholeNumber("createCpuBackend({ workers })", options.workers, 0);
+  if (options.blas !== undefined && !isOneOf(blasUses, options.blas)) {
+    fail({
+      code: "bad-argument",
+      message: "createCpuBackend knows no such use of a BLAS",
+      place: { kind: "call", text: "createCpuBackend({ blas })" },
+      found: String(options.blas),
+      expected: `one of ${blasUses.join(", ")}`,
+      help: 'pass "off" for the same bits on every machine, "auto" for speed',
+    });
+  }
   return { name: "cpu", open: (world) => openGroup(world, options) };
 }
 
@@ -28,10 +48,20 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
       help: "name all ranks as local",
     });
   }
-  const { workers, ...machine } = options;
-  if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) return openMachineGroup(machine);
+  const { workers, blas = "off", ...machine } = options;
+  const file = blas === "auto" && hasThreads() ? await blasFile() : null;
+  if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) {
+    if (file === null) return openMachineGroup(machine);
+    const { libraryProducts } = await import("./blas/library-products.ts");
+    return openMachineGroup(machine, (buffer) => libraryProducts(file, buffer));
+  }
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");
-  return openThreadedGroup(workers === undefined ? {} : { workers });
+  return openThreadedGroup(workers === undefined ? {} : { workers }, file);
+}
+
+async function blasFile(): Promise<string | null> {
+  const { findBlas } = await import("./blas/blas-library.ts");
+  return findBlas()?.file ?? null;
 }
 
 /** Threads are Node's: a browser runs the machine. */

@@ -14,8 +14,8 @@ interface LibraryRow {
 const libraryRows: readonly LibraryRow[] = [
   {
     name: "BLAS",
-    stems: ["libopenblas", "libopenblasp", "libmkl_rt", "libblis", "libblas", "libcblas"],
-    gives: "a yardstick for matmul speed (npm run bench)",
+    stems: ["libopenblas", "libblis", "libmkl_rt"],
+    gives: "float and double products on the CPU (--blas auto)",
   },
   { name: "CUDA driver", stems: ["libcuda"], gives: "runs on NVIDIA GPUs (--on cuda)" },
   { name: "NVRTC", stems: ["libnvrtc"], gives: "compiles kernels for GPUs (--on cuda)" },
@@ -29,7 +29,7 @@ export function nativeFindings(): readonly Finding[] {
 }
 
 function foreignFunctions(): Finding {
-  const gives = "calls into native libraries (--on cuda, npm run bench)";
+  const gives = "calls into native libraries (--on cuda, --blas auto)";
   const require = createRequire(import.meta.url);
   try {
     return { name: "FFI", status: "ok", detail: `koffi at ${require.resolve("koffi")}`, gives, lookedIn: [] };

@@ -5,7 +5,6 @@
  */
 import type { Contraction, MatrixStrides } from "../../../kernels/contraction.ts";
 import { type Gemm, overBatch } from "../../../kernels/gemm.ts";
-import { dtypes } from "../../../numerics/dtype.ts";
 import type { Blas, BlasGemm } from "./blas-library.ts";
 
 const rowMajor = 101;
@@ -41,18 +40,17 @@ export function blasProducts(blas: Blas, buffer: ArrayBufferLike): (contraction:
 }
 
 function prepareProduct(contraction: Contraction, precision: Precision): Gemm | null {
-  const { m, n, bias } = contraction;
-  const { dtype } = contraction;
+  const { m, n, k, bias } = contraction;
   const c = matrixOf(contraction.c, m, n);
   if (c === null) return null;
   // c^T = b^T a^T, where c's columns are contiguous.
-  if (c.transpose === transposed) return bias === null ? prepareProduct(transposedProduct(contraction), precision) : null;
-  const a = matrixOf(contraction.a, m, contraction.k);
-  const b = matrixOf(contraction.b, contraction.k, n);
+  if (c.transpose === transposed)
+    return bias === null ? prepareProduct(transposedProduct(contraction), precision) : null;
+  const a = matrixOf(contraction.a, m, k);
+  const b = matrixOf(contraction.b, k, n);
   if (a === null || b === null || (bias !== null && bias !== 1 && n > 1)) return null;
   const { gemm, view } = precision;
   const span = (m - 1) * c.leading + n;
-  const { bytes } = dtypes[dtype];
   return (addressA, addressB, addressBias, addressC) => {
     const target = view(addressC, span);
     if (bias !== null) {
@@ -61,7 +59,7 @@ function prepareProduct(contraction: Contraction, precision: Precision): Gemm | 
     }
     const beta = bias === null ? 0 : 1;
     const [left, right] = [view(addressA, 1), view(addressB, 1)];
-    gemm(rowMajor, a.transpose, b.transpose, m, n, contraction.k, 1, left, a.leading, right, b.leading, beta, target, c.leading);
+    gemm(rowMajor, a.transpose, b.transpose, m, n, k, 1, left, a.leading, right, b.leading, beta, target, c.leading);
   };
 }
 

@@ -5,10 +5,7 @@ import { openBlas } from "./blas-library.ts";
 import { blasProducts } from "./blas-products.ts";
 
 /** Nothing for null. The file is one that `findBlas` found in this process. */
-export function libraryProducts(
-  file: string | null,
-  buffer: ArrayBufferLike,
-): Pick<KernelLibraryOptions, "products"> {
+export function libraryProducts(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "products"> {
   if (file === null) return {};
   const blas = openBlas(file);
   invariant(blas !== null, "a library that was opened once can be opened again", { file });
