@@ -58,9 +58,7 @@ export function printProgramOfStage(program: FusionData | HostProgram, options: 
 }
 
 function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
-  const slices = new Set(
-    [...walk(program.body)].flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : [])),
-  );
+  const slices = new Set(walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : [])));
   return { program, spelling: irSpellings[style], sliceMeshes: style !== "2025-04", slices };
 }
 

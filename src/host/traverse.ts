@@ -53,9 +53,18 @@ export function scopesOf(statement: Statement): readonly (readonly Statement[])[
 }
 
 /** All statements in program order, outer before inner. */
-export function* walk(body: readonly Statement[]): Generator<Statement> {
-  for (const statement of body) {
-    yield statement;
-    for (const scope of scopesOf(statement)) yield* walk(scope);
-  }
+export function walk(body: readonly Statement[]): readonly Statement[] {
+  const statements: Statement[] = [];
+  const visit = (scope: readonly Statement[]): void => {
+    for (const statement of scope) {
+      statements.push(statement);
+      if (statement.kind === "ForLoop") visit(statement.body);
+      else if (statement.kind === "IfThenElse") {
+        visit(statement.then);
+        visit(statement.else);
+      }
+    }
+  };
+  visit(body);
+  return statements;
 }

@@ -52,7 +52,7 @@ function checkBindings(program: HostProgram, report: Report): void {
 }
 
 function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
-  return [...walk(scope)].flatMap((statement) => accessesOf(statement).writes);
+  return walk(scope).flatMap((statement) => accessesOf(statement).writes);
 }
 
 /** Communications are left to `record`: which sides a member must have depends on the rank. */

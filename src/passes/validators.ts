@@ -100,7 +100,7 @@ function isFlat(program: HostProgram): readonly Diagnostic[] {
 }
 
 function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
-  const computing = [...walk(program.body)].filter(
+  const computing = walk(program.body).filter(
     (statement) => isOp(statement) || statement.kind === "PostOnStream" || statement.kind === "Communication",
   );
   return computing.flatMap((statement) =>
@@ -123,7 +123,7 @@ function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
   // All loops bind the same name `streamIdx`, so that an inner loop would change the outer one's index.
   return program.body.flatMap((statement) =>
     scopesOf(statement)
-      .flatMap((scope) => [...walk(scope)])
+      .flatMap((scope) => walk(scope))
       .filter((inner) => inner.kind === "ForLoop" && statement.kind === "ForLoop" && sameIndex(inner, statement))
       .map((inner) => finding("two nested loops bind the same index", inner, "a loop in a loop", "loops side by side")),
   );

@@ -1,6 +1,6 @@
 /**
  * When every command of a run started and ended, in one shared array: a transfer starts on one thread and may end on another. Times
- * are milliseconds since the Unix epoch, which all threads of a process measure alike; 0 is never.
+ * are milliseconds of one clock; 0 is never.
  */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
@@ -21,8 +21,10 @@ export function commandCount({ ranks }: Program): number {
   return ranks.reduce((sum, { commands }) => sum + commands.length, 0);
 }
 
+/** One monotonic clock for all threads of the process. */
 export function now(): number {
-  return performance.timeOrigin + performance.now();
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1e3 + nanoseconds / 1e6;
 }
 
 /** The commands that ended, in order of their start, with times from `origin`. */

@@ -14,7 +14,7 @@ export interface SharedProgram {
   readonly schedule: Int32Array;
   /** Parts of launches that workers offer each other. */
   readonly board: Int32Array;
-  /** Start and end of every command, in milliseconds since the Unix epoch; null without a trace. */
+  /** Start and end of every command, in milliseconds of one clock (command-times.ts). */
   readonly times: Float64Array;
   /** The file of the BLAS that multiplies matrices; null: none does. */
   readonly blas: string | null;
