@@ -6,10 +6,10 @@ import { unreachable } from "../support/unreachable.ts";
 import { asUnit } from "./as-unit.ts";
 
 /** Multiply-adds of the matrix kernels that take as long as reading, computing or writing one element elsewhere. */
-const elementWork = 8;
+const elementWork = 4;
 
 /** The same for the ops that are long computations. */
-const functionWork = { exp: 256, gelu: 1024 } as const;
+const functionWork = { exp: 128, gelu: 512 } as const;
 
 /** An estimate in multiply-adds of the matrix kernels, which take 0.02 to 0.05 ns each on a core of 2024. */
 export function kernelWork(kernel: Kernel): number {

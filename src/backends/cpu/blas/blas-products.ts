@@ -44,8 +44,12 @@ function prepareProduct(contraction: Contraction, precision: Precision): Gemm | 
   const c = matrixOf(contraction.c, m, n);
   if (c === null) return null;
   // c^T = b^T a^T, where c's columns are contiguous.
-  if (c.transpose === transposed)
-    return bias === null ? prepareProduct(transposedProduct(contraction), precision) : null;
+  if (c.transpose === transposed) {
+    const product = bias === null ? prepareProduct(transposedProduct(contraction), precision) : null;
+    return product === null
+      ? null
+      : (addressA, addressB, none, addressC) => product(addressB, addressA, none, addressC);
+  }
   const a = matrixOf(contraction.a, m, k);
   const b = matrixOf(contraction.b, k, n);
   if (a === null || b === null || (bias !== null && bias !== 1 && n > 1)) return null;
