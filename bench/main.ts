@@ -1,10 +1,11 @@
 /** Runs every benchmark and prints what it measured: `npm run bench`. See README.md in this folder. */
 import { cpus } from "node:os";
+import { benchCpu } from "./cpu.ts";
 import { benchLowering } from "./lowering.ts";
 import { benchMatmul, gigaflops } from "./matmul.ts";
 
 console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
-for (const run of [benchLowering, benchMatmul]) {
+for (const run of [benchLowering, benchMatmul, benchCpu]) {
   const bench = await run();
   console.log(`\n${bench.name ?? ""}`);
   const rows = bench.tasks.map((task) => ({

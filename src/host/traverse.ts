@@ -37,7 +37,6 @@ export function accessesOf(statement: Statement): Access {
   return isOp(statement) ? { reads: statement.inputs, writes: [statement.output] } : dispatch(accesses, statement);
 }
 
-export const readsOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).reads;
 export const writesOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).writes;
 
 /** The statement lists inside a statement; empty for all but loops and branches. */

@@ -10,7 +10,7 @@
  */
 import type { TensorId } from "../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
-import { readsOf, scopesOf, walk, writesOf } from "../host/traverse.ts";
+import { accessesOf, scopesOf, walk, writesOf } from "../host/traverse.ts";
 import type { Pass } from "./pass.ts";
 
 export const deallocate: Pass<"communicating", "communicating"> = {
@@ -25,8 +25,8 @@ export const deallocate: Pass<"communicating", "communicating"> = {
   },
 };
 
-/** What each statement uses, directly or in its scopes, as the tensors that own the memory. */
-type Uses = (statement: Statement) => ReadonlySet<TensorId>;
+/** What each statement uses, directly or in its scopes, as the tensors that own the memory; some more than once. */
+type Uses = (statement: Statement) => readonly TensorId[];
 
 /** Tensors whose memory this program makes and nobody frees yet: not inputs, outputs, or views. */
 function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
@@ -72,15 +72,16 @@ function collectUses(program: HostProgram): Uses {
     for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
     return owner;
   };
-  const cache = new Map<Statement, ReadonlySet<TensorId>>();
+  const ofScope = new Map<Statement, readonly TensorId[]>();
   const uses: Uses = (statement) => {
-    const known = cache.get(statement);
+    if (statement.kind === "Wait") return (operands.get(statement.target) ?? []).map(ownerOf);
+    const { reads, writes } = accessesOf(statement);
+    const own = [...reads, ...writes].map(ownerOf);
+    if (statement.kind !== "ForLoop" && statement.kind !== "IfThenElse") return own;
+    const known = ofScope.get(statement);
     if (known !== undefined) return known;
-    const waited = statement.kind === "Wait" ? (operands.get(statement.target) ?? []) : [];
-    const own = [...readsOf(statement), ...writesOf(statement), ...waited].map(ownerOf);
-    const nested = scopesOf(statement).flatMap((scope) => scope.flatMap((inner) => [...uses(inner)]));
-    const all = new Set([...own, ...nested]);
-    cache.set(statement, all);
+    const all = [...new Set([...own, ...scopesOf(statement).flatMap((scope) => scope.flatMap(uses))])];
+    ofScope.set(statement, all);
     return all;
   };
   return uses;
@@ -94,8 +95,8 @@ function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, 
     for (const tensor of uses(statement)) {
       if (!owned.has(tensor)) continue;
       const users = usersOf.get(tensor);
-      if (users) users.push(position);
-      else usersOf.set(tensor, [position]);
+      if (users === undefined) usersOf.set(tensor, [position]);
+      else if (users.at(-1) !== position) users.push(position);
     }
   });
   const freedAfter = new Map<number, TensorId[]>();
@@ -104,7 +105,9 @@ function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, 
     const last = users.at(-1) ?? 0;
     const statement = scope[last];
     const holders =
-      statement === undefined ? [] : scopesOf(statement).filter((inner) => inner.some((use) => uses(use).has(tensor)));
+      statement === undefined
+        ? []
+        : scopesOf(statement).filter((inner) => inner.some((use) => uses(use).includes(tensor)));
     if (users.length === 1 && holders.length === 1) nested.set(last, (nested.get(last) ?? new Set()).add(tensor));
     else freedAfter.set(last, [...(freedAfter.get(last) ?? []), tensor]);
   }

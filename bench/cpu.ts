@@ -1,0 +1,99 @@
+/**
+ * The CPU back end as a whole: AG+matmul with m = k = n = 2048 on 8 ranks by number of workers, with the share of the workers' time that
+ * lies in kernels and copies, and what one command costs that does nothing but order streams. Run it from the built package
+ * (`npm run bench`): worker threads run the built files.
+ */
+import { Bench } from "tinybench";
+import {
+  DeviceMesh,
+  Fusion,
+  HostProgramBuilder,
+  link,
+  matmul,
+  MultiDeviceExecutor,
+  record,
+  type RunReport,
+  type Program,
+  Tensor,
+} from "braid";
+import { createCpuBackend } from "braid/cpu";
+
+const devices = 8;
+const chunks = 8;
+const size = 2048;
+
+function allgatherMatmul(): Fusion {
+  const f = new Fusion();
+  const a = f.input([chunks, devices, size / (chunks * devices), size], "float");
+  const b = f.input([size, size], "float");
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(1).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Launches and copies, in milliseconds summed over all streams; transfers, in which ranks also wait, are not counted. */
+function busy({ trace }: RunReport, { ranks }: Program): number {
+  const works = (event: RunReport["trace"][number]): boolean => {
+    const kind = ranks[event.rank]?.commands[event.command]?.kind;
+    return kind === "launch" || kind === "copy";
+  };
+  return trace.filter(works).reduce((sum, event) => sum + event.end - event.start, 0);
+}
+
+export async function benchCpu(): Promise<Bench> {
+  const bench = new Bench({ name: "CPU back end", iterations: 5, time: 0, warmupIterations: 1, warmupTime: 0 });
+  const shares = new Map<number, number[]>();
+  const executors: MultiDeviceExecutor[] = [];
+  const inputs = [Tensor.zeros([chunks, devices, size / (chunks * devices), size]), Tensor.zeros([size, size])];
+  for (const { data } of inputs) data.forEach((_, i) => (data[i] = (i % 7) / 8));
+  for (const workers of [1, 2]) {
+    const executor = await MultiDeviceExecutor.create(allgatherMatmul(), {
+      devices,
+      on: createCpuBackend({ workers }),
+      timeout: 120_000,
+    });
+    executors.push(executor);
+    const share: number[] = [];
+    shares.set(workers, share);
+    bench.add(`AG+matmul ${size}^3, 8 ranks, ${workers} worker${workers === 1 ? "" : "s"}`, async () => {
+      await executor.run(inputs, {
+        gather: false,
+        onReport: (report, program) => share.push(busy(report, program) / (workers * report.milliseconds)),
+      });
+    });
+  }
+  const commands = 20_000;
+  const program = orderingOnly(commands);
+  for (const workers of [0, 1]) {
+    const group = await createCpuBackend({ workers }).open({ world: 1, localRanks: [0] });
+    const prepared = await group.prepare(program);
+    bench.add(`${commands} commands that only order, ${workers === 0 ? "machine" : "1 worker"}`, async () => {
+      await prepared.execute();
+    });
+  }
+  await bench.run();
+  for (const [workers, share] of shares) {
+    const median = share.toSorted((x, y) => x - y)[Math.floor(share.length / 2)] ?? 0;
+    console.log(`${workers} worker(s): ${(100 * median).toFixed(0)} % of their time in kernels and copies (median)`);
+  }
+  await Promise.all(executors.map((executor) => executor.close()));
+  return bench;
+}
+
+/** Two streams that wait for each other in turn: a recordEvent and a waitEvent each time. */
+function orderingOnly(commands: number): Program {
+  const h = new HostProgramBuilder();
+  const x = h.input([1]);
+  h.output(x);
+  const streams = [h.stream(0), h.stream(1)] as const;
+  h.forLoop(commands / 4, () => {
+    h.setCurrentStream(streams[0]);
+    h.synchronize(streams[1]);
+    h.setCurrentStream(streams[1]);
+    h.synchronize(streams[0]);
+  });
+  return link([record(h.build(), { rank: 0 })]);
+}
