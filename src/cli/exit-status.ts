@@ -11,7 +11,7 @@ export const exitStatus = {
   checkFailed: 1,
   /** The arguments or the input were wrong. */
   badInput: 2,
-  /** The run itself failed: a stuck program, a time-out, a back end that this machine does not have. */
+  /** The run itself failed: a stuck program, a time-out, a worker that died, a back end that this machine does not have. */
   runFailed: 3,
 } as const;
 
@@ -22,6 +22,8 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
   "stuck",
   "slot-overrun",
   "timed-out",
+  "command-threw",
+  "worker-died",
   "memory-limit",
   "backend-unavailable",
 ]);

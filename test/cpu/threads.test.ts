@@ -109,6 +109,34 @@ function smallRing(ranks: number): Program {
   );
 }
 
+describe("a ring of coalesced sends and receives", () => {
+  it.each([1, 2])("passes every rank's data on, on %i workers", async (workers) => {
+    const ranks = 5;
+    const group = openThreadedGroup({ workers, jitter: 3 });
+    const program = link(
+      buildLists(ranks, (list, rank) => {
+        const own = list.input([8]);
+        const got = list.output([8]);
+        list.group(0, [
+          { type: "recv", peer: (rank + ranks - 1) % ranks, view: got },
+          { type: "send", peer: (rank + 1) % ranks, view: own },
+        ]);
+      }),
+    );
+    const prepared = await group.prepare(program);
+    fillInputs(program, prepared);
+    for (let run = 0; run < 50; run++) await prepared.execute({ timeout: 5_000 });
+    const bytesOf = (role: "input" | "output", rank: number): Uint8Array => {
+      const buffer = program.buffers.find((each) => each.role === role && each.rank === rank);
+      return buffer === undefined ? new Uint8Array() : prepared.read(buffer.id);
+    };
+    for (let rank = 0; rank < ranks; rank++) {
+      expect(bytesOf("output", rank)).toEqual(bytesOf("input", (rank + ranks - 1) % ranks));
+    }
+    await group.close();
+  });
+});
+
 describe("a signal that another stream raises later", () => {
   it.each([1, 2])("never delays that stream on %i workers", async (workers) => {
     const group = openThreadedGroup({ workers });
