@@ -23,8 +23,9 @@ export function processTerminal(): Terminal {
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
-    outColors: pc.createColors(stdout.isTTY && pc.isColorSupported),
-    errColors: pc.createColors(stderr.isTTY && pc.isColorSupported),
+    // isTTY is absent, not false, where there is no terminal, and createColors takes absent for its own guess.
+    outColors: pc.createColors(Boolean(stdout.isTTY) && pc.isColorSupported),
+    errColors: pc.createColors(Boolean(stderr.isTTY) && pc.isColorSupported),
     columns: stdout.isTTY ? stdout.columns : 100,
     interactive: stderr.isTTY,
   };
