@@ -3,15 +3,17 @@ import { cpus } from "node:os";
 import { benchCpu } from "./cpu.ts";
 import { benchLowering } from "./lowering.ts";
 import { benchMatmul, gigaflops } from "./matmul.ts";
+import { benchPointwise, gigabytesPerSecond } from "./pointwise.ts";
 
 console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
-for (const run of [benchLowering, benchMatmul, benchCpu]) {
+for (const run of [benchLowering, benchMatmul, benchPointwise, benchCpu]) {
   const bench = await run();
   console.log(`\n${bench.name ?? ""}`);
   const rows = bench.tasks.map((task) => ({
     task: task.name,
     "median ms": task.result.state === "completed" ? Number(task.result.latency.p50.toPrecision(3)) : task.result.state,
     "GFLOP/s": gigaflops(bench, task.name)?.toFixed(1) ?? "",
+    "GB/s": gigabytesPerSecond(bench, task.name)?.toFixed(1) ?? "",
   }));
   console.table(rows);
 }

@@ -1,9 +1,10 @@
 /**
- * The WebAssembly matrix kernels: GFLOP/s by dtype and shape, and float 1024^3 beside one thread of OpenBLAS in the same run.
- * OpenBLAS takes part if the package koffi and libopenblas are installed: `npm i --no-save koffi`.
+ * Matrix products: GFLOP/s of the WebAssembly kernels by dtype and shape, and float 1024^3 through a BLAS of the system, by Braid and
+ * directly, on one thread in the same run. The BLAS takes part where one is installed: `braid doctor` says so.
  */
-import { createRequire } from "node:module";
 import { Bench } from "tinybench";
+import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
+import { blasProducts } from "../src/backends/cpu/blas/blas-products.ts";
 import type { Kernel } from "../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
 import { narrowToBFloat16, narrowToHalf } from "../src/numerics/convert.ts";
@@ -53,16 +54,18 @@ export function gigaflops(bench: Bench, name: string): number | undefined {
 export async function benchMatmul(): Promise<Bench> {
   const bench = new Bench({ name: "matmul", time: 500, warmupTime: 300 });
   for (const each of cases) bench.add(nameOf(each), prepare(each));
-  const openBlas = loadOpenBlas();
-  if (openBlas !== null) {
-    flops.set(openBlas.name, 2 * 1024 ** 3);
-    bench.add(openBlas.name, openBlas.run);
+  const blas = findBlas();
+  if (blas !== null) {
+    const [throughBraid, alone] = [`the first through ${blas.file}`, `the same, ${blas.file} called directly`];
+    for (const name of [throughBraid, alone]) flops.set(name, 2 * 1024 ** 3);
+    bench.add(throughBraid, prepare({ dtype: "float", m: 1024, n: 1024, k: 1024 }, blas));
+    bench.add(alone, direct(blas));
   }
   await bench.run();
   return bench;
 }
 
-function prepare({ dtype, m, n, k, linear = false }: Case): () => void {
+function prepare({ dtype, m, n, k, linear = false }: Case, blas: Blas | null = null): () => void {
   const { bytes } = dtypes[dtype];
   const b = linear ? [n, k] : [k, n];
   const operand = (shape: readonly number[]): Kernel["inputs"][number] => ({
@@ -79,7 +82,9 @@ function prepare({ dtype, m, n, k, linear = false }: Case): () => void {
   const memory = createWasmMemory((addresses.at(-1) ?? 0) + m * n * bytes);
   fill(memory.buffer, dtype, operands[0] ?? 0, m * k);
   fill(memory.buffer, dtype, operands[1] ?? 0, k * n);
-  const run = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed } }).prepare(kernel);
+  const products = blas === null ? {} : { products: blasProducts(blas, memory.buffer) };
+  const library = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed }, ...products });
+  const run = library.prepare(kernel);
   const [from, to] = [operands.slice(0, 2), operands.slice(2)];
   return () => {
     run(from, to);
@@ -110,29 +115,12 @@ function fill(buffer: ArrayBufferLike, dtype: Case["dtype"], address: number, co
   }
 }
 
-type Native = (...values: readonly unknown[]) => unknown;
-
-interface Koffi {
-  load(path: string): { func(prototype: string): Native };
-}
-
-/** cblas_sgemm of 1024^3 on one thread; null where koffi or OpenBLAS is missing. */
-function loadOpenBlas(): { readonly name: string; readonly run: () => void } | null {
-  try {
-    const koffi = createRequire(import.meta.url)("koffi") as Koffi;
-    const library = koffi.load(process.platform === "darwin" ? "libopenblas.dylib" : "libopenblas.so.0");
-    library.func("void openblas_set_num_threads(int)")(1);
-    const core = String(library.func("const char *openblas_get_corename()")());
-    const sgemm = library.func(
-      "void cblas_sgemm(int, int, int, int, int, int, float, const float *, int, const float *, int, float, _Inout_ float *, int)",
-    );
-    const n = 1024;
-    const random = createRandom(1);
-    const [a, b, c] = Array.from({ length: 3 }, () => Float32Array.from({ length: n * n }, () => random.float() - 0.5));
-    const [rowMajor, plain] = [101, 111];
-    const run = (): void => void sgemm(rowMajor, plain, plain, n, n, n, 1, a, n, b, n, 0, c, n);
-    return { name: `OpenBLAS (${core} kernels, one thread) float 1024 x 1024 by 1024 x 1024`, run };
-  } catch {
-    return null;
-  }
+/** cblas_sgemm of 1024^3 on one thread, without Braid. */
+function direct({ sgemm }: Blas): () => void {
+  const n = 1024;
+  const random = createRandom(1);
+  const matrix = (): Float32Array => Float32Array.from({ length: n * n }, () => random.float() - 0.5);
+  const [a, b, c] = [matrix(), matrix(), matrix()];
+  const [rowMajor, plain] = [101, 111];
+  return () => sgemm(rowMajor, plain, plain, n, n, n, 1, a, n, b, n, 0, c, n);
 }
