@@ -10,7 +10,7 @@ import { unreachable } from "../../support/unreachable.ts";
 import { coefficientOf } from "../affine.ts";
 import type { Access, Loop, Memory, Nest } from "../nest.ts";
 import { createFunctionWriter, type FunctionWriter } from "./function-writer.ts";
-import { get, number, set, type Place } from "./instructions.ts";
+import { advance, get, number, set, type Place } from "./instructions.ts";
 import { evaluateLanes, hasLaneForm } from "./lane-expressions.ts";
 import { type Pointers, stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
 import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
@@ -72,36 +72,69 @@ interface Target {
   readonly pointers: Pointers;
 }
 
+const lineBytes = 64;
+
+/** Rows of a tile; its columns are those of an unrolled block. */
+const tileRows = 16;
+
 /** A value of one element has no loop: one of one turn stands for it, which no access moves along. */
 const noLoop: Loop = { atom: -1, extent: 1 };
 
 function writeNest(target: Target): void {
   const { nest, writer, pointers } = target;
   const row = nest.loops.at(-1) ?? noLoop;
-  writeLoops(writer, pointers, nest.loops.slice(0, -1), () => {
-    const invariant = nest.reduction === null ? writeInvariant(target, row) : new Map<number, Lanes>();
-    const blockElements = groupsPerBlock(nest, row) * groupElements;
-    const blocks = Math.floor(row.extent / blockElements);
-    const write = (first: number, elements: number): void => {
-      const counts = Array.from({ length: Math.ceil(elements / groupElements) }, (_, i) =>
-        Math.min(groupElements, elements - i * groupElements),
-      );
-      const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
+  const column = nest.loops.at(-2);
+  if (column === undefined || !crosses(nest, row, column)) {
+    writeLoops(writer, pointers, nest.loops.slice(0, -1), () => {
+      writeRow(target, row, noLoop);
+    });
+    return;
+  }
+  const blocks = Math.floor(column.extent / tileRows);
+  const rest = column.extent - blocks * tileRows;
+  writeLoops(writer, pointers, nest.loops.slice(0, -2), () => {
+    const step = (access: Access): number => stepBytes(access, column) * tileRows;
+    writeLoop(writer, pointers, blocks, step, () => writeRow(target, row, { ...column, extent: tileRows }));
+    if (rest === 0) return;
+    for (const [access, pointer] of pointers) writer.emit(advance(pointer, blocks * step(access)));
+    writer.block(() => writeRow(target, row, { ...column, extent: rest }));
+    for (const [access, pointer] of pointers) writer.emit(advance(pointer, -blocks * step(access)));
+  });
+}
+
+/**
+ * Whether an access runs across the row and along the loop around it, as that of a transposed operand. Such a nest goes in tiles, so that
+ * a cache line is used whole while it is there.
+ */
+function crosses(nest: Nest, row: Loop, column: Loop): boolean {
+  if (nest.reduction !== null) return false;
+  return accessesOf(nest).some((access) => {
+    const [along, across] = [stepBytes(access, column), stepBytes(access, row)];
+    return along < lineBytes && across >= lineBytes;
+  });
+}
+
+/** The row once for every index of `column`, block by block: those of one block first. */
+function writeRow(target: Target, row: Loop, column: Loop): void {
+  const { nest, writer, pointers } = target;
+  const hoists = nest.reduction === null && column.extent === 1;
+  const invariant = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
+  const blockElements = groupsPerBlock(nest, row) * groupElements;
+  const blocks = Math.floor(row.extent / blockElements);
+  const write = (first: number, elements: number): void => {
+    const counts = Array.from({ length: Math.ceil(elements / groupElements) }, (_, i) =>
+      Math.min(groupElements, elements - i * groupElements),
+    );
+    const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
+    writeLoops(writer, pointers, [column], () => {
       if (nest.reduction === null) writeElements(target, groups, invariant);
       else writeReduction(target, nest.reduction, groups);
-    };
-    writeLoop(
-      writer,
-      pointers,
-      blocks,
-      (access) => stepBytes(access, row) * blockElements,
-      () => {
-        write(0, blockElements);
-      },
-    );
-    const rest = row.extent - blocks * blockElements;
-    if (rest > 0) writer.block(() => write(blocks * blockElements, rest));
-  });
+    });
+  };
+  const step = (access: Access): number => stepBytes(access, row) * blockElements;
+  writeLoop(writer, pointers, blocks, step, () => write(0, blockElements));
+  const rest = row.extent - blocks * blockElements;
+  if (rest > 0) writer.block(() => write(blocks * blockElements, rest));
 }
 
 function groupsPerBlock(nest: Nest, row: Loop): number {
