@@ -4,17 +4,15 @@
  * neighbouring elements are computed together.
  */
 import { dtypes } from "../../numerics/dtype.ts";
-import type { Expression } from "../../numerics/expression.ts";
 import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
 import { coefficientOf } from "../affine.ts";
 import type { Access, Loop, Memory, Nest } from "../nest.ts";
-import { createFunctionWriter, type FunctionWriter } from "./function-writer.ts";
-import { advance, get, number, set, type Place } from "./instructions.ts";
-import { evaluateLanes, hasLaneForm } from "./lane-expressions.ts";
-import { type Pointers, stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
-import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
-import { groupElements, type Lanes, partsOfType, splatConstant } from "./lanes.ts";
+import { createFunctionWriter } from "./function-writer.ts";
+import { advance, get, number, set } from "./instructions.ts";
+import { hasLaneForm } from "./lane-expressions.ts";
+import { type Target, writeElements, writeInvariant, writeReduction } from "./lane-groups.ts";
+import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
+import { groupElements, type Lanes, partsOfType } from "./lanes.ts";
 import type { WasmFunction } from "./wasm-encoding.ts";
 
 export interface LaneNest {
@@ -66,12 +64,6 @@ export function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNe
   return { code, operands };
 }
 
-interface Target {
-  readonly nest: Nest;
-  readonly writer: FunctionWriter;
-  readonly pointers: Pointers;
-}
-
 const lineBytes = 64;
 
 /** Rows of a tile; its columns are those of an unrolled block. */
@@ -118,7 +110,7 @@ function crosses(nest: Nest, row: Loop, column: Loop): boolean {
 function writeRow(target: Target, row: Loop, column: Loop): void {
   const { nest, writer, pointers } = target;
   const hoists = nest.reduction === null && column.extent === 1;
-  const invariant = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
+  const hoisted = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
   const blockElements = groupsPerBlock(nest, row) * groupElements;
   const blocks = Math.floor(row.extent / blockElements);
   const write = (first: number, elements: number): void => {
@@ -127,7 +119,7 @@ function writeRow(target: Target, row: Loop, column: Loop): void {
     );
     const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
     writeLoops(writer, pointers, [column], () => {
-      if (nest.reduction === null) writeElements(target, groups, invariant);
+      if (nest.reduction === null) writeElements(target, groups, hoisted);
       else writeReduction(target, nest.reduction, groups);
     });
   };
@@ -143,105 +135,4 @@ function groupsPerBlock(nest: Nest, row: Loop): number {
   const gathers = accessesOf(nest).some(({ offset }) => coefficientOf(offset, row.atom) > 1);
   if (gathers) return unrolled.gathered;
   return (long ? unrolled.longRows : unrolled.rows) / partsOfType[nest.reduction.type];
-}
-
-/** Up to four neighbours along the row; `first` counts from where the pointers are. */
-interface RowGroup {
-  readonly row: Loop;
-  readonly first: number;
-  readonly count: number;
-}
-
-function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
-  const step = coefficientOf(access.offset, row.atom);
-  const position: Place = { pointer: pointers.get(access) ?? 0, offset: first * stepBytes(access, row) };
-  return { ...position, dtype: access.dtype, step, count };
-}
-
-/** What is the same along the whole row, computed once before it. */
-function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, Lanes> {
-  const { nest } = target;
-  const last = nest.body.length - 1;
-  const known = new Map<number, Lanes>();
-  for (const [i, step] of nest.body.entries()) {
-    if (i === last) break;
-    const same =
-      step.kind === "load"
-        ? coefficientOf(step.access.offset, row.atom) === 0
-        : step.operands.every((operand) => known.has(operand));
-    if (same) writeStep(target, known, i, { row, first: 0, count: groupElements });
-  }
-  return known;
-}
-
-/** Computes instruction `i` into `values`. */
-function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
-  const { nest, writer } = target;
-  const step = at(nest.body, i);
-  switch (step.kind) {
-    case "load":
-      values.set(i, loadGroup(writer, place(target, step.access, group)));
-      break;
-    case "apply":
-      values.set(i, evaluateLanes(writer, step.expression, operandsOf(values, step.operands)));
-      break;
-    default:
-      unreachable(step);
-  }
-}
-
-function operandsOf(values: ReadonlyMap<number, Lanes>, operands: readonly number[]): readonly Lanes[] {
-  return operands.map((operand) => values.get(operand) ?? []);
-}
-
-function writeElements(target: Target, groups: readonly RowGroup[], invariant: ReadonlyMap<number, Lanes>): void {
-  const { nest, writer } = target;
-  const last = nest.body.length - 1;
-  for (const group of groups) {
-    writer.block(() => {
-      const values = new Map(invariant);
-      for (let i = 0; i < last; i++) if (!values.has(i)) writeStep(target, values, i, group);
-      const step = at(nest.body, last);
-      const stored = place(target, nest.target, group);
-      switch (step.kind) {
-        case "load":
-          // A plain copy keeps the stored bits.
-          storeStored(writer, stored, loadStored(writer, place(target, step.access, group)));
-          break;
-        case "apply":
-          storeExpression(writer, stored, step.expression, operandsOf(values, step.operands));
-          break;
-        default:
-          unreachable(step);
-      }
-    });
-  }
-}
-
-/** Its last rounding and the packing into words are one step. */
-function storeExpression(writer: FunctionWriter, group: Group, value: Expression, operands: readonly Lanes[]): void {
-  const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
-  storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));
-}
-
-function writeReduction(target: Target, reduction: NonNullable<Nest["reduction"]>, groups: readonly RowGroup[]): void {
-  const { nest, writer, pointers } = target;
-  const { type, identity, combine, finish } = reduction;
-  const sums = groups.map((group) => ({
-    group,
-    sum: Array.from({ length: partsOfType[type] }, () => writer.keep(splatConstant(type, identity))),
-  }));
-  writeLoops(writer, pointers, nest.reducedLoops, () => {
-    for (const { group, sum } of sums) {
-      writer.block(() => {
-        const values = new Map<number, Lanes>();
-        for (const i of nest.body.keys()) writeStep(target, values, i, group);
-        const next = evaluateLanes(writer, combine, [sum, values.get(nest.body.length - 1) ?? []]);
-        for (const [part, local] of sum.entries()) writer.emit(set(local, get(at(next, part))));
-      });
-    }
-  });
-  for (const { group, sum } of sums) {
-    writer.block(() => storeExpression(writer, place(target, nest.target, group), finish, [sum]));
-  }
 }

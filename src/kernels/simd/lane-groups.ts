@@ -1,0 +1,131 @@
+/** What a nest computes for groups of neighbours along its innermost loop: loads, expressions, and stores or accumulations. */
+import type { Expression } from "../../numerics/expression.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { coefficientOf } from "../affine.ts";
+import type { Access, Loop, Nest } from "../nest.ts";
+import type { FunctionWriter } from "./function-writer.ts";
+import { get, set } from "./instructions.ts";
+import { evaluateLanes } from "./lane-expressions.ts";
+import { type Pointers, stepBytes, writeLoops } from "./lane-loops.ts";
+import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
+import { groupElements, type Lanes, partsOfType, splatConstant } from "./lanes.ts";
+
+/** A nest that is being written, and where its accesses are. */
+export interface Target {
+  readonly nest: Nest;
+  readonly writer: FunctionWriter;
+  readonly pointers: Pointers;
+}
+
+/** Up to four neighbours along the row; `first` counts from where the pointers are. */
+export interface RowGroup {
+  readonly row: Loop;
+  readonly first: number;
+  readonly count: number;
+}
+
+function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
+  const step = coefficientOf(access.offset, row.atom);
+  const pointer = pointers.get(access);
+  invariant(pointer !== undefined, "every access has a pointer");
+  return { pointer, offset: first * stepBytes(access, row), dtype: access.dtype, step, count };
+}
+
+/** What is the same along the whole row, computed once before it. */
+export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, Lanes> {
+  const { nest } = target;
+  const last = nest.body.length - 1;
+  const known = new Map<number, Lanes>();
+  for (const [i, step] of nest.body.entries()) {
+    if (i === last) break;
+    const same =
+      step.kind === "load"
+        ? coefficientOf(step.access.offset, row.atom) === 0
+        : step.operands.every((operand) => known.has(operand));
+    if (same) writeStep(target, known, i, { row, first: 0, count: groupElements });
+  }
+  return known;
+}
+
+/** Computes instruction `i` into `values`. */
+function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
+  const { nest, writer } = target;
+  const step = at(nest.body, i);
+  switch (step.kind) {
+    case "load":
+      values.set(i, loadGroup(writer, place(target, step.access, group)));
+      break;
+    case "apply":
+      values.set(i, evaluateLanes(writer, step.expression, operandsOf(values, step.operands)));
+      break;
+    default:
+      unreachable(step);
+  }
+}
+
+function valueOf(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
+  const value = values.get(instruction);
+  invariant(value !== undefined, "operands come before what uses them", { instruction });
+  return value;
+}
+
+function operandsOf(values: ReadonlyMap<number, Lanes>, operands: readonly number[]): readonly Lanes[] {
+  return operands.map((operand) => valueOf(values, operand));
+}
+
+export function writeElements(target: Target, groups: readonly RowGroup[], hoisted: ReadonlyMap<number, Lanes>): void {
+  const { nest, writer } = target;
+  const last = nest.body.length - 1;
+  for (const group of groups) {
+    writer.block(() => {
+      const values = new Map(hoisted);
+      for (let i = 0; i < last; i++) if (!values.has(i)) writeStep(target, values, i, group);
+      const step = at(nest.body, last);
+      const stored = place(target, nest.target, group);
+      switch (step.kind) {
+        case "load":
+          // A plain copy keeps the stored bits.
+          storeStored(writer, stored, loadStored(writer, place(target, step.access, group)));
+          break;
+        case "apply":
+          storeExpression(writer, stored, step.expression, operandsOf(values, step.operands));
+          break;
+        default:
+          unreachable(step);
+      }
+    });
+  }
+}
+
+/** Its last rounding and the packing into words are one step. */
+function storeExpression(writer: FunctionWriter, group: Group, value: Expression, operands: readonly Lanes[]): void {
+  const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
+  storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));
+}
+
+export function writeReduction(
+  target: Target,
+  reduction: NonNullable<Nest["reduction"]>,
+  groups: readonly RowGroup[],
+): void {
+  const { nest, writer, pointers } = target;
+  const { type, identity, combine, finish } = reduction;
+  const sums = groups.map((group) => ({
+    group,
+    sum: Array.from({ length: partsOfType[type] }, () => writer.keep(splatConstant(type, identity))),
+  }));
+  writeLoops(writer, pointers, nest.reducedLoops, () => {
+    for (const { group, sum } of sums) {
+      writer.block(() => {
+        const values = new Map<number, Lanes>();
+        for (const i of nest.body.keys()) writeStep(target, values, i, group);
+        const next = evaluateLanes(writer, combine, [sum, valueOf(values, nest.body.length - 1)]);
+        for (const [part, local] of sum.entries()) writer.emit(set(local, get(at(next, part))));
+      });
+    }
+  });
+  for (const { group, sum } of sums) {
+    writer.block(() => storeExpression(writer, place(target, nest.target, group), finish, [sum]));
+  }
+}
