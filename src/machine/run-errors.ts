@@ -33,7 +33,7 @@ export function stuck(progress: Progress): Diagnostic {
     ...found,
     expected: "every wait is for something that another stream or rank can still do",
     help: "order the posts and waits alike on all ranks, and post before waiting",
-    notes: obstacles.map((obstacle) => noteOf(progress.tables, obstacle)),
+    notes: firstOf(obstacles.map((obstacle) => noteOf(progress.tables, obstacle))),
   };
 }
 
@@ -53,8 +53,17 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
     ...found,
     expected: `its end within ${milliseconds} ms`,
     help: "allow more time (--timeout), or use smaller sizes",
-    notes: [...running, ...obstacles.map((obstacle) => noteOf(tables, obstacle))],
+    notes: firstOf([...running, ...obstacles.map((obstacle) => noteOf(tables, obstacle))]),
   };
+}
+
+/** Enough to see a pattern: a wall of notes hides it. */
+const mostNotes = 8;
+
+function firstOf(notes: readonly string[]): readonly string[] {
+  return notes.length <= mostNotes
+    ? notes
+    : [...notes.slice(0, mostNotes), `and ${notes.length - mostNotes} more streams`];
 }
 
 interface Waits {

@@ -73,7 +73,11 @@ function insertSetsAfter(fusion: FusionData, always: boolean): FusionData {
         output.mesh,
       );
       iterDomainCount += axes.length;
-      tensors.push({ ...copy, memory: output.memory });
+      tensors.push({
+        ...copy,
+        memory: output.memory,
+        domain: { ...copy.domain, allocation: allocationLike(output, copy) },
+      });
       tensors[op.output] =
         reference === null ? unsharded(output, made) : shardLikeInput(op, output, reference, tensors);
       replaced.set(op.output, copy.id);
@@ -88,6 +92,17 @@ function insertSetsAfter(fusion: FusionData, always: boolean): FusionData {
     return isInsertedSet ? op : { ...op, inputs: op.inputs.map(rename) };
   });
   return { ...fusion, tensors, ops: renamed, outputs: fusion.outputs.map(rename), iterDomainCount };
+}
+
+/** The order in memory of `output`, on the axes of its copy: the caller reads the copy as it would have read the output. */
+function allocationLike(output: Tensor, copy: Tensor): readonly IterDomain[] | null {
+  const axes = withoutReductions(output.domain.logical);
+  const order = withoutReductions(output.domain.allocation ?? []).map((axis) =>
+    axes.findIndex((candidate) => candidate.id === axis.id),
+  );
+  // An order of split axes stays with the output, where the recorder refuses it.
+  if (order.length === 0 || order.includes(-1)) return null;
+  return order.map((position) => at(copy.domain.logical, position));
 }
 
 /** The first input that lies otherwise, if the op can be computed as that input lies: no sharded axis is lost. */

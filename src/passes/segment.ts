@@ -1,6 +1,6 @@
 /**
- * Turns a Fusion into the top-level statements of one rank's host program: a standalone host op stays alone, all
- * other ops are fused into HostUnits, and what touches no device of this rank is left out.
+ * Turns a Fusion into the top-level statements of a host program: a standalone host op stays alone, all other ops are fused into
+ * HostUnits.
  *
  *   T1 = broadcast(T0); T3 = matmul(T2, T1)
  * becomes
@@ -16,7 +16,7 @@ import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { createUnionFind } from "../support/union-find.ts";
 import type { Pass } from "./pass.ts";
-import { isOnDevice, isResharding, sameMesh } from "./sharding.ts";
+import { isResharding, sameMesh } from "./sharding.ts";
 
 export const segment: Pass<"fusion", "segmented"> = {
   name: "segment",
@@ -27,11 +27,13 @@ export const segment: Pass<"fusion", "segmented"> = {
     const units: HostUnit[] = [];
     const body: Statement[] = [];
     const uses = usesOf(fusion);
+    const results = new Set(fusion.outputs);
     for (const group of groupOps(fusion)) {
       const first = at(group, 0);
-      if (!runsOn(first, tensors, rank)) continue;
+      // Without meshes all is device 0's. Other ranks' groups go once loops are made: all ranks must make the same.
+      if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
       if (standaloneHostOp[first.kind] || isResharding(first, tensors)) body.push(first);
-      else body.push(...postUnit(group, { ...fusion, tensors }, uses, units));
+      else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
     }
     const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
     return {
@@ -51,10 +53,6 @@ export const segment: Pass<"fusion", "segmented"> = {
 
 function inGlobalMemory(tensor: Tensor): Tensor {
   return tensor.memory === "local" ? { ...tensor, memory: "global" } : tensor;
-}
-
-function runsOn(op: Op, tensors: readonly Tensor[], rank: number): boolean {
-  return [...op.inputs, op.output].some((id) => isOnDevice(at(tensors, id), rank));
 }
 
 /**
@@ -140,11 +138,11 @@ function postUnit(
   group: readonly Op[],
   fusion: FusionData,
   uses: ReadonlyMap<TensorId, readonly Op[]>,
+  results: ReadonlySet<TensorId>,
   units: HostUnit[],
 ): readonly Statement[] {
   const members = new Set(group);
   const made = new Set(group.map((op) => op.output));
-  const results = new Set(fusion.outputs);
   const inputs = [...new Set(group.flatMap((op) => op.inputs))].filter((id) => !made.has(id));
   const outputs = [...made].filter(
     (id) => results.has(id) || uses.get(id)?.some((user) => !members.has(user)) === true,

@@ -11,6 +11,7 @@ import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { allocationSize } from "../ir/allocation-size.ts";
 import { cloneAxes, newTensor } from "./fusion-edit.ts";
+import { isOnDevice } from "./sharding.ts";
 import { loopedOperandAxes, withoutLoopedAxis } from "./slice-op.ts";
 
 /** Ops that share a loop over `axis`, the Stream axis of the first op's output. */
@@ -18,6 +19,8 @@ export interface StreamLoop {
   readonly kind: "StreamLoop";
   readonly axis: IterDomain;
   readonly members: { readonly op: Op; readonly looped: IterDomain }[];
+  /** The looped axis of what each member makes. */
+  readonly made: Map<TensorId, IterDomain>;
 }
 
 /** The tables of the program under construction. */
@@ -29,8 +32,9 @@ export interface LoopEdit {
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
-export function emitLoop(loop: StreamLoop, edit: LoopEdit): readonly Statement[] {
-  const allocations = loop.members.map(({ op }): Statement => {
+export function emitLoop(loop: StreamLoop, edit: LoopEdit, rank: number): readonly Statement[] {
+  const local = loop.members.filter(({ op }) => isOnDevice(at(edit.tensors, op.output), rank));
+  const allocations = local.map(({ op }): Statement => {
     const tensor = at(edit.tensors, op.output);
     const memory = tensor.memory === "symmetric" ? "symmetric" : "global";
     return { kind: "Allocate", tensor: tensor.id, memory, size: allocationSize(tensor), zeroInit: false };

@@ -11,10 +11,11 @@
  * Grouping is here, one loop's statements are made in stream-loop.ts. Source: nvFuser's StreamParallelType.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { type IterDomain, isDID, type Tensor, type TensorId } from "../ir/domain.ts";
+import { type IterDomain, isDID, type Tensor } from "../ir/domain.ts";
 import { type Op, standaloneHostOp } from "../ir/ops.ts";
-import type { HostProgram, Statement } from "../host/nodes.ts";
+import type { HostProgram, PostOnStream, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
+import { accessesOf } from "../host/traverse.ts";
 import { at } from "../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 import { axisText, opPlace, tensorList } from "./op-text.ts";
@@ -28,19 +29,45 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",
   from: "segmented",
   to: "looped",
-  run: (program) => {
+  run: (program, { rank }) => {
     requireUnstreamedInputs(program);
-    const groups = groupIntoLoops(program);
-    if (groups.every((group) => group.kind !== "StreamLoop")) return program;
+    const all = groupIntoLoops(program);
+    const groups = all.flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
+    if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) return program;
     const edit: LoopEdit = {
       tensors: [...program.tensors],
       streams: [...program.streams],
       iterDomainCount: program.iterDomainCount,
     };
-    const body = groups.flatMap((group) => (group.kind === "StreamLoop" ? emitLoop(group, edit) : [group]));
+    const body = groups.flatMap((group) => (group.kind === "StreamLoop" ? emitLoop(group, edit, rank) : [group]));
     return { ...program, ...edit, body };
   },
 };
+
+/**
+ * What is left of a statement or loop on a device: statements with a tensor there. Loops are grouped before, so that all ranks make the
+ * same loops and post their communications in the same order.
+ */
+function ofRank(
+  group: Statement | StreamLoop,
+  tensors: readonly Tensor[],
+  rank: number,
+): Statement | StreamLoop | null {
+  if (group.kind === "StreamLoop") {
+    const members = group.members.filter(({ op }) => runsOn(op, tensors, rank));
+    if (members.length === group.members.length) return group;
+    return members.length === 0 ? null : { ...group, members };
+  }
+  return !(isOp(group) || group.kind === "PostOnStream") || runsOn(group, tensors, rank) ? group : null;
+}
+
+function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], rank: number): boolean {
+  const { reads, writes } = accessesOf(statement);
+  return [...reads, ...writes].some((id) => {
+    const { mesh } = at(tensors, id);
+    return mesh === null || mesh.has(rank);
+  });
+}
 
 function requireUnstreamedInputs({ inputs, tensors }: HostProgram): void {
   for (const input of inputs) {
@@ -72,8 +99,10 @@ function groupIntoLoops(program: HostProgram): readonly (Statement | StreamLoop)
     const last = groups.at(-1);
     if (last?.kind === "StreamLoop" && canJoin(last, statement, looped, classes, tensors)) {
       last.members.push({ op: statement, looped });
+      last.made.set(statement.output, looped);
     } else {
-      groups.push({ kind: "StreamLoop", axis: looped, members: [{ op: statement, looped }] });
+      const made = new Map([[statement.output, looped]]);
+      groups.push({ kind: "StreamLoop", axis: looped, members: [{ op: statement, looped }], made });
     }
   }
   return groups;
@@ -92,9 +121,8 @@ function canJoin(
 ): boolean {
   if (!classes.same(loop.axis, looped) || !sameScalar(loop.axis.extent, looped.extent)) return false;
   const axes = loopedOperandAxes(op, looped, tensors);
-  const made = new Map<TensorId, IterDomain>(loop.members.map((member) => [member.op.output, member.looped]));
   return op.inputs.every((input, operand) => {
-    const madeAlong = made.get(input);
+    const madeAlong = loop.made.get(input);
     return madeAlong === undefined || madeAlong.id === axes[operand]?.id;
   });
 }

@@ -33,6 +33,10 @@ export interface Step {
   readonly shard: number;
   /** Which axis gets Stream; none beyond them. */
   readonly stream: number;
+  /** Which of `meshes`. */
+  readonly mesh: number;
+  /** Whether memory order is the reverse of the logical one. */
+  readonly reversed: boolean;
 }
 
 export interface Recipe {
@@ -46,26 +50,53 @@ export interface Recipe {
 const small = fc.nat({ max: 11 });
 
 export const recipes: fc.Arbitrary<Recipe> = fc.record({
-  devices: fc.constantFrom(1, 2, 3, 4, 8),
+  devices: fc.constantFrom(1, 2, 3, 4, 5, 8),
   // 0 stands for the number of devices.
   shape: fc.array(fc.constantFrom(0, 0, 1, 2, 3), { minLength: 2, maxLength: 4 }),
   inputShard: fc.nat({ max: 3 }),
   dtype: fc.constantFrom("float", "int"),
-  steps: fc.array(fc.record({ op: small, operand: small, other: small, axis: small, shard: small, stream: small }), {
-    minLength: 1,
-    maxLength: 6,
-  }),
+  steps: fc.array(
+    fc.record({
+      op: small,
+      operand: small,
+      other: small,
+      axis: small,
+      shard: small,
+      stream: small,
+      mesh: small,
+      reversed: fc.boolean(),
+    }),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  ),
 });
 
 export function buildFusion(recipe: Recipe): Fusion {
   const { devices, dtype } = recipe;
-  const mesh = DeviceMesh.range(devices);
+  const all = Array.from({ length: devices }, (_, device) => device);
+  // Mostly all devices in order, so that most tensors stay where they are.
+  const meshes = [all, all, all, all, all, all, all, all.toReversed(), all.slice(-2), all.slice(0, 1)].map(
+    (list) => new DeviceMesh(list),
+  );
   const f = new Fusion();
   const shapes = new Map<TensorView, readonly number[]>();
-  const place = (tensor: TensorView, shape: readonly number[], shard: number, stream: number): TensorView => {
+  const place = (
+    tensor: TensorView,
+    shape: readonly number[],
+    { shard, stream, mesh, reversed }: Pick<Step, "shard" | "stream" | "mesh" | "reversed">,
+  ): TensorView => {
     shapes.set(tensor, shape);
-    tensor.setDeviceMesh(mesh);
-    const shardable = loopAxes(tensor, shape).filter(({ extent }) => extent === devices);
+    const placed = meshes[mesh % meshes.length] ?? DeviceMesh.range(devices);
+    tensor.setDeviceMesh(placed);
+    if (reversed)
+      tensor.setAllocationDomain(
+        loopAxes(tensor, shape)
+          .map(({ axis }) => axis)
+          .toReversed(),
+      );
+    const shardable = loopAxes(tensor, shape).filter(({ extent }) => extent === placed.size("DIDx"));
     const sharded = shardable[shard];
     if (sharded !== undefined) tensor.axis(sharded.axis).parallelize("DIDx");
     const free = loopAxes(tensor, shape).filter(({ axis }) => axis !== sharded?.axis);
@@ -74,21 +105,22 @@ export function buildFusion(recipe: Recipe): Fusion {
     return tensor;
   };
   const input = (shape: readonly number[], shard: number): TensorView =>
-    place(f.input(shape, dtype), shape, shard, Infinity);
+    place(f.input(shape, dtype), shape, { ...plain, shard });
   const shape = recipe.shape.map((extent) => (extent === 0 ? devices : extent));
   const made = [input(shape, recipe.inputShard)];
   for (const step of recipe.steps) {
     const x = made[made.length - 1 - (step.operand % Math.min(2, made.length))] ?? made[0];
     if (x === undefined) break;
-    const whole = (tensor: TensorView, extents: readonly number[]): TensorView =>
-      place(tensor, extents, Infinity, Infinity);
+    const whole = (tensor: TensorView, extents: readonly number[]): TensorView => place(tensor, extents, plain);
     const { tensor, shape: result } = apply(step, x, shapes.get(x) ?? [], made, shapes, input, whole);
-    made.push(shapes.has(tensor) ? tensor : place(tensor, result, step.shard, step.stream));
+    made.push(shapes.has(tensor) ? tensor : place(tensor, result, step));
   }
   const last = made.at(-1);
   if (last !== undefined) f.output(last);
   return f;
 }
+
+const plain = { shard: Infinity, stream: Infinity, mesh: 0, reversed: false };
 
 /** Positions in the loop domain of the axes that are not reduced, with their extents. */
 function loopAxes(tensor: TensorView, shape: readonly number[]): { axis: number; extent: number }[] {

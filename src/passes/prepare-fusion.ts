@@ -1,0 +1,47 @@
+/**
+ * What lowering takes for granted, made so before the first pass: ops that no output needs are gone, and a cast that the API put in
+ * to promote an operand lies where that operand lies, as the user has no handle to say so.
+ */
+import { axisMap } from "../ir/axis-map.ts";
+import type { Tensor, TensorId } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { Op } from "../ir/ops.ts";
+import { at } from "../support/invariant.ts";
+import { reparallelize } from "./fusion-edit.ts";
+
+export function prepareFusion(fusion: FusionData): FusionData {
+  return placeCasts(withoutDeadOps(fusion));
+}
+
+function withoutDeadOps(fusion: FusionData): FusionData {
+  const needed = new Set<TensorId>(fusion.outputs);
+  const live: Op[] = [];
+  for (const op of fusion.ops.toReversed()) {
+    if (!needed.has(op.output)) continue;
+    for (const input of op.inputs) needed.add(input);
+    live.push(op);
+  }
+  return live.length === fusion.ops.length ? fusion : { ...fusion, ops: live.reverse() };
+}
+
+/** A cast without a mesh, of a tensor with one, takes its mesh and DID types. */
+function placeCasts(fusion: FusionData): FusionData {
+  const tensors = [...fusion.tensors];
+  let changed = false;
+  for (const op of fusion.ops) {
+    const source = at(tensors, at(op.inputs, 0));
+    if (op.kind !== "Cast" || source.mesh === null || at(tensors, op.output).mesh !== null) continue;
+    tensors[op.output] = placeLike(op, source, tensors);
+    changed = true;
+  }
+  return changed ? { ...fusion, tensors } : fusion;
+}
+
+function placeLike(op: Op, source: Tensor, tensors: readonly Tensor[]): Tensor {
+  const types = new Map(axisMap(op, tensors).map(({ producer, consumer }) => [consumer.id, producer.parallelType]));
+  return reparallelize(
+    at(tensors, op.output),
+    (axis) => (types.get(axis.id) === "Stream" ? "Serial" : (types.get(axis.id) ?? axis.parallelType)),
+    source.mesh,
+  );
+}
