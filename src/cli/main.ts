@@ -2,12 +2,14 @@
 /** The executable: runs the command line on the process's arguments and streams. */
 import process from "node:process";
 import { runCli } from "./cli.ts";
+import { exitStatus } from "./exit-status.ts";
 import { processTerminal } from "./terminal.ts";
 
-// A reader that has seen enough (`braid lower ... | head`) closes the pipe: no error of ours.
+// A reader that has seen enough (`braid lower ... | head`) closes the pipe: no error of ours. A full disk is one of the run.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit();
+  if (error.code === "EPIPE") process.exit();
+  process.stderr.write(`error: the output cannot be written: ${error.message}\n`);
+  process.exit(exitStatus.runFailed);
 });
 
 process.exitCode = await runCli(process.argv.slice(2), processTerminal());

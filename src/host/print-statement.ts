@@ -9,7 +9,7 @@ import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar.ts";
 import { printScalar, printScalarName } from "../ir/scalar-print.ts";
 import { withoutReductions } from "../ir/domain.ts";
-import { dtypes } from "../numerics/dtype.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { Communication, HostProgram, P2PCommunication, ReduceOpType, Statement, StreamId } from "./nodes.ts";
@@ -43,11 +43,18 @@ const reductionNames: { readonly [K in ReductionOpType]: string } = {
   amin: "fmin",
 };
 
-const initialValues: { readonly [K in ReductionOpType]: (integer: boolean) => string } = {
-  sum: (integer) => (integer ? "0" : "float(0)"),
-  prod: (integer) => (integer ? "1" : "float(1)"),
-  amax: () => "-inf",
-  amin: () => "inf",
+/** The neutral element of a reduction: floats print in nvFuser's form, integers and bool by their least and greatest value. */
+const initialValues: { readonly [K in ReductionOpType]: (dtype: DType) => string } = {
+  sum: (dtype) => (dtypes[dtype].family === "float" ? "float(0)" : "0"),
+  prod: (dtype) => (dtypes[dtype].family === "float" ? "float(1)" : "1"),
+  amax: (dtype) => ranges[dtype]?.least ?? "float(-inf)",
+  amin: (dtype) => ranges[dtype]?.greatest ?? "float(inf)",
+};
+
+const ranges: { readonly [D in DType]?: { readonly least: string; readonly greatest: string } } = {
+  int: { least: "-2147483648", greatest: "2147483647" },
+  int64: { least: "-9223372036854775808", greatest: "9223372036854775807" },
+  bool: { least: "false", greatest: "true" },
 };
 
 const templates: RuleTable<Statement, string, [PrintContext, string]> = {
@@ -78,8 +85,7 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
   Binary: (op, context, indent) =>
     `${head(op, context, indent)}\n${indent}   = ${operand(op, 0, context)}\n${indent}   ${binarySymbols[op.op]} ${operand(op, 1, context)};`,
   Reduction: (op, context, indent) => {
-    const integer = dtypes[at(context.program.tensors, op.output).dtype].family !== "float";
-    const initial = initialValues[op.op](integer);
+    const initial = initialValues[op.op](at(context.program.tensors, op.output).dtype);
     return `${head(op, context, indent)}\n${indent}   = reduction( ${operand(op, 0, context)}, op = ${reductionNames[op.op]}, initial value = ${initial}, allreduce = false )`;
   },
   Matmul: (op, context, indent) =>

@@ -58,7 +58,7 @@ function requireAxes(tensor: Tensor, axes: readonly IterDomain[], place: Call): 
     message: "an operand of a contraction is a scalar",
     found: shapeText(tensor),
     expected: "at least one axis",
-    help: "multiply by a scalar with mul()",
+    help: "give the operand at least one axis; mul() multiplies tensors of equal shape",
   });
 }
 

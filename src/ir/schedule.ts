@@ -64,7 +64,7 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
       message: `axis ${printIterDomain(axis)} of T${tensor.id} has another size than the mesh along ${type}`,
       found: `extent ${extent}, ${mesh.size(type)} device${mesh.size(type) === 1 ? "" : "s"} along ${type}`,
       expected: `extent ${mesh.size(type)}`,
-      help: "split the axis by the number of devices, or change the mesh",
+      help: "shape the tensor with the devices as an axis of its own, or change the mesh",
     });
   }
 }

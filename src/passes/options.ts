@@ -44,20 +44,20 @@ export const loweringOptionSchema = {
     choices: ["linear", "rotated", "broadcast"],
     default: "rotated",
     flag: "--p2p",
-    help: "how a DID axis that becomes a Stream axis is lowered",
+    help: "how a DID axis that becomes a Stream axis is lowered (this version refuses such an axis)",
   },
   p2pProtocol: {
     type: "choice",
     choices: ["get", "put"],
     default: "get",
     flag: "--protocol",
-    help: "who copies in one-sided point-to-point",
+    help: "who copies in one-sided point-to-point (no lowering uses it in this version)",
   },
   interStreamSynchronization: {
     type: "switch",
     default: false,
     flag: "--inter-stream-sync",
-    help: "chain stream i to stream i+1 after each iteration's communication",
+    help: "chain stream i to stream i+1 after a point-to-point iteration (none is lowered so far)",
   },
   insertReshardingAfter: {
     type: "switch",
@@ -70,7 +70,7 @@ export const loweringOptionSchema = {
     type: "switch",
     default: true,
     flag: "--no-shrink",
-    help: "keep loop-local buffers at full extent",
+    help: "keep loop-local buffers at full extent (as this version always does)",
   },
   disablePasses: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
 } as const satisfies { readonly [K in keyof LoweringOptions]: OptionRow };
