@@ -47,8 +47,8 @@ const reductionNames: { readonly [K in ReductionOpType]: string } = {
 const initialValues: { readonly [K in ReductionOpType]: (dtype: DType) => string } = {
   sum: (dtype) => (dtypes[dtype].family === "float" ? "float(0)" : "0"),
   prod: (dtype) => (dtypes[dtype].family === "float" ? "float(1)" : "1"),
-  amax: (dtype) => ranges[dtype]?.least ?? "float(-inf)",
-  amin: (dtype) => ranges[dtype]?.greatest ?? "float(inf)",
+  amax: (dtype) => ranges[dtype]?.least ?? "-inf",
+  amin: (dtype) => ranges[dtype]?.greatest ?? "inf",
 };
 
 const ranges: { readonly [D in DType]?: { readonly least: string; readonly greatest: string } } = {
