@@ -1,0 +1,52 @@
+/** Meshes: sizes, slices and coordinates by DID type, text, and what a mesh refuses. */
+import { describe, expect, it } from "vitest";
+import { DeviceMesh } from "braid";
+import { diagnosticOf } from "./expect-diagnostic.ts";
+
+describe("a mesh of two dimensions", () => {
+  const mesh = new DeviceMesh([
+    [4, 2, 0],
+    [1, 3, 5],
+  ]);
+
+  it("has DIDx along the inner dimension and DIDy along the outer", () => {
+    expect([mesh.size("DIDx"), mesh.size("DIDy")]).toEqual([3, 2]);
+    expect(mesh.hasAxis("DIDz")).toBe(false);
+  });
+
+  it("slices along one type and keeps the other", () => {
+    expect(mesh.slice(3, "DIDx")).toEqual([1, 3, 5]);
+    expect(mesh.slice(3, "DIDy")).toEqual([2, 3]);
+    expect([mesh.coordinate(3, "DIDx"), mesh.coordinate(3, "DIDy")]).toEqual([1, 1]);
+  });
+
+  it("prints nested, and equals by shape and order", () => {
+    expect(mesh.toString()).toBe("DeviceMesh{{4 2 0}{1 3 5}}");
+    expect(
+      mesh.equals(
+        new DeviceMesh([
+          [4, 2, 0],
+          [1, 3, 5],
+        ]),
+      ),
+    ).toBe(true);
+    expect(mesh.equals(new DeviceMesh([4, 2, 0, 1, 3, 5]))).toBe(false);
+  });
+});
+
+describe("refused", () => {
+  it.each([
+    ["a device twice", () => new DeviceMesh([0, 1, 0]), "mesh-duplicate-device"],
+    ["no device", () => new DeviceMesh([]), "mesh-bad-device"],
+    ["a negative device", () => new DeviceMesh([0, -1]), "mesh-bad-device"],
+    ["half a device", () => new DeviceMesh([0.5]), "mesh-bad-device"],
+    ["four dimensions", () => new DeviceMesh([[[[0]]]]), "mesh-bad-device"],
+    ["rows of different lengths", () => new DeviceMesh([[0, 1], [2]]), "mesh-not-rectangular"],
+    ["a device beside a row", () => new DeviceMesh([[0], 1]), "mesh-not-rectangular"],
+    ["a range of none", () => DeviceMesh.range(0), "mesh-bad-device"],
+    ["a size along a type it lacks", () => DeviceMesh.range(2).size("DIDy"), "mesh-axis-missing"],
+    ["a slice of a device it lacks", () => DeviceMesh.range(2).slice(7, "DIDx"), "mesh-bad-device"],
+  ] as const)("%s", (_, make, code) => {
+    expect(diagnosticOf(make).code).toBe(code);
+  });
+});
