@@ -62,7 +62,8 @@ function reduceAll(
 }
 
 function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
-  let exact = 0;
+  // The neutral element of a sum of floats: +0 would make the sum of one -0 a +0.
+  let exact = -0;
   let magnitude = 0;
   let spread = 0;
   elements.forEach((element, i) => {
