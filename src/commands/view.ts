@@ -7,6 +7,17 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);
 }
 
+/** Strides in elements of a contiguous box whose axes lie in memory in `order`, outermost first: a permutation of the axes. */
+export function stridesInOrder(shape: readonly number[], order: readonly number[]): readonly number[] {
+  const strides = shape.map(() => 1);
+  let elements = 1;
+  for (const axis of order.toReversed()) {
+    strides[axis] = elements;
+    elements *= at(shape, axis);
+  }
+  return strides;
+}
+
 /** Row-major strides, in elements. */
 export function contiguousStrides(shape: readonly number[]): readonly number[] {
   const strides = shape.map(() => 1);

@@ -2,6 +2,7 @@
  * Whole tensors to local buffers and back, by the tensor's annotation: along a DID axis a device holds the one index that is its
  * coordinate in the mesh. Local buffers are contiguous in the order of the allocation domain.
  */
+import { contiguousStrides, stridesInOrder } from "../commands/view.ts";
 import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
@@ -70,11 +71,7 @@ function partOf(tensor: IrTensor, shape: readonly number[], rank: number): Part 
   const logical = withoutReductions(tensor.domain.logical);
   const { bytes } = dtypes[tensor.dtype];
   const local = shardShape(tensor, shape);
-  const wholeStrides = contiguousStrides(
-    shape,
-    shape.map((_, i) => i),
-    bytes,
-  );
+  const wholeStrides = byteStrides(contiguousStrides(shape), bytes);
   const order = withoutReductions(tensor.domain.allocation ?? tensor.domain.logical).map((axis) =>
     logical.findIndex((candidate) => candidate.id === axis.id),
   );
@@ -86,22 +83,17 @@ function partOf(tensor: IrTensor, shape: readonly number[], rank: number): Part 
     0,
   );
   const localBytes = local.reduce((product, extent) => product * extent, bytes);
-  return { shape: local, wholeOffset, wholeStrides, localStrides: contiguousStrides(local, order, bytes), localBytes };
+  return {
+    shape: local,
+    wholeOffset,
+    wholeStrides,
+    localStrides: byteStrides(stridesInOrder(local, order), bytes),
+    localBytes,
+  };
 }
 
-/** Strides per axis of `shape` when the axes lie in memory in `order`, outermost first. */
-function contiguousStrides(
-  shape: readonly number[],
-  order: readonly number[],
-  elementBytes: number,
-): readonly number[] {
-  const strides = shape.map(() => 0);
-  let stride = elementBytes;
-  for (const axis of order.toReversed()) {
-    strides[axis] = stride;
-    stride *= at(shape, axis);
-  }
-  return strides;
+function byteStrides(strides: readonly number[], elementBytes: number): readonly number[] {
+  return strides.map((stride) => stride * elementBytes);
 }
 
 /** The bytes of a local buffer from a row-major shard. */

@@ -15,7 +15,7 @@ import type { Memory, Placement } from "./nest.ts";
 import type { Address, Phase } from "./phase.ts";
 import { shareScratch } from "./share-scratch.ts";
 import { storedValues } from "./stored-values.ts";
-import { rowMajorStrides } from "./strides.ts";
+import { contiguousStrides } from "../commands/view.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];
@@ -93,7 +93,7 @@ function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
   const place = (value: number): void => {
     const { dtype, shape } = at(unit.values, value);
     const size = Math.ceil((elementCount(shape) * dtypes[dtype].bytes) / scratchAlignment) * scratchAlignment;
-    bind(value, { kind: "scratch", offset: next }, { dtype, shape, strides: rowMajorStrides(shape) });
+    bind(value, { kind: "scratch", offset: next }, { dtype, shape, strides: contiguousStrides(shape) });
     sizes.set(next, size);
     next += size;
   };

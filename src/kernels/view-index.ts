@@ -7,7 +7,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import type { IndexSpace } from "./index-space.ts";
-import { rowMajorStrides } from "./strides.ts";
+import { contiguousStrides } from "../commands/view.ts";
 
 export type ViewStep = Extract<
   UnitStep,
@@ -91,7 +91,7 @@ function reshapeIndex(
       else outputCount *= at(outputShape, output++);
     }
     const shape = outputShape.slice(firstOutput, output);
-    let rest = dot(index.slice(firstOutput, output), rowMajorStrides(shape));
+    let rest = dot(index.slice(firstOutput, output), contiguousStrides(shape));
     const digits: Affine[] = [];
     for (let axis = input - 1; axis > firstInput; axis--) {
       const { quotient, remainder } = space.divide(rest, at(inputShape, axis));

@@ -2,12 +2,12 @@
  * How a tensor lies on one rank: along a DID axis a device holds one index, reduced axes are gone, and the buffer is contiguous
  * in the order of the allocation domain.
  */
+import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { evaluateScalar } from "../ir/scalar.ts";
 import { printScalar } from "../ir/scalar-print.ts";
-import { at } from "../support/invariant.ts";
 
 export interface Layout {
   /** Elements per logical axis, without reductions. */
@@ -31,13 +31,7 @@ export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Ten
   const order = allocation === null ? axes : withoutReductions(allocation);
   const positions = order.map(({ id }) => axes.findIndex((axis) => axis.id === id));
   if (positions.length !== axes.length || positions.includes(-1)) rejectAllocation(tensor, order);
-  const strides = shape.map(() => 1);
-  let elements = 1;
-  for (const axis of positions.toReversed()) {
-    strides[axis] = elements;
-    elements *= at(shape, axis);
-  }
-  return { shape, strides };
+  return { shape, strides: stridesInOrder(shape, positions) };
 }
 
 function placeOf(tensor: Tensor): Place {
