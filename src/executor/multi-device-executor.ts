@@ -151,7 +151,8 @@ export class MultiDeviceExecutor {
 
   async #prepare(sizes: Sizes, inputShapes: readonly (readonly number[])[]): Promise<Entry> {
     const numberOfStreams = this.#options.streams ?? 4;
-    const lists = this.#hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams }));
+    const { p2pProtocol = "get" } = this.#options;
+    const lists = this.#hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
     const program = link(lists);
     const prepared = await this.#group.prepare(program);
     const outputShapes = this.#fusion.outputs.map((id) => shapeOf(at(this.#fusion.tensors, id), sizes));

@@ -11,6 +11,8 @@ import { createUnionFind } from "../support/union-find.ts";
 
 export interface AxisClasses {
   readonly same: (a: IterDomain, b: IterDomain) => boolean;
+  /** The same number for all axes of a class. */
+  readonly of: (axis: IterDomain) => number;
 }
 
 /** Two axes of one class, by number: ids of the program's axes, then those of the axes inside its posted units. */
@@ -34,7 +36,7 @@ export function axisClasses(program: HostProgram): AxisClasses {
   }
   const sets = createUnionFind(count);
   for (const [a, b] of pairs) sets.union(a, b);
-  return { same: (a, b) => sets.find(a.id) === sets.find(b.id) };
+  return { same: (a, b) => sets.find(a.id) === sets.find(b.id), of: (axis) => sets.find(axis.id) };
 }
 
 /** The unit's tensors are its own, also where it is posted twice: `numberOf` numbers their axes for this post. */

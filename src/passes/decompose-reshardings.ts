@@ -14,6 +14,7 @@ import { axisMap } from "../ir/axis-map.ts";
 import {
   isDID,
   type IterDomain,
+  type IterDomainId,
   type ParallelType,
   type Tensor,
   type TensorId,
@@ -117,13 +118,19 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
   return sharded.every(survives) ? reference : null;
 }
 
+/** DID types are the input's; so is Stream, where none of the output's own is left. */
 function shardLikeInput(op: Op, output: Tensor, reference: OperandChange, tensors: readonly Tensor[]): Tensor {
   const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand);
-  const types = new Map(
+  const types = new Map<IterDomainId, ParallelType>(
     pairs.flatMap(({ producer, consumer }) =>
       isDID(producer.parallelType) ? [[consumer.id, producer.parallelType]] : [],
     ),
   );
+  const streamed = pairs.find(
+    ({ producer, consumer }) => producer.parallelType === "Stream" && consumer.iterType !== "reduction",
+  );
+  const keepsStream = output.domain.loop.some((axis) => axis.parallelType === "Stream" && !types.has(axis.id));
+  if (streamed !== undefined && !keepsStream) types.set(streamed.consumer.id, "Stream");
   const parallel = (axis: IterDomain): ParallelType =>
     types.get(axis.id) ?? (isDID(axis.parallelType) ? "Serial" : axis.parallelType);
   const memory = output.memory === "symmetric" ? "global" : output.memory;

@@ -2,7 +2,7 @@
  * The lowering options: one schema from which API checks, the command line, its help and the hash that ranks compare
  * are made. Adding an option: add a row here and its type in `LoweringOptions`.
  */
-import { fail } from "../diagnostics/diagnostic.ts";
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import type { CommunicatorBackend } from "../host/nodes.ts";
 
 export interface LoweringOptions {
@@ -44,20 +44,20 @@ export const loweringOptionSchema = {
     choices: ["linear", "rotated", "broadcast"],
     default: "rotated",
     flag: "--p2p",
-    help: "how a DID axis that becomes a Stream axis is lowered (this version refuses such an axis)",
+    help: "how a DID axis that becomes a Stream axis is lowered: linear for nccl, rotated for nccl and cuda, broadcast for all",
   },
   p2pProtocol: {
     type: "choice",
     choices: ["get", "put"],
     default: "get",
     flag: "--protocol",
-    help: "who copies in one-sided point-to-point (no lowering uses it in this version)",
+    help: "who copies in one-sided point-to-point: get the receiver, put the sender (cuda)",
   },
   interStreamSynchronization: {
     type: "switch",
     default: false,
     flag: "--inter-stream-sync",
-    help: "chain stream i to stream i+1 after a point-to-point iteration (none is lowered so far)",
+    help: "stream i+1 waits for the point-to-point communication of stream i, in the first round over the streams",
   },
   insertReshardingAfter: {
     type: "switch",
@@ -89,7 +89,37 @@ const defaultLoweringOptions: LoweringOptions = {
 /** Defaults filled in; throws `bad-option` for a value outside the schema or an option it does not have. */
 export function resolveLoweringOptions(options: Partial<LoweringOptions> = {}): LoweringOptions {
   for (const [name, value] of Object.entries(options)) checkOption(name, value);
-  return { ...defaultLoweringOptions, ...options };
+  const resolved = { ...defaultLoweringOptions, ...options };
+  requireIdiom(resolved, options);
+  return resolved;
+}
+
+/** Options that say how a back end does what it does not do. Throws `bad-option`. */
+function requireIdiom({ communicatorBackend, pointToPoint }: LoweringOptions, given: Partial<LoweringOptions>): void {
+  if (pointToPoint === "linear" && communicatorBackend !== "nccl") {
+    fail({
+      code: "bad-option",
+      message: `pointToPoint linear coalesces sends and receives, which the ${communicatorBackend} backend does not`,
+      place: optionPlace("pointToPoint"),
+      found: `linear with communicatorBackend ${communicatorBackend}`,
+      expected: communicatorBackend === "cuda" ? "rotated or broadcast" : "broadcast",
+      help: 'use another schedule, or communicatorBackend "nccl" (--backend nccl)',
+    });
+  }
+  if (given.p2pProtocol !== undefined && communicatorBackend !== "cuda") {
+    fail({
+      code: "bad-option",
+      message: `the ${communicatorBackend} backend has no point-to-point protocol`,
+      place: optionPlace("p2pProtocol"),
+      found: `${given.p2pProtocol} with communicatorBackend ${communicatorBackend}`,
+      expected: 'no p2pProtocol, or communicatorBackend "cuda"',
+      help: "leave the protocol out, or set the backend to cuda (--backend cuda)",
+    });
+  }
+}
+
+function optionPlace(name: keyof LoweringOptions): Place {
+  return { kind: "option", text: `${name} (${loweringOptionSchema[name].flag})` };
 }
 
 const rows: ReadonlyMap<string, OptionRow> = new Map(Object.entries(loweringOptionSchema));
