@@ -68,6 +68,13 @@ export const diagnosticCodes = {
   "slot-overrun": "A slot is signalled again before its last signal was waited for",
   "command-threw": "A command of a run threw an error",
   "worker-died": "A worker thread ended during a run",
+  "gpu-call-failed": "A call of a GPU library failed",
+  "gpu-memory": "A GPU has too little free memory",
+  "gpu-unsupported": "The CUDA back end cannot run this on this machine",
+  "rank-failed": "A rank of a run in several processes died, gave up or did not arrive",
+  "rendezvous-failed": "A rank could not join the others",
+  "launcher-environment": "What the launcher says of rank, world and place does not fit together",
+  "program-differs": "The ranks of a run have different programs",
   "timed-out": "A run did not end in its time",
   "check-failed": "A result differs from the oracle by more than the bound",
 } as const;

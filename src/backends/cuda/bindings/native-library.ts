@@ -1,0 +1,121 @@
+/**
+ * Loads a library through koffi and binds a table of C prototypes. Handles and device pointers are plain numbers (`uint64_t`; addresses lie
+ * below 2^53), arrays that C reads or writes during a call are typed arrays, out-parameters are arrays of one element.
+ */
+import { createRequire } from "node:module";
+import type * as Koffi from "koffi";
+import { DiagnosticError, fail } from "../../../diagnostics/diagnostic.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { type CudaLibrary, cudaLibraries, libraryCandidates, libraryFolders } from "./library-places.ts";
+
+/** A C prototype per function, in koffi's notation. */
+export type Prototypes<F> = { readonly [K in keyof F & string]: string };
+
+/** Structs that are passed by value; koffi knows types by their names. */
+const byValue = { CUipcMemHandle: 64, ncclUniqueId: 128 } as const;
+
+export interface LoadedLibrary<F> {
+  /** What the loader found it by. */
+  readonly file: string;
+  readonly functions: F;
+}
+
+/**
+ * Binds every function of the table. Throws `backend-unavailable` where koffi or the library is missing, says which places were
+ * searched, and names the functions that the library lacks.
+ */
+export function loadLibrary<F>(library: CudaLibrary, prototypes: Prototypes<F>): LoadedLibrary<F> {
+  const koffi = requireKoffi();
+  const { title } = cudaLibraries[library];
+  const failures: string[] = [];
+  for (const file of libraryCandidates(library)) {
+    let handle: ReturnType<typeof Koffi.load>;
+    try {
+      handle = koffi.load(file);
+    } catch (error) {
+      failures.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+      continue;
+    }
+    return { file, functions: bind(koffi, handle, title, file, prototypes) };
+  }
+  return fail({
+    code: "backend-unavailable",
+    message: `${title} is not installed on this machine, or cannot be loaded`,
+    place: { kind: "option", text: "--on cuda" },
+    found: failures.slice(0, 4).join("; "),
+    expected: cudaLibraries[library].files.join(" or "),
+    help: "install it, or name its folder in LD_LIBRARY_PATH; `braid doctor` shows what this machine has",
+    notes: [`looked in the loader's path and in ${libraryFolders().join(", ")}`],
+  });
+}
+
+/** The text at a `const char *`; empty for null. */
+export function textAt(address: number): string {
+  return address === 0 ? "" : requireKoffi().decode.string(BigInt(address));
+}
+
+/** The memory at an address that stays allocated, as bytes. */
+export function bytesAt(address: number, count: number): ArrayBuffer {
+  return requireKoffi().view(address, count);
+}
+
+function requireKoffi(): typeof Koffi {
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-assignment -- require gives any; an optional package cannot be imported statically
+    const koffi: typeof Koffi = createRequire(import.meta.url)("koffi");
+    return koffi;
+  } catch (error) {
+    throw new DiagnosticError([
+      {
+        code: "backend-unavailable",
+        message: "the package koffi, by which Braid calls native libraries, is not installed",
+        place: { kind: "option", text: "--on cuda" },
+        found: error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error),
+        expected: "koffi, an optional dependency of Braid",
+        help: "npm install koffi",
+      },
+    ]);
+  }
+}
+
+function bind<F>(
+  koffi: typeof Koffi,
+  handle: ReturnType<typeof Koffi.load>,
+  title: string,
+  file: string,
+  prototypes: Prototypes<F>,
+): F {
+  for (const name of keysOf(byValue)) {
+    if (!isKnown(koffi, name)) koffi.struct(name, { bytes: koffi.array("uint8_t", byValue[name]) });
+  }
+  const missing: string[] = [];
+  const functions: Record<string, unknown> = {};
+  for (const [name, prototype] of Object.entries<string>(prototypes)) {
+    try {
+      functions[name] = handle.func(prototype);
+    } catch {
+      missing.push(name);
+    }
+  }
+  if (missing.length > 0) {
+    fail({
+      code: "backend-unavailable",
+      message: `this ${title} is too old for Braid`,
+      place: { kind: "file", path: file },
+      found: `a library without ${missing.join(", ")}`,
+      expected: "CUDA 12 or newer, NCCL 2.18 or newer",
+      help: "install a newer version, or name its folder in LD_LIBRARY_PATH",
+    });
+  }
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- a table of the FFI: one function per prototype
+  return functions as F;
+}
+
+function isKnown(koffi: typeof Koffi, name: string): boolean {
+  try {
+    koffi.type(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * One rank's GPU: the driver, its primary context made current on this thread, and what is known of the device. Everything else of the back end
+ * is handed a Gpu.
+ */
+import process from "node:process";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { callFailed, type Checked, checkedCalls } from "./bindings/call-error.ts";
+import {
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+  type DriverFunctions,
+  driverPrototypes,
+  type Out,
+} from "./bindings/driver-api.ts";
+import { loadLibrary, textAt } from "./bindings/native-library.ts";
+
+export interface Gpu extends Disposable {
+  readonly rank: number;
+  /** Its number on this host. */
+  readonly ordinal: number;
+  readonly device: number;
+  readonly name: string;
+  /** 90 for compute capability 9.0. */
+  readonly capability: number;
+  readonly multiprocessors: number;
+  readonly memoryBytes: number;
+  /** 13000 for 13.0. */
+  readonly driverVersion: number;
+  /** Functions as they are, for calls whose status means more than success, and for those made in every run. */
+  readonly raw: DriverFunctions;
+  /** Functions that throw `gpu-call-failed`. */
+  readonly call: Checked<DriverFunctions>;
+  /** Throws `gpu-call-failed` unless the status is 0. */
+  readonly check: (status: number, call: string) => void;
+  /** Greatest (most urgent) and least priority of streams. */
+  readonly priorities: { readonly greatest: number; readonly least: number };
+  /** Makes the context current: needed once per thread and after another library changed it. */
+  readonly makeCurrent: () => void;
+}
+
+/** Kernels use instructions of Ampere: bfloat16 conversions and maxima that pass NaN on. */
+const oldestCapability = 80;
+
+/** Streams that wait for a signal hold a hardware queue each; the driver reads this when it starts. */
+const hardwareQueues = "32";
+
+/** Opens GPU `ordinal` for `rank`. Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`. */
+export function openGpu(rank: number, ordinal: number): Gpu {
+  // Variables of the driver, not of Braid.
+  // oxlint-disable-next-line node/no-process-env
+  process.env["CUDA_DEVICE_MAX_CONNECTIONS"] ??= hardwareQueues;
+  const { functions: raw } = loadLibrary("driver", driverPrototypes);
+  const failed = (call: string, status: number): never => {
+    const [name, text]: [Out, Out] = [[0], [0]];
+    raw.cuGetErrorName(status, name);
+    raw.cuGetErrorString(status, text);
+    return callFailed({ rank, call, status, name: textAt(name[0]), text: textAt(text[0]) });
+  };
+  const call = checkedCalls(raw, failed);
+  call.cuInit(0);
+  const count = out((value) => call.cuDeviceGetCount(value));
+  if (ordinal >= count) tooFewGpus(rank, ordinal, count);
+  const device = out((value) => call.cuDeviceGet(value, ordinal));
+  const attribute = (number: number): number => out((value) => call.cuDeviceGetAttribute(value, number, device));
+  const name = new Uint8Array(256);
+  call.cuDeviceGetName(name, name.length, device);
+  const capability =
+    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (capability < oldestCapability) tooOld(rank, text(name), capability);
+  const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));
+  const makeCurrent = (): void => call.cuCtxSetCurrent(context);
+  makeCurrent();
+  const [least, greatest]: [Out, Out] = [[0], [0]];
+  call.cuCtxGetStreamPriorityRange(least, greatest);
+  return {
+    rank,
+    ordinal,
+    device,
+    name: text(name),
+    capability,
+    multiprocessors: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+    memoryBytes: out((value) => call.cuDeviceTotalMem_v2(value, device)),
+    driverVersion: out((value) => call.cuDriverGetVersion(value)),
+    raw,
+    call,
+    check: (status, fn) => {
+      if (status !== 0) failed(fn, status);
+    },
+    priorities: { greatest: greatest[0], least: least[0] },
+    makeCurrent,
+    [Symbol.dispose]: () => call.cuDevicePrimaryCtxRelease_v2(device),
+  };
+}
+
+/** What `call` writes into its out-parameter. */
+export function out(call: (value: Out) => void): number {
+  const value: Out = [0];
+  call(value);
+  return Number(value[0]);
+}
+
+function text(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end));
+}
+
+function tooFewGpus(rank: number, ordinal: number, count: number): never {
+  return fail({
+    code: "backend-unavailable",
+    message: "this machine has too few GPUs",
+    place: { kind: "option", text: "--on cuda --devices" },
+    found: `${count} GPUs; rank ${rank} needs number ${ordinal}`,
+    expected: `at least ${ordinal + 1}`,
+    help: "use fewer devices, or look at CUDA_VISIBLE_DEVICES",
+  });
+}
+
+function tooOld(rank: number, name: string, capability: number): never {
+  return fail({
+    code: "gpu-unsupported",
+    message: "this GPU is too old for the CUDA back end",
+    place: { kind: "option", text: "--on cuda" },
+    found: `rank ${rank}: ${name}, compute capability ${capability / 10}`,
+    expected: `compute capability ${oldestCapability / 10} (Ampere) or newer`,
+    help: "run on a newer GPU, or on the CPU",
+  });
+}
