@@ -6,7 +6,8 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, lower, matmul, print, set, sum, type TensorView } from "braid";
+import { DeviceMesh, Fusion, linear, lower, matmul, print, set, sum, type TensorView } from "braid";
+import { normaliseDump } from "../support/normalise-dump.ts";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../fixtures/dumps");
 
@@ -92,5 +93,48 @@ describe("one-loop dumps", () => {
     expect(text).toMatch(
       /GetCurrentStream into Stream 0\n {2}FOR StreamIdx[^\n]*\n[^\n]*\n {4}Synchronize Stream 0\n {2}FOR/u,
     );
+  });
+});
+
+describe("point-to-point dumps", () => {
+  const unchanged = { deallocate: false, shrinkStreamBuffers: false } as const;
+  const dump = (name: string): string => normaliseDump(readFileSync(join(folder, `${name}.hir`), "utf8")).text;
+
+  it("e2b-allgather-p2p-nccl: the linear Allgather prints as nvFuser printed it", () => {
+    const f = new Fusion();
+    const x = f.input([null, null]);
+    const y = set(x);
+    f.output(y);
+    onMesh([x, y]);
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    const text = print(lower(f, { ...unchanged, pointToPoint: "linear" }), { style: "2025-05" });
+    expect(normaliseDump(text).text).toBe(dump("e2b-allgather-p2p-nccl"));
+  });
+
+  it("e3-allgather-linear-p2p-cuda: the one-sided pipeline, with the Wait of the send at the end of the iteration", () => {
+    const f = new Fusion();
+    const x = f.input([8, 128, 1024], "bfloat16");
+    const weight = f.input([1024, 1024], "bfloat16");
+    const bias = f.input([1024], "bfloat16");
+    const y = linear(x, weight, bias);
+    f.output(y);
+    onMesh([x, weight, bias, y]);
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    const lines = (of: string): string[] => of.split("\n");
+    const text = lines(normaliseDump(print(lower(f, { ...unchanged, communicatorBackend: "cuda" }))).text);
+    // The dump is of the time when both Waits stood in the branch, that of the send first.
+    const own = text.findLastIndex((line) => line.trim().startsWith("IF Manual"));
+    const branch = text.splice(own, 3);
+    expect(branch.map((line) => line.trim())).toEqual([
+      "IF Manual ( ( ( 8 + ( rank - streamIdx ) ) % 8 ) == rank ):",
+      "ELSE:",
+      "Wait Communication #1",
+    ]);
+    const expected = lines(dump("e3-allgather-linear-p2p-cuda")).filter(
+      (line) => line.trim() !== "Wait Communication #1",
+    );
+    expect(text).toEqual(expected);
   });
 });
