@@ -1,0 +1,79 @@
+/**
+ * Where the buffers of a Program lie for one rank: its own arenas in device memory, every rank's symmetric arena in peer memory, and behind
+ * each symmetric arena the slots that its rank waits on.
+ */
+import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
+import type { SlotId } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import type { Resources } from "../resources.ts";
+import type { DeviceMemory } from "./device-memory.ts";
+import type { PeerHeap } from "./peer-memory.ts";
+
+export interface Arenas {
+  /** Of own and peers' symmetric buffers. */
+  readonly bufferAddress: (buffer: BufferId) => number;
+  /** Of the slot's word, which lies in the memory of the rank that waits. */
+  readonly slotAddress: (slot: SlotId) => number;
+  /** The slots that this rank waits on, to be zeroed; both 0 where it waits on none. */
+  readonly ownSlots: { readonly address: number; readonly bytes: number };
+}
+
+const privateArenas = ["input", "output", "temporary"] as const;
+
+/** A word per slot; slots of different ranks never share a sector. */
+const slotBytes = 4;
+const alignment = 256;
+
+/** All ranks call it together. Throws `gpu-memory`. */
+export async function placeProgram(
+  program: Program,
+  rank: number,
+  memory: DeviceMemory,
+  heap: PeerHeap,
+  resources: Resources,
+): Promise<Arenas> {
+  const own = at(program.ranks, rank);
+  const bases = new Map(
+    privateArenas.map((arena) => {
+      const block = resources.own(memory.allocate(own.arenaBytes[arena], `the ${arena} buffers of the program`));
+      return [arena, block.address] as const;
+    }),
+  );
+  const slots = slotPlaces(program);
+  const symmetric = (of: number): number => aligned(at(program.ranks, of).arenaBytes.symmetric);
+  const slotsOf = (of: number): number => at(slots.counts, of) * slotBytes;
+  const peers = await heap.allocate(symmetric(rank) + slotsOf(rank));
+  resources.defer(peers.release);
+  const address = (buffer: PlacedBuffer): number => {
+    if (buffer.arena === "symmetric") return at(peers.addresses, buffer.rank) + buffer.offset;
+    invariant(buffer.rank === rank, "a rank touches only symmetric buffers of its peers", { rank, buffer });
+    return (bases.get(buffer.arena) ?? 0) + buffer.offset;
+  };
+  return {
+    bufferAddress: (buffer) => address(at(program.buffers, buffer)),
+    slotAddress: (slot) => {
+      const { waiter } = at(program.slots, slot);
+      return at(peers.addresses, waiter) + symmetric(waiter) + at(slots.places, slot) * slotBytes;
+    },
+    ownSlots: { address: at(peers.addresses, rank) + symmetric(rank), bytes: slotsOf(rank) },
+  };
+}
+
+/** The place of every slot among those of the rank that waits on it. */
+function slotPlaces({ ranks, slots }: Program): {
+  readonly places: readonly number[];
+  readonly counts: readonly number[];
+} {
+  const counts = ranks.map(() => 0);
+  const places = slots.map(({ waiter }) => {
+    const place = at(counts, waiter);
+    counts[waiter] = place + 1;
+    return place;
+  });
+  return { places, counts };
+}
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / alignment) * alignment;
+}

@@ -1,0 +1,53 @@
+/** Device memory of one rank. An allocation that fails says what was asked, what Braid holds and what the GPU has free. */
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS, type Out } from "../bindings/driver-api.ts";
+import { type Gpu, out } from "../gpu.ts";
+
+export interface DeviceBlock extends Disposable {
+  /** A multiple of 256; 0 for a block of no bytes. */
+  readonly address: number;
+  readonly bytes: number;
+}
+
+export interface DeviceMemory {
+  /** `what` names the use in messages: "workspaces of matmul". Throws `gpu-memory`. */
+  readonly allocate: (bytes: number, what: string) => DeviceBlock;
+  /** Bytes of all blocks that are held. */
+  readonly held: () => number;
+}
+
+export function createDeviceMemory(gpu: Gpu): DeviceMemory {
+  let held = 0;
+  return {
+    held: () => held,
+    allocate: (bytes, what) => {
+      if (bytes === 0) return { address: 0, bytes, [Symbol.dispose]: () => {} };
+      const address: Out = [0];
+      const status = gpu.raw.cuMemAlloc_v2(address, bytes);
+      if (status === CUDA_ERROR_OUT_OF_MEMORY) outOfMemory(gpu, bytes, held, what);
+      if (status !== CUDA_SUCCESS) gpu.check(status, "cuMemAlloc");
+      held += bytes;
+      return {
+        address: Number(address[0]),
+        bytes,
+        [Symbol.dispose]: () => {
+          gpu.call.cuMemFree_v2(Number(address[0]));
+          held -= bytes;
+        },
+      };
+    },
+  };
+}
+
+function outOfMemory(gpu: Gpu, asked: number, held: number, what: string): never {
+  const free = out((value) => gpu.call.cuMemGetInfo_v2(value, [0]));
+  const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  return fail({
+    code: "gpu-memory",
+    message: `rank ${gpu.rank} has too little GPU memory for ${what}`,
+    place: { kind: "call", text: "prepare(program)" },
+    found: `${gib(asked)} asked, ${gib(held)} held by Braid, ${gib(free)} free of ${gib(gpu.memoryBytes)} on GPU ${gpu.ordinal} (${gpu.name})`,
+    expected: `${gib(asked)} free`,
+    help: "use smaller sizes or more devices, or end other processes on this GPU (nvidia-smi lists them)",
+  });
+}

@@ -1,0 +1,128 @@
+/**
+ * Memory that other ranks map: allocated once, announced to all ranks by a CUDA IPC handle, mapped there once. An allocation is known by (rank, number,
+ * generation): a released one waits to be used again, under the same mapping; one that is replaced because it is too small gets the next
+ * generation, and peers unmap the old one.
+ */
+import { CU_IPC_HANDLE_SIZE, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS } from "../bindings/driver-api.ts";
+import { type Gpu, out } from "../gpu.ts";
+import type { Rendezvous } from "../world.ts";
+import type { DeviceBlock, DeviceMemory } from "./device-memory.ts";
+
+/** One rank's part of a piece of peer memory, as mapped in this process. */
+export interface PeerMemory {
+  /** By rank: where its bytes lie in this process's addresses; 0 where it has none. */
+  readonly addresses: readonly number[];
+  /** Makes the memory free for another use. All ranks do so at the same point. */
+  readonly release: () => void;
+}
+
+export interface PeerHeap extends Disposable {
+  /** All ranks call it together; each asks for its own size, and 0 is a size. Throws `gpu-memory`, `gpu-call-failed`. */
+  readonly allocate: (bytes: number) => Promise<PeerMemory>;
+}
+
+interface OwnAllocation {
+  readonly number: number;
+  generation: number;
+  block: DeviceBlock;
+  inUse: boolean;
+}
+
+interface Announcement {
+  readonly number: number;
+  readonly generation: number;
+  readonly bytes: number;
+  readonly handle: Uint8Array;
+}
+
+const headerBytes = 24;
+
+export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rendezvous): PeerHeap {
+  const own: OwnAllocation[] = [];
+  /** By rank and number. */
+  const mapped = new Map<string, { readonly generation: number; readonly address: number }>();
+  let stale: DeviceBlock[] = [];
+
+  const takeOwn = (bytes: number): OwnAllocation => {
+    const free = own.filter(({ inUse }) => !inUse);
+    const fitting = free.find(({ block }) => block.bytes >= bytes);
+    if (fitting !== undefined) return fitting;
+    const [old] = free;
+    if (old === undefined) {
+      const made = {
+        number: own.length,
+        generation: 0,
+        block: memory.allocate(bytes, "peer-visible buffers"),
+        inUse: false,
+      };
+      own.push(made);
+      return made;
+    }
+    // Freed when the peers have unmapped it.
+    stale.push(old.block);
+    old.generation += 1;
+    old.block = memory.allocate(bytes, "peer-visible buffers");
+    return old;
+  };
+
+  const announce = ({ number, generation, block }: OwnAllocation): Uint8Array => {
+    const bytes = new Uint8Array(headerBytes + CU_IPC_HANDLE_SIZE);
+    const view = new DataView(bytes.buffer);
+    view.setUint32(0, number, true);
+    view.setUint32(4, generation, true);
+    view.setFloat64(8, block.bytes, true);
+    if (block.bytes > 0) gpu.call.cuIpcGetMemHandle(bytes.subarray(headerBytes), block.address);
+    return bytes;
+  };
+
+  const map = (rank: number, { number, generation, bytes, handle }: Announcement): number => {
+    const key = `${rank}.${number}`;
+    const known = mapped.get(key);
+    if (known?.generation === generation) return known.address;
+    if (known !== undefined && known.address !== 0) gpu.call.cuIpcCloseMemHandle(known.address);
+    const address =
+      bytes === 0
+        ? 0
+        : out((value) => gpu.call.cuIpcOpenMemHandle_v2(value, { bytes: handle }, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    mapped.set(key, { generation, address });
+    return address;
+  };
+
+  return {
+    allocate: async (bytes) => {
+      const taken = takeOwn(bytes);
+      taken.inUse = true;
+      const announced = await rendezvous.allGather(announce(taken));
+      const addresses = announced.map((message, rank) =>
+        rank === rendezvous.rank ? taken.block.address : map(rank, parse(message)),
+      );
+      // Nobody frees or uses memory before all have mapped it.
+      await rendezvous.barrier();
+      for (const block of stale) block[Symbol.dispose]();
+      stale = [];
+      return {
+        addresses,
+        release: () => {
+          taken.inUse = false;
+        },
+      };
+    },
+    [Symbol.dispose]: () => {
+      for (const { address } of mapped.values()) if (address !== 0) gpu.call.cuIpcCloseMemHandle(address);
+      mapped.clear();
+      for (const block of [...stale, ...own.map((allocation) => allocation.block)]) block[Symbol.dispose]();
+      own.length = 0;
+      stale = [];
+    },
+  };
+}
+
+function parse(message: Uint8Array): Announcement {
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
+  return {
+    number: view.getUint32(0, true),
+    generation: view.getUint32(4, true),
+    bytes: view.getFloat64(8, true),
+    handle: message.slice(headerBytes, headerBytes + CU_IPC_HANDLE_SIZE),
+  };
+}
