@@ -24,6 +24,8 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
   "timed-out",
   "command-threw",
   "worker-died",
+  "rank-failed",
+  "rendezvous-failed",
   "memory-limit",
   "backend-unavailable",
 ]);

@@ -1,0 +1,100 @@
+/**
+ * From what the launcher says to a World. Where Braid started the ranks, or BRAID_TOKEN, MASTER_ADDR and MASTER_PORT are set, rank 0's place is
+ * known; else the ranks share a host and meet by a token file. Under other launchers rank 0 holds the hub, on the port after
+ * MASTER_PORT, which torchrun's own store occupies.
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { newToken } from "./handshake.ts";
+import { type Hub, openHub } from "./hub.ts";
+import { joinWorld, type JoinOptions, type World } from "./join-world.ts";
+import type { Environment, RankEnvironment } from "./rank-environment.ts";
+import { readTokenFile, removeTokenFile, tokenFile, writeTokenFile } from "./token-file.ts";
+
+/** Braid's launcher sets it: the hub runs at MASTER_ADDR:MASTER_PORT already. */
+export const hubVariable = "BRAID_HUB";
+export const tokenVariable = "BRAID_TOKEN";
+
+const loopback = "127.0.0.1";
+
+/** Joins the world; rank 0 opens its hub first where no one else has. Throws `rendezvous-failed`, `launcher-environment`. */
+export async function enterWorld(who: RankEnvironment, env: Environment, timeout: number): Promise<World> {
+  const { rank, worldSize, localRank } = who;
+  if (who.localWorldSize !== worldSize) severalHosts(who);
+  const join = { rank, worldSize, localRank, timeout };
+  const token = env[tokenVariable];
+  if (token !== undefined && who.port !== null) {
+    const host = who.address ?? loopback;
+    if (env[hubVariable] !== undefined) return joinWorld({ ...join, host, port: who.port, token });
+    const port = who.port + 1;
+    const hub = rank === 0 ? await openHub({ worldSize, token, host, port, timeout }) : null;
+    return held(hub, await joinWorld({ ...join, host, port, token }));
+  }
+  const file = tokenFile(who.job);
+  if (rank !== 0) return joinByFile(file, join);
+  const own = token ?? newToken();
+  const hub = await openHub({ worldSize, token: own, host: loopback, port: 0, timeout });
+  await writeTokenFile(file, { port: hub.port, token: own });
+  try {
+    const world = await joinWorld({ ...join, host: loopback, port: hub.port, token: own });
+    // All have read the file when all have met.
+    await world.barrier();
+    return held(hub, world);
+  } finally {
+    await removeTokenFile(file);
+  }
+}
+
+/** A file may be a leftover: who is refused, or finds nobody, reads it again. */
+async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" | "token">): Promise<World> {
+  const deadline = Date.now() + join.timeout;
+  for (;;) {
+    const place = await readTokenFile(file);
+    if (place !== null) {
+      const options = { ...join, host: loopback, ...place, joinTimeout: Math.min(1000, join.timeout) };
+      const world = await joinWorld(options).catch((error: unknown) => {
+        if (Date.now() >= deadline) throw error;
+        return null;
+      });
+      if (world !== null) {
+        await world.barrier();
+        return world;
+      }
+    }
+    if (Date.now() >= deadline) noRankZero(join.rank, join.timeout);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Rank 0's world, whose end closes the hub as well. */
+function held(hub: Hub | null, world: World): World {
+  if (hub === null) return world;
+  return {
+    ...world,
+    async leave() {
+      await world.leave();
+      await hub.allLeft();
+      await hub.close();
+    },
+  };
+}
+
+function noRankZero(rank: number, timeout: number): never {
+  return fail({
+    code: "rendezvous-failed",
+    message: `rank ${rank} could not join the others`,
+    found: `rank 0 has not opened the rendezvous on this host within ${timeout / 1000} s`,
+    expected: "rank 0 on the same host, started by the same user",
+    help: "start all ranks together; for ranks in separate containers set MASTER_ADDR, MASTER_PORT and the same secret BRAID_TOKEN on all",
+  });
+}
+
+function severalHosts({ worldSize, localWorldSize, launcher }: RankEnvironment): never {
+  return fail({
+    code: "launcher-environment",
+    message: "the ranks are spread over several hosts",
+    place: { kind: "call", text: `environment variables of ${launcher}` },
+    found: `${localWorldSize} of ${worldSize} ranks on this host`,
+    expected: "all ranks on one host, whose GPUs reach each other's memory",
+    help: "start all ranks on one host",
+  });
+}

@@ -1,0 +1,69 @@
+/**
+ * Who may join: both sides prove that they know the token without sending it. The hub sends a nonce; the rank answers with one of its
+ * own and an HMAC over both and its place in the world; the hub answers with an HMAC of the other direction. A stranger on either
+ * side learns nothing that he could use again.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+export const nonceBytes = 16;
+const proofBytes = 32;
+const version = 1;
+
+/** What a rank claims to be. */
+export interface Claim {
+  readonly rank: number;
+  readonly worldSize: number;
+}
+
+export function newNonce(): Uint8Array {
+  return randomBytes(nonceBytes);
+}
+
+/** 256 random bits as text, for an environment variable or a file. */
+export function newToken(): string {
+  return randomBytes(32).toString("hex");
+}
+
+/** The body of a hello: version, rank, worldSize, nonce, proof. */
+export function encodeHello(token: string, hubNonce: Uint8Array, rankNonce: Uint8Array, claim: Claim): Uint8Array {
+  const head = helloHead(claim);
+  return Buffer.concat([head, rankNonce, proof(token, "rank", [head, hubNonce, rankNonce])]);
+}
+
+/** The claim and nonce of a hello, or null if it is none, of another version, or by someone who does not know the token. */
+export function readHello(
+  token: string,
+  hubNonce: Uint8Array,
+  body: Uint8Array,
+): { readonly claim: Claim; readonly nonce: Uint8Array } | null {
+  if (body.length !== 12 + nonceBytes + proofBytes) return null;
+  const head = body.subarray(0, 12);
+  const nonce = body.subarray(12, 12 + nonceBytes);
+  if (!timingSafeEqual(body.subarray(12 + nonceBytes), proof(token, "rank", [head, hubNonce, nonce]))) return null;
+  const view = new DataView(head.buffer, head.byteOffset, head.length);
+  if (view.getUint32(0, true) !== version) return null;
+  return { claim: { rank: view.getUint32(4, true), worldSize: view.getUint32(8, true) }, nonce };
+}
+
+export function encodeWelcome(token: string, hubNonce: Uint8Array, rankNonce: Uint8Array): Uint8Array {
+  return proof(token, "hub", [hubNonce, rankNonce]);
+}
+
+export function isWelcome(token: string, hubNonce: Uint8Array, rankNonce: Uint8Array, body: Uint8Array): boolean {
+  return body.length === proofBytes && timingSafeEqual(body, encodeWelcome(token, hubNonce, rankNonce));
+}
+
+function helloHead({ rank, worldSize }: Claim): Uint8Array {
+  const head = new Uint8Array(12);
+  const view = new DataView(head.buffer);
+  view.setUint32(0, version, true);
+  view.setUint32(4, rank, true);
+  view.setUint32(8, worldSize, true);
+  return head;
+}
+
+function proof(token: string, side: "rank" | "hub", parts: readonly Uint8Array[]): Uint8Array {
+  const hmac = createHmac("sha256", token).update(`braid ${side} ${version} `);
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
+}

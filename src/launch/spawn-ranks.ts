@@ -1,0 +1,133 @@
+/**
+ * Starts one process per rank, each the same command with its place in the environment, and stays until the last has ended. The first that
+ * ends badly ends the world: the others hear of it through the hub, have some seconds for their last words, and are then killed. Rank
+ * 0's output is the run's; the error output of the others gets their rank before each line. No process outlives this one: each
+ * has a pipe from it and ends when the pipe does.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { hubVariable, tokenVariable } from "./enter-world.ts";
+import { newToken } from "./handshake.ts";
+import { openHub } from "./hub.ts";
+import type { Environment } from "./rank-environment.ts";
+import type { LastWords, WorldEnd } from "./world-end.ts";
+
+export interface SpawnOptions {
+  readonly worldSize: number;
+  /** The program and its arguments: the same for all ranks. */
+  readonly command: readonly [string, ...string[]];
+  readonly env: Environment;
+  /** Milliseconds for joining and for each exchange. */
+  readonly timeout: number;
+  /** Milliseconds from the end of the world to the killing of ranks that are still there; 4000 if not given. */
+  readonly grace?: number;
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  /** Called once per rank as it starts. */
+  readonly onStart?: (rank: number, pid: number) => void;
+}
+
+export interface WorldResult {
+  /** Of each rank: its exit status, 128 + n for signal n being given as null with `signals`. */
+  readonly statuses: readonly (number | null)[];
+  /** The name of the signal that ended each rank, if one did. */
+  readonly signals: readonly (NodeJS.Signals | null)[];
+  /** Why the world ended early; null if all ranks left in order. */
+  readonly end: WorldEnd | null;
+  readonly lastWords: readonly LastWords[];
+}
+
+export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
+  const { worldSize, timeout, grace = 4000 } = options;
+  const token = newToken();
+  const hub = await openHub({ worldSize, token, host: "127.0.0.1", port: 0, timeout });
+  let end: WorldEnd | null = null;
+  const children: ChildProcess[] = [];
+  let reaper: NodeJS.Timeout | undefined;
+  const endWorld = (reason: WorldEnd): void => {
+    if (end !== null) return;
+    end = reason;
+    hub.end(reason);
+    reaper = setTimeout(() => {
+      for (const child of children) child.kill("SIGKILL");
+    }, grace);
+  };
+  void hub.ended.then(endWorld);
+  const forward = (signal: NodeJS.Signals): void => endWorld({ rank: 0, reason: `the launcher received ${signal}` });
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.once(signal, forward);
+  try {
+    const results = Array.from({ length: worldSize }, (_, rank) => {
+      const child = startRank(options, rank, hub.port, token);
+      children.push(child);
+      return finished(child, rank, endWorld);
+    });
+    const endings = await Promise.all(results);
+    return {
+      statuses: endings.map(({ status }) => status),
+      signals: endings.map(({ signal }) => signal),
+      end,
+      lastWords: hub.lastWords(),
+    };
+  } finally {
+    clearTimeout(reaper);
+    for (const signal of signals) process.removeListener(signal, forward);
+    await hub.close();
+  }
+}
+
+function startRank(
+  { worldSize, command, env, out, err, onStart }: SpawnOptions,
+  rank: number,
+  port: number,
+  token: string,
+): ChildProcess {
+  const [program, ...args] = command;
+  const child = spawn(program, args, {
+    // The rank reads nothing from its standard input but its end, which is this process's.
+    stdio: ["pipe", "pipe", "pipe"],
+    env: {
+      ...env,
+      RANK: String(rank),
+      WORLD_SIZE: String(worldSize),
+      LOCAL_RANK: String(rank),
+      LOCAL_WORLD_SIZE: String(worldSize),
+      MASTER_ADDR: "127.0.0.1",
+      MASTER_PORT: String(port),
+      [tokenVariable]: token,
+      [hubVariable]: "1",
+    },
+  });
+  child.stdin.on("error", () => {});
+  child.stdout.setEncoding("utf8");
+  if (rank === 0) child.stdout.on("data", out);
+  else child.stdout.resume();
+  if (rank === 0) child.stderr.setEncoding("utf8").on("data", err);
+  else byLine(child.stderr, (line) => err(`rank ${rank}: ${line}\n`));
+  if (child.pid !== undefined) onStart?.(rank, child.pid);
+  return child;
+}
+
+function byLine(stream: Readable, take: (line: string) => void): void {
+  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on("line", take);
+}
+
+interface Ending {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+function finished(child: ChildProcess, rank: number, endWorld: (end: WorldEnd) => void): Promise<Ending> {
+  return new Promise((resolve) => {
+    child.once("error", (error) => {
+      endWorld({ rank, reason: `rank ${rank} could not be started: ${error.message}` });
+      resolve({ status: null, signal: null });
+    });
+    child.once("exit", (status, signal) => {
+      if (signal !== null) endWorld({ rank, reason: `rank ${rank} was ended by ${signal}` });
+      else if (status !== 0) endWorld({ rank, reason: `rank ${rank} ended with status ${status}` });
+    });
+    child.once("close", (status, signal) => resolve({ status, signal }));
+  });
+}

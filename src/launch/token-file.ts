@@ -1,0 +1,44 @@
+/**
+ * How ranks of one host that have no BRAID_TOKEN find rank 0: it writes port and token into a file that only this user can read, named after
+ * the launcher's job, and removes it when the world has met. Who can read the file could also debug the process, so nothing is given away.
+ */
+import { createHash } from "node:crypto";
+import { lstat, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import path from "node:path";
+import { newToken } from "./handshake.ts";
+
+export interface MeetingPlace {
+  readonly port: number;
+  readonly token: string;
+}
+
+export function tokenFile(job: string): string {
+  const name = createHash("sha256").update(job).digest("hex").slice(0, 24);
+  return path.join(tmpdir(), `braid-${userInfo().uid}-${name}`);
+}
+
+/** Replaces what another run of the same name left there, in one step. */
+export async function writeTokenFile(file: string, { port, token }: MeetingPlace): Promise<void> {
+  const draft = `${file}.${newToken().slice(0, 16)}`;
+  await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
+  await rename(draft, file);
+}
+
+export async function removeTokenFile(file: string): Promise<void> {
+  await rm(file, { force: true });
+}
+
+/** Null while there is none: not written yet, or not ours, or readable by others. */
+export async function readTokenFile(file: string): Promise<MeetingPlace | null> {
+  try {
+    const status = await lstat(file);
+    if (!status.isFile() || status.uid !== userInfo().uid || (status.mode & 0o077) !== 0) return null;
+    const value: unknown = JSON.parse(await readFile(file, "utf8"));
+    if (typeof value !== "object" || value === null || !("port" in value) || !("token" in value)) return null;
+    const { port, token } = value;
+    return typeof port === "number" && typeof token === "string" ? { port, token } : null;
+  } catch {
+    return null;
+  }
+}

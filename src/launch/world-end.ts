@@ -1,0 +1,33 @@
+/** Why a world of ranks ended before its work was done, and its form on the wire. */
+
+export interface WorldEnd {
+  /** The rank that aborted, died, or is missing. */
+  readonly rank: number;
+  readonly reason: string;
+}
+
+/** What a rank was doing when the world ended: lines for people. */
+export interface LastWords {
+  readonly rank: number;
+  readonly text: string;
+}
+
+/** Longer texts are cut: a reason is a message, not a log. */
+const mostCharacters = 16_384;
+
+export function encodeText({ rank, reason }: WorldEnd): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify({ rank, reason: reason.slice(0, mostCharacters) }));
+}
+
+/** Null for bytes that are no such text: they come from another process. */
+export function decodeText(bytes: Uint8Array): WorldEnd | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof value !== "object" || value === null) return null;
+    if (!("rank" in value) || !("reason" in value)) return null;
+    const { rank, reason } = value;
+    return typeof rank === "number" && typeof reason === "string" ? { rank, reason } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,148 @@
+/** The same ranks under other launchers' variables: rank 0 holds the hub, and the ranks find it by a file or a token. */
+import { spawn } from "node:child_process";
+import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import process from "node:process";
+import { describe, expect, it } from "vitest";
+import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/token-file.ts";
+import { node, typescriptFile } from "./run-typescript.ts";
+
+const rankProcess = typescriptFile("rank-process.ts");
+
+interface Ended {
+  readonly status: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function rank(env: Record<string, string>, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = spawn(node, [...rankProcess, ...args], { env: { PATH: process.env.PATH, ...env } });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (data: Buffer) => {
+      out += data.toString();
+    });
+    child.stderr.on("data", (data: Buffer) => {
+      err += data.toString();
+    });
+    child.on("close", (status) => resolve({ status, out, err }));
+  });
+}
+
+const mpirun = (job: string, own: number, size: number): Record<string, string> => ({
+  OMPI_COMM_WORLD_RANK: String(own),
+  OMPI_COMM_WORLD_SIZE: String(size),
+  OMPI_COMM_WORLD_LOCAL_RANK: String(own),
+  OMPI_COMM_WORLD_LOCAL_SIZE: String(size),
+  PMIX_NAMESPACE: job,
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function jobName(name: string): string {
+  return `test-${process.pid}-${name}`;
+}
+
+describe("other launchers", () => {
+  it("meet by a file that only the user can read, which is gone afterwards", async () => {
+    const job = jobName("meet");
+    const results = await Promise.all([2, 1, 0].map((own) => rank(mpirun(job, own, 3), [])));
+    expect(results.map(({ status, err }) => [status, err])).toEqual(Array(3).fill([0, ""]));
+    await expect(stat(tokenFile(`mpirun-${job}-`))).rejects.toThrow("ENOENT");
+  });
+
+  it("are not misled by the file that a killed run left", async () => {
+    const job = jobName("leftover");
+    await writeTokenFile(tokenFile(`mpirun-${job}-`), { port: 1, token: "00" });
+    const late = new Promise<Ended>((resolve) => {
+      setTimeout(() => void rank(mpirun(job, 0, 2), []).then(resolve), 300);
+    });
+    const results = await Promise.all([rank(mpirun(job, 1, 2), []), late]);
+    expect(results.map(({ status, err }) => [status, err])).toEqual(Array(2).fill([0, ""]));
+  });
+
+  it("say that rank 0 never came", async () => {
+    const { status, err } = await rank(mpirun(jobName("alone"), 1, 2), ["work", "-1", "500"]);
+    expect(status).toBe(3);
+    expect(err).toContain("rank 0 has not opened the rendezvous on this host within 0.5 s");
+  });
+
+  it("meet at MASTER_ADDR with a token of the user's", async () => {
+    const port = 20_000 + (process.pid % 20_000);
+    const torchrun = (own: number): Record<string, string> => ({
+      RANK: String(own),
+      WORLD_SIZE: "2",
+      LOCAL_RANK: String(own),
+      LOCAL_WORLD_SIZE: "2",
+      MASTER_ADDR: "127.0.0.1",
+      MASTER_PORT: String(port),
+      BRAID_TOKEN: "a secret of this test",
+    });
+    const results = await Promise.all([1, 0].map((own) => rank(torchrun(own), [])));
+    expect(results.map(({ status, err }) => [status, err])).toEqual(Array(2).fill([0, ""]));
+  });
+
+  it("end all ranks when rank 0, which holds the hub, is killed", async () => {
+    const job = jobName("killed");
+    const [zero, one] = await Promise.all([0, 1].map((own) => rank(mpirun(job, own, 2), ["killed", "0"])));
+    expect(zero?.status).toBeNull();
+    expect(one?.status).toBe(3);
+    expect(one?.err).toContain("the process that holds the rendezvous ended");
+  });
+
+  it("refuse ranks on several hosts", async () => {
+    const env = { ...mpirun(jobName("hosts"), 0, 4), OMPI_COMM_WORLD_LOCAL_SIZE: "2" };
+    const { status, err } = await rank(env, []);
+    expect([status, err.includes("2 of 4 ranks on this host")]).toEqual([3, true]);
+  });
+});
+
+describe("a launcher that is killed", () => {
+  it.each(["SIGKILL", "SIGTERM"] as const)(
+    "by %s leaves no rank behind",
+    async (signal) => {
+      const launcher = spawn(node, typescriptFile("launcher-process.ts"));
+      let text = "";
+      const pids = await new Promise<readonly number[]>((resolve) => {
+        launcher.stdout.on("data", (data: Buffer) => {
+          text += data.toString();
+          const lines = text.trim().split("\n");
+          if (lines.length === 2) resolve(lines.map(Number));
+        });
+      });
+      // Late enough that the ranks have joined, and early ones too.
+      await new Promise((resolve) => setTimeout(resolve, signal === "SIGKILL" ? 500 : 50));
+      launcher.kill(signal);
+      const deadline = Date.now() + 5000;
+      while (pids.some(isAlive) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(pids.filter(isAlive)).toEqual([]);
+    },
+    10_000,
+  );
+});
+
+describe("a token file", () => {
+  it("is read only if it is the user's alone and whole", async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), "braid-token-"));
+    const file = path.join(folder, "token");
+    expect(await readTokenFile(file)).toBeNull();
+    await writeTokenFile(file, { port: 5, token: "x" });
+    expect(await readTokenFile(file)).toEqual({ port: 5, token: "x" });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    await chmod(file, 0o644);
+    expect(await readTokenFile(file)).toBeNull();
+    await writeFile(file, "half a fi", { mode: 0o600 });
+    await chmod(file, 0o600);
+    expect(await readTokenFile(file)).toBeNull();
+    await rm(folder, { recursive: true });
+  });
+});

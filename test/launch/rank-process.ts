@@ -1,0 +1,58 @@
+/**
+ * A rank as a process: joins the world, makes the exchanges that its argument asks for, and leaves. Its
+ * work stands in for a back end's.
+ */
+import process from "node:process";
+import { endWithParent } from "../../src/launch/end-with-parent.ts";
+import { enterWorld, hubVariable } from "../../src/launch/enter-world.ts";
+import { rankEnvironment } from "../../src/launch/rank-environment.ts";
+import type { World } from "../../src/launch/join-world.ts";
+import { requireSameProgram } from "../../src/launch/same-program.ts";
+
+const [what = "work", who = "-1", timeout = "5000"] = process.argv.slice(2);
+const place = rankEnvironment(process.env);
+if (place === null) throw new Error("no launcher");
+if (process.env[hubVariable] !== undefined) endWithParent(() => process.exit(3));
+
+const { rank, worldSize } = place;
+const mine = Number(who) === rank;
+try {
+  const world = await enterWorld(place, process.env, Number(timeout));
+  const fails = new Promise<never>((_, reject) => {
+    world.signal.addEventListener("abort", () => {
+      world.lastWords(`rank ${rank} was in ${what}`);
+      // The words are on their way when the connection's buffer is empty.
+      setTimeout(() => reject(world.signal.reason as Error), 50);
+    });
+  });
+  await Promise.race([work(world), fails]);
+  await world.leave();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(3);
+}
+
+async function work(world: World): Promise<void> {
+  await world.barrier();
+  if (what === "differs") {
+    const options = { "--streams": mine ? "2" : "4", "--devices": String(worldSize) };
+    await requireSameProgram(world, { hash: mine ? "aaaa" : "bbbb", options });
+  }
+  if (mine && what === "killed") process.kill(process.pid, "SIGKILL");
+  if (mine && what === "hangs") await new Promise((resolve) => setTimeout(resolve, 60_000));
+  if (mine && what === "spins") for (;;);
+  if (mine && what === "status") process.exit(5);
+  if (mine && what === "aborts") world.abort("a kernel did not finish");
+  for (let round = 0; round < 20; round++) {
+    const parts = await world.allGather(Uint8Array.of(rank, round));
+    parts.forEach((part, from) => {
+      if (part[0] !== from || part[1] !== round) throw new Error(`exchange ${round} of rank ${from} is wrong`);
+    });
+  }
+  const big = await world.allGather(new Uint8Array(rank * 1_000_000).fill(rank));
+  if (!big.every((part, from) => part.length === from * 1_000_000 && part.every((byte) => byte === from))) {
+    throw new Error("large parts are wrong");
+  }
+  if (rank === 0) process.stdout.write(`${worldSize} ranks did their work\n`);
+  else process.stdout.write("only rank 0 speaks\n");
+}
