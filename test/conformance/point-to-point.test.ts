@@ -3,27 +3,15 @@
  * matmul and behind one, on 1 to 8 devices against the oracle; and the linear Allgather of #4515.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, lower, type LowerOptions, matmul, set, sum, type TensorView } from "braid";
+import { DeviceMesh, Fusion, lower, matmul, set, sum, type TensorView } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
+import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
 
 const deviceCounts = [1, 2, 3, 4, 5, 6, 7, 8];
 const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];
 const streams = ["SetCurrentStream", "Synchronize"];
-
-type Options = Omit<LowerOptions, "rank" | "onPass">;
-
-/** nvFuser's names of its parameters, and those of #4515 and of the put protocol. */
-const schedules: Readonly<Record<string, Options>> = {
-  Broadcast_Nccl: { pointToPoint: "broadcast" },
-  Broadcast_Cuda: { pointToPoint: "broadcast", communicatorBackend: "cuda" },
-  Broadcast_Ucc: { pointToPoint: "broadcast", communicatorBackend: "ucc" },
-  p2p_Nccl: { pointToPoint: "rotated" },
-  p2p_Cuda: { pointToPoint: "rotated", communicatorBackend: "cuda" },
-  p2p_Cuda_put: { pointToPoint: "rotated", communicatorBackend: "cuda", p2pProtocol: "put" },
-  linear_Nccl: { pointToPoint: "linear" },
-};
 
 function onMesh(tensors: readonly TensorView[], devices: number): void {
   for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(devices));
@@ -100,7 +88,7 @@ function lastLoop(host: HostProgram): readonly Statement[] {
 interface Pattern {
   readonly name: string;
   readonly build: (devices: number) => Fusion;
-  readonly options?: Options;
+  readonly options?: ScheduleOptions;
   /** Top-level statements for each kind of schedule, without Deallocate. */
   readonly exchanged: readonly string[];
   readonly rooted: readonly string[];
