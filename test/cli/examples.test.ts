@@ -19,8 +19,11 @@ it("the examples are those of the documentation", () => {
     "allgather",
     "allreduce",
     "matmul-allreduce",
+    "matmul-reduce-scatter-p2p",
+    "matmul-reduce-scatter-reduce",
     "matmul-reduce-scatter",
     "reduce-scatter",
+    "ring-allgather-matmul",
     "set",
   ]);
 });

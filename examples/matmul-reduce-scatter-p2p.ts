@@ -1,0 +1,31 @@
+/**
+ * Matmul, then reduce-scatter, by sends and receives: K is sharded, so that every device has a partial sum of every row.
+ * In iteration i each device computes the rows that the device i places further keeps, and sends them there; the sum of
+ * what has arrived is local. The matmul shares the loop with the exchange if the change of sharding is put after it:
+ *
+ *   npx braid run examples/matmul-reduce-scatter-p2p.ts --check
+ *
+ * Without `--insert-resharding-after` A itself is exchanged before the matmul. examples/matmul-reduce-scatter-reduce.ts
+ * is the same program with the reduced axis as the Stream axis.
+ */
+import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
+
+export default program({ M: 768, K: 768, N: 64 }, ({ devices, params: { M, K, N } }) => {
+  const f = new Fusion();
+  const a = f.input([devices, devices, M / devices, K / devices], "float");
+  const b = f.input([devices, 1, K / devices, N], "float");
+  const partial = matmul(a, b);
+  const c = sum(partial, [0]);
+  f.output(c);
+
+  const mesh = DeviceMesh.range(devices);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(mesh);
+  a.axis(0).parallelize("DIDx");
+  a.axis(1).parallelize("Stream");
+  b.axis(0).parallelize("DIDx");
+  // The partial sums change from sharded by K to sharded by rows.
+  partial.axis(0).parallelize("Stream");
+  partial.axis(1).parallelize("DIDx");
+  c.axis(1).parallelize("DIDx");
+  return f;
+});
