@@ -1,0 +1,140 @@
+/**
+ * Generated sources to machine code of this GPU, by NVRTC. What was compiled once is kept on disk by source, options, architecture and the versions of compiler and
+ * driver; a cache that cannot be read or written costs time, never a run.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import process from "node:process";
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { callFailed } from "../bindings/call-error.ts";
+import { loadLibrary } from "../bindings/native-library.ts";
+import { NVRTC_ERROR_COMPILATION, NVRTC_SUCCESS, type NvrtcFunctions, nvrtcPrototypes } from "../bindings/nvrtc-api.ts";
+import { out } from "../gpu.ts";
+
+export interface Compiler {
+  /** The machine code (a cubin) of a source. Throws `gpu-call-failed`. */
+  readonly compile: (source: string) => Uint8Array;
+  /** How many sources were compiled, and how many came from the disk. */
+  readonly counts: () => { readonly compiled: number; readonly fromDisk: number };
+}
+
+export interface CompilerTarget {
+  readonly rank: number;
+  /** 90 for sm_90. */
+  readonly capability: number;
+  readonly driverVersion: number;
+  /** Folder of the disk cache; null for none. */
+  readonly cacheFolder: string | null;
+}
+
+/** $XDG_CACHE_HOME/braid/kernels or ~/.cache/braid/kernels. */
+export function defaultCacheFolder(): string {
+  // oxlint-disable-next-line node/no-process-env -- the user's place for caches, as every program finds it
+  const home = process.env["XDG_CACHE_HOME"];
+  return path.join(home === undefined || home === "" ? path.join(os.homedir(), ".cache") : home, "braid", "kernels");
+}
+
+/** NVRTC is loaded when something has to be compiled. Throws `backend-unavailable` then. */
+export function createCompiler(target: CompilerTarget): Compiler {
+  const options = [`-arch=sm_${target.capability}`, "--fmad=false", "-default-device", "--std=c++17"];
+  let nvrtc: NvrtcFunctions | null = null;
+  let version = "";
+  const counts = { compiled: 0, fromDisk: 0 };
+  const load = (): NvrtcFunctions => {
+    if (nvrtc !== null) return nvrtc;
+    const { functions } = loadLibrary("nvrtc", nvrtcPrototypes);
+    let minor = 0;
+    const major = out((value) => {
+      minor = out((second) => {
+        functions.nvrtcVersion(value, second);
+      });
+    });
+    version = `${major}.${minor}`;
+    nvrtc = functions;
+    return functions;
+  };
+  return {
+    counts: () => counts,
+    compile: (source) => {
+      const functions = load();
+      const key = createHash("sha256")
+        .update(JSON.stringify([source, options, version, target.driverVersion]))
+        .digest("hex");
+      const file = target.cacheFolder === null ? null : path.join(target.cacheFolder, `${key}.cubin`);
+      const known = file === null ? null : readCached(file);
+      if (known !== null) {
+        counts.fromDisk++;
+        return known;
+      }
+      const image = compileSource(functions, target.rank, source, options);
+      counts.compiled++;
+      if (file !== null) writeCached(file, image);
+      return image;
+    },
+  };
+}
+
+function compileSource(nvrtc: NvrtcFunctions, rank: number, source: string, options: readonly string[]): Uint8Array {
+  const check = (call: string, status: number): void => {
+    if (status !== NVRTC_SUCCESS) {
+      callFailed({ rank, call, status, name: nvrtc.nvrtcGetErrorString(status), text: "" });
+    }
+  };
+  const program = out((value) =>
+    check("nvrtcCreateProgram", nvrtc.nvrtcCreateProgram(value, source, "braid.cu", 0, 0, 0)),
+  );
+  try {
+    const status = nvrtc.nvrtcCompileProgram(program, options.length, options);
+    if (status === NVRTC_ERROR_COMPILATION) refused(rank, source, logOf(nvrtc, program));
+    check("nvrtcCompileProgram", status);
+    const bytes = out((value) => check("nvrtcGetCUBINSize", nvrtc.nvrtcGetCUBINSize(program, value)));
+    const image = new Uint8Array(bytes);
+    check("nvrtcGetCUBIN", nvrtc.nvrtcGetCUBIN(program, image));
+    return image;
+  } finally {
+    nvrtc.nvrtcDestroyProgram([program]);
+  }
+}
+
+function logOf(nvrtc: NvrtcFunctions, program: number): string {
+  const log = new Uint8Array(out((value) => nvrtc.nvrtcGetProgramLogSize(program, value)));
+  nvrtc.nvrtcGetProgramLog(program, log);
+  return new TextDecoder().decode(log.subarray(0, Math.max(0, log.length - 1)));
+}
+
+/** A source of ours that the compiler refuses: everything that a report needs. */
+function refused(rank: number, source: string, log: string): never {
+  return fail({
+    code: "gpu-call-failed",
+    message: `NVRTC refuses a generated kernel on rank ${rank}`,
+    place: { kind: "call", text: "nvrtcCompileProgram" },
+    found: log.trim(),
+    expected: "a kernel that compiles",
+    help: "this is a bug in Braid: please report it with this message",
+    notes: source.split("\n"),
+  });
+}
+
+function readCached(file: string): Uint8Array | null {
+  try {
+    const bytes = readFileSync(file);
+    // An ELF file; anything else is a write that was cut short.
+    return bytes.length > 4 && bytes.readUInt32BE(0) === 0x7f454c46 ? new Uint8Array(bytes) : null;
+  } catch {
+    return null;
+  }
+}
+
+function writeCached(file: string, image: Uint8Array): void {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    // Other ranks write the same file: a rename shows it whole or not at all.
+    const unfinished = `${file}.${process.pid}`;
+    writeFileSync(unfinished, image);
+    renameSync(unfinished, file);
+  } catch {
+    // A cache is not needed.
+  }
+}

@@ -1,0 +1,29 @@
+/** What a generator makes: the text of one kernel, how it is launched, and which memory each of its pointer parameters takes. */
+import type { Memory } from "../../../kernels/nest.ts";
+
+export interface KernelSource {
+  /** Complete; the kernel is `extern "C"` and called `kernelName`. */
+  readonly text: string;
+  readonly grid: readonly [x: number, y: number, z: number];
+  readonly block: readonly [x: number, y: number, z: number];
+  /** One pointer each, in the order of the kernel's parameters. */
+  readonly parameters: readonly Memory[];
+}
+
+export const kernelName = "braid_kernel";
+
+export function memoryKey(memory: Memory): string {
+  return memory.kind === "scratch" ? `s${memory.offset}` : `${memory.kind[0] ?? ""}${memory.position}`;
+}
+
+/** The name of the parameter that points to `memory`, given all parameters: scratch places are numbered, so that text does not depend on offsets. */
+export function parameterName(parameters: readonly Memory[], memory: Memory): string {
+  if (memory.kind !== "scratch") return `${memory.kind}${memory.position}`;
+  const places = parameters.filter(({ kind }) => kind === "scratch").map(memoryKey);
+  return `scratch${places.indexOf(memoryKey(memory))}`;
+}
+
+/** Every memory once, in the order of first mention. */
+export function distinctMemories(memories: readonly Memory[]): readonly Memory[] {
+  return [...new Map(memories.map((memory) => [memoryKey(memory), memory])).values()];
+}

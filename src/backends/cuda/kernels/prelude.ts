@@ -1,0 +1,94 @@
+/** Device functions that generated kernels call. A kernel's source holds those that it uses, so that sources stay short and stable. */
+const helpers: Readonly<Record<string, string>> = {
+  braid_abs: `static __device__ __forceinline__ int braid_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
+static __device__ __forceinline__ long long braid_abs(long long x) {
+  return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
+}`,
+  // The most negative integer over -1 wraps to itself.
+  braid_div: `static __device__ __forceinline__ int braid_div(int x, int y) {
+  return y == -1 ? (int)(0u - (unsigned)x) : x / y;
+}
+static __device__ __forceinline__ long long braid_div(long long x, long long y) {
+  return y == -1 ? (long long)(0ull - (unsigned long long)x) : x / y;
+}`,
+  // NaN if either is, and -0 below 0.
+  braid_max: extremum("max", ">"),
+  braid_min: extremum("min", "<"),
+  // Toward zero, saturating, NaN to 0.
+  braid_to_i32: `static __device__ __forceinline__ int braid_to_i32(float x) { return x != x ? 0 : __float2int_rz(x); }
+static __device__ __forceinline__ int braid_to_i32(double x) { return x != x ? 0 : __double2int_rz(x); }`,
+  braid_to_i64: `static __device__ __forceinline__ long long braid_to_i64(float x) { return x != x ? 0ll : __float2ll_rz(x); }
+static __device__ __forceinline__ long long braid_to_i64(double x) { return x != x ? 0ll : __double2ll_rz(x); }`,
+  braid_round_half: `static __device__ __forceinline__ float braid_round_half(float x) {
+  return braid_decode_half(braid_encode_half(x));
+}`,
+  braid_round_bfloat16: `static __device__ __forceinline__ float braid_round_bfloat16(float x) {
+  return braid_decode_bfloat16(braid_encode_bfloat16(x));
+}`,
+  braid_decode_half: `static __device__ __forceinline__ float braid_decode_half(unsigned short x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}`,
+  braid_encode_half: `static __device__ __forceinline__ unsigned short braid_encode_half(float x) {
+  unsigned short y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}`,
+  braid_decode_bfloat16: `static __device__ __forceinline__ float braid_decode_bfloat16(unsigned short x) {
+  return __uint_as_float((unsigned)x << 16);
+}`,
+  braid_encode_bfloat16: `static __device__ __forceinline__ unsigned short braid_encode_bfloat16(float x) {
+  unsigned short y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}`,
+};
+
+/** Helpers stand after those that they call. */
+const order: readonly string[] = [
+  "braid_abs",
+  "braid_div",
+  "braid_max",
+  "braid_min",
+  "braid_to_i32",
+  "braid_to_i64",
+  "braid_decode_half",
+  "braid_encode_half",
+  "braid_decode_bfloat16",
+  "braid_encode_bfloat16",
+  "braid_round_half",
+  "braid_round_bfloat16",
+];
+
+/** The helpers that `text` needs, before it. */
+export function withPrelude(text: string): string {
+  const needed = new Set<string>();
+  const visit = (source: string): void => {
+    for (const name of order) {
+      if (needed.has(name) || !new RegExp(`\\b${name}\\b`).test(source)) continue;
+      needed.add(name);
+      visit(helpers[name] ?? "");
+    }
+  };
+  visit(text);
+  const used = order.filter((name) => needed.has(name)).map((name) => helpers[name] ?? "");
+  return [...used, text].join("\n");
+}
+
+function extremum(name: "max" | "min", wins: ">" | "<"): string {
+  const zeros = name === "max" ? "&" : "|";
+  return `static __device__ __forceinline__ float braid_${name}(float x, float y) {
+  float z;
+  asm("${name}.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+static __device__ __forceinline__ double braid_${name}(double x, double y) {
+  if (x != x) return x;
+  if (y != y) return y;
+  if (x == y) return __longlong_as_double(__double_as_longlong(x) ${zeros} __double_as_longlong(y));
+  return x ${wins} y ? x : y;
+}
+static __device__ __forceinline__ int braid_${name}(int x, int y) { return x ${wins} y ? x : y; }
+static __device__ __forceinline__ long long braid_${name}(long long x, long long y) { return x ${wins} y ? x : y; }`;
+}
