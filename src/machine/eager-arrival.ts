@@ -78,10 +78,10 @@ function arriveAtGroup<Saved>(
 ): void {
   const letGo = coin();
   for (const index of at(table.edgesOf, position)) {
-    const { from, sendOp, to, meeting, moves } = at(table.edges, index);
+    const { from, sendOp, to, meeting, phases } = at(table.edges, index);
     if (meet(execution, meeting, from === to ? 2 : 1, 2)) {
       const saved = sends.get(meeting) ?? null;
-      performMoves(execution, moves, () => saved);
+      for (const { chains } of phases) performMoves(execution, chains.flat(), () => saved);
       // A sender whose data was saved has had its credit.
       if (!sends.delete(meeting)) credit(execution, table.firstMember + from);
       credit(execution, table.firstMember + to);

@@ -4,12 +4,23 @@
  */
 import { at } from "../support/invariant.ts";
 import type { Compute } from "./compute.ts";
+import type { Phase } from "./moves.ts";
 import type { Tables } from "./tables.ts";
 
 export interface Observer {
   /** A command begins: its effect comes after this. For a transfer, its rank has arrived. */
   start(rank: number, command: number): void;
+  /** All that the rank sends and receives in a transfer has moved. Its stream goes on in a later step, and then the command ends. */
+  moved?(rank: number, command: number): void;
+  /** A command has completed: its stream goes on. */
   end(rank: number, command: number): void;
+}
+
+/** Large work that several threads do together. False: not this time, and the caller does it alone. */
+export interface Sharing {
+  /** The launch or copy at a position of a rank's list. */
+  command(rank: number, command: number): boolean;
+  phase(phase: Phase): boolean;
 }
 
 /** How far a run is: all that the words of the state mean. */
@@ -21,6 +32,8 @@ export interface Progress {
 export interface Execution<Saved> extends Progress {
   readonly compute: Compute<Saved>;
   readonly observer: Observer | null;
+  /** Null: everything is done by the thread that comes to it. */
+  readonly sharing: Sharing | null;
   /** Null: transfers are synchronous. Eager transfers are for one thread. */
   readonly eager: Eager<Saved> | null;
   /** Called with a queue that may be able to go on now; it may also be running, or wait for something else. */
@@ -50,9 +63,16 @@ export function runNumber(state: Int32Array): number {
 }
 
 /** Gives a member one of the credits that complete it, and tells its queue. */
-export function credit<Saved>({ tables, state, wake }: Execution<Saved>, member: number): void {
-  Atomics.add(state, tables.layout.credits + member, 1);
-  wake(at(tables.members, member).queue);
+export function credit<Saved>({ tables, state, observer, wake }: Execution<Saved>, member: number): void {
+  const { rank, command, queue, credits } = at(tables.members, member);
+  const word = tables.layout.credits + member;
+  const full = Math.imul(runNumber(state), credits);
+  // Before the credit where it is seen to be the last, since the queue may go on at once; of two at the same time, after the later one.
+  const last = ((Atomics.load(state, word) + 1) | 0) === full;
+  if (last) observer?.moved?.(rank, command);
+  const count = (Atomics.add(state, word, 1) + 1) | 0;
+  if (!last && count === full) observer?.moved?.(rank, command);
+  wake(queue);
 }
 
 /** Counts `ends` more at a meeting. True for the call with which all `full` have come in this run, and for no other. */

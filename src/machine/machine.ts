@@ -52,6 +52,7 @@ export function createMachine<Saved>(
     state,
     compute,
     observer: observer ?? null,
+    sharing: null,
     eager,
     wake: (queue) => ready.add(queue),
   };

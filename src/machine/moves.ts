@@ -21,6 +21,16 @@ export interface Move {
   readonly destination: View;
 }
 
+/** Moves that depend on each other, in their order. All have one shape, so that they may be cut into slices that run apart. */
+export type Chain = readonly Move[];
+
+/** Chains that may run in any order and at the same time: none writes what another reads or writes. */
+export interface Phase {
+  /** Counts the phases of all transfers of a Program. */
+  readonly number: number;
+  readonly chains: readonly Chain[];
+}
+
 /** What makes the output of the member at `position`, given the inputs of all as they were before any output was written. */
 export function movesTo(members: readonly Collective[], position: number): readonly Move[] {
   const { reduceOp } = at(members, position);
@@ -28,22 +38,45 @@ export function movesTo(members: readonly Collective[], position: number): reado
 }
 
 /**
- * All moves of a collective whose members have all arrived, in an order that serves the in-place forms too. The result that
- * the members of an Allreduce share is combined once and then copied.
+ * All moves of a collective whose members have all arrived: phases, one after the other, as chains. The in-place forms make no chain wait
+ * for another: what a member's output shares with its input is either its own part of it, which its own chain alone reads,
+ * or the whole, as of an Allreduce.
+ *
+ * The result that the members of an Allreduce share is combined once and then copied, slice by slice where all views can be
+ * walked under one shape; else the copies are a phase of their own.
  */
-export function collectiveMoves(members: readonly Collective[]): readonly Move[] {
+export function collectiveChains(members: readonly Collective[]): readonly (readonly Chain[])[] {
   const first = at(members, 0);
   const rule = collectiveRules[first.type];
   const shared = rule.reduces && rule.writes === "all" && !rule.splitsInput;
-  if (!shared || first.output === null) return members.flatMap((_, position) => movesTo(members, position));
+  if (!shared || first.output === null) return [members.flatMap((_, position) => apart(movesTo(members, position)))];
   const sources = [{ from: 0, view: first.output }];
   const copies = members.slice(1).flatMap(({ output }) => (output === null ? [] : moveOf({ output, sources }, null)));
-  return [...movesTo(members, 0), ...copies];
+  const moves = [...movesTo(members, 0), ...copies];
+  if (moves.length === 0) return [];
+  const chain = chained(moves);
+  return chain === null ? [apart(movesTo(members, 0)), apart(copies)] : [[chain]];
 }
 
 /** The copy from a send's view to its receive's. */
-export function copyMove(from: number, source: View, destination: View): readonly Move[] {
-  return moveOf({ output: destination, sources: [{ from, view: source }] }, null);
+export function copyChains(from: number, source: View, destination: View): readonly Chain[] {
+  return apart(moveOf({ output: destination, sources: [{ from, view: source }] }, null));
+}
+
+function apart(moves: readonly Move[]): readonly Chain[] {
+  return moves.map((move) => [move]);
+}
+
+/** The moves under one shape; null where there is none. */
+function chained(moves: readonly Move[]): Chain | null {
+  const views = moves.map(({ sources, destination }) => [destination, ...sources.map(({ view }) => view)]);
+  const box = sharedShape(views.flat());
+  if (box === null) return null;
+  let next = 0;
+  return moves.map(({ op, sources }) => {
+    const destination = at(box, next++);
+    return { op, destination, sources: sources.map(({ member }) => ({ member, view: at(box, next++) })) };
+  });
 }
 
 /** Brings the views under one shape. Nothing is left to do where one source already is the destination. */
@@ -56,9 +89,13 @@ function moveOf({ output, sources }: Assembly, op: ReductionOpType | null): read
 }
 
 function underOneShape(views: readonly View[]): readonly View[] {
-  const { shape } = at(views, 0);
-  if (views.every((view) => sameNumbers(view.shape, shape))) return views;
+  const shared = sharedShape(views);
+  invariant(shared !== null, "link lets only views pass that share a box", views);
+  return shared;
+}
+
+function sharedShape(views: readonly View[]): readonly View[] | null {
+  if (views.every(({ shape }, _, [first]) => first !== undefined && sameNumbers(shape, first.shape))) return views;
   const box = commonBox(views);
-  invariant(box !== null, "link lets only views pass that share a box", views);
-  return views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
+  return box === null ? null : views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }

@@ -57,6 +57,20 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
   };
 }
 
+/** The `command-threw` diagnostic of an error, given as its text, that is no diagnostic; `position` is null outside of commands. */
+export function commandThrew(tables: Tables, position: CommandPosition | null, text: string): Diagnostic {
+  const lines = text.split("\n");
+  return {
+    code: "command-threw",
+    message: "a command of the run threw an error",
+    ...(position === null ? {} : { place: { kind: "statement", text: commandText(tables, position) } }),
+    found: lines[0] ?? text,
+    expected: "commands that run without an error",
+    help: "this is a bug in Braid; please report it with the program that caused it",
+    notes: lines.slice(1, 4),
+  };
+}
+
 /** Enough to see a pattern: a wall of notes hides it. */
 const mostNotes = 8;
 

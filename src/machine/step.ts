@@ -68,12 +68,13 @@ function mayRun({ tables, state }: Execution<unknown>, rank: number, command: Lo
 }
 
 function run<Saved>(execution: Execution<Saved>, rank: number, index: number, command: Local): void {
-  const { tables, state, compute, wake } = execution;
+  const { tables, state, compute, sharing, wake } = execution;
   switch (command.kind) {
     case "launch":
-      compute.launch(rank, command);
+      if (!(sharing?.command(rank, index) ?? false)) compute.launch(rank, command);
       return;
     case "copy":
+      if (sharing?.command(rank, index) ?? false) return;
       compute.copy({ view: command.source, saved: null }, command.destination);
       return;
     case "recordEvent": {

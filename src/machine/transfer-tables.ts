@@ -6,10 +6,13 @@ import type { TransferId } from "../commands/command.ts";
 import type { LinkedTransfer, Program, TransferEdge } from "../commands/program.ts";
 import type { Collective, PointToPointGroup } from "../commands/transfer.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { collectiveMoves, copyMove, type Move } from "./moves.ts";
+import { type Chain, collectiveChains, copyChains, type Phase } from "./moves.ts";
 
 /** One member of one transfer. */
 export interface Member {
+  readonly rank: number;
+  /** Position of the transfer in the rank's list. */
+  readonly command: number;
   readonly queue: number;
   readonly transfer: TransferId;
   /** Its position among the members of the transfer. */
@@ -24,7 +27,8 @@ export interface CollectiveTable {
   readonly firstMember: number;
   /** In team order. */
   readonly operations: readonly Collective[];
-  readonly moves: readonly Move[];
+  /** One after the other, once all members have arrived. */
+  readonly phases: readonly Phase[];
   readonly meeting: number;
 }
 
@@ -38,11 +42,11 @@ export interface GroupTable {
 }
 
 interface EdgeTable extends TransferEdge {
-  readonly moves: readonly Move[];
+  readonly phases: readonly Phase[];
   readonly meeting: number;
 }
 
-type TransferTable = CollectiveTable | GroupTable;
+export type TransferTable = CollectiveTable | GroupTable;
 
 export interface TransferTables {
   readonly members: readonly Member[];
@@ -51,6 +55,8 @@ export interface TransferTables {
   /** Indexed by TransferId. */
   readonly transfers: readonly TransferTable[];
   readonly meetingCount: number;
+  /** In order of their numbers. */
+  readonly phases: readonly Phase[];
 }
 
 /** `queueOf(rank, stream)` is the queue that runs a stream's commands. */
@@ -61,31 +67,46 @@ export function createTransferTables(
   const members: Member[] = [];
   const memberOf = program.ranks.map(() => new Map<number, number>());
   let meetingCount = 0;
+  const phases: Phase[] = [];
+  const numbered = (chains: readonly Chain[]): readonly Phase[] => {
+    if (chains.length === 0) return [];
+    const phase = { number: phases.length, chains };
+    phases.push(phase);
+    return [phase];
+  };
   const transfers = program.transfers.map((transfer): TransferTable => {
     const firstMember = members.length;
     for (const [position, { rank, command, operation }] of transfer.members.entries()) {
       at(memberOf, rank).set(command, members.length);
       members.push({
+        rank,
+        command,
         queue: queueOf(rank, at(at(program.ranks, rank).commands, command).stream),
         transfer: transfer.id,
         position,
         credits: operation.kind === "collective" ? 1 : operation.ops.length,
       });
     }
-    const table = tableOf(transfer, firstMember, meetingCount);
+    const table = tableOf(transfer, firstMember, meetingCount, numbered);
     meetingCount += table.kind === "collective" ? 1 : table.edges.length;
     return table;
   });
-  return { members, memberOf, transfers, meetingCount };
+  return { members, memberOf, transfers, meetingCount, phases };
 }
 
-function tableOf(transfer: LinkedTransfer, firstMember: number, firstMeeting: number): TransferTable {
+function tableOf(
+  transfer: LinkedTransfer,
+  firstMember: number,
+  firstMeeting: number,
+  numbered: (chains: readonly Chain[]) => readonly Phase[],
+): TransferTable {
   if (transfer.kind === "collective") {
     const operations = transfer.members.map(({ operation }) => {
       invariant(operation.kind === "collective", "the members of a collective are collectives", transfer.id);
       return operation;
     });
-    return { kind: "collective", firstMember, operations, moves: collectiveMoves(operations), meeting: firstMeeting };
+    const phases = collectiveChains(operations).flatMap(numbered);
+    return { kind: "collective", firstMember, operations, phases, meeting: firstMeeting };
   }
   const operations = transfer.members.map(({ operation }) => {
     invariant(operation.kind === "group", "the members of a group are groups", transfer.id);
@@ -98,7 +119,7 @@ function tableOf(transfer: LinkedTransfer, firstMember: number, firstMeeting: nu
     if (to !== from) at(edgesOf, to).push(index);
     const send = at(at(operations, from).ops, sendOp);
     const recv = at(at(operations, to).ops, recvOp);
-    return { ...edge, moves: copyMove(from, send.view, recv.view), meeting: firstMeeting + index };
+    return { ...edge, phases: numbered(copyChains(from, send.view, recv.view)), meeting: firstMeeting + index };
   });
   return { kind: "group", firstMember, operations, edges, edgesOf };
 }

@@ -22,9 +22,9 @@ describe("the board", () => {
     const board = new Int32Array(boardWords(3));
     expect(hasParts(board)).toBe(false);
     expect(takePart(board)).toBeNull();
-    offerParts(board, 1, { rank: 2, command: 7 }, 3);
+    offerParts(board, 1, { work: 2, command: 7 }, 3);
     const taken = [takePart(board), takePartOf(board, 1), takePart(board), takePart(board)];
-    expect(taken).toEqual([...[0, 1, 2].map((part) => ({ owner: 1, rank: 2, command: 7, part })), null]);
+    expect(taken).toEqual([...[0, 1, 2].map((part) => ({ owner: 1, work: 2, command: 7, part })), null]);
     expect(hasParts(board)).toBe(false);
     for (const [i, part] of taken.slice(0, 3).entries()) {
       expect(allPartsDone(board, 1, 3)).toBe(false);
@@ -36,11 +36,11 @@ describe("the board", () => {
   it("keeps offers of workers and of one worker apart", () => {
     const board = new Int32Array(boardWords(2));
     for (let offer = 0; offer < 5000; offer++) {
-      offerParts(board, 0, { rank: 0, command: offer }, 2);
+      offerParts(board, 0, { work: 5, command: offer }, 2);
       expect(takePartOf(board, 1)).toBeNull();
       for (const part of [0, 1]) {
         const taken = takePart(board);
-        expect(taken).toEqual({ owner: 0, rank: 0, command: offer, part });
+        expect(taken).toEqual({ owner: 0, work: 5, command: offer, part });
         if (taken !== null) partIsDone(board, taken);
       }
       expect(allPartsDone(board, 0, 2)).toBe(true);

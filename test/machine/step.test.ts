@@ -26,6 +26,7 @@ function byHand(program: Program): ByHand {
     compute: createReferenceCompute(program),
     observer: null,
     eager: null,
+    sharing: null,
     wake: (queue) => woken.push(queue),
   };
   return {

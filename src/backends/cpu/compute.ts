@@ -20,6 +20,13 @@ export interface SavedBytes {
   readonly copy: number;
 }
 
+/** The kernel that was last used for a destination, found by the views themselves. */
+interface Combination {
+  readonly op: ReductionOpType;
+  readonly sources: readonly View[];
+  readonly kernel: PreparedKernel;
+}
+
 export interface CpuCompute extends Compute<SavedBytes> {
   /** Forgets what `save` kept: to be called between runs. */
   readonly forget: () => void;
@@ -51,7 +58,15 @@ export function createCompute(
     copies.set(destination, bySource.set(source, made));
     return made;
   };
+  const combined = new WeakMap<View, Combination>();
   const combinationOf = (op: ReductionOpType, sources: readonly View[], destination: View): PreparedKernel => {
+    const last = combined.get(destination);
+    if (last?.op === op && last.sources.every((view, i) => view === sources[i])) return last.kernel;
+    const kernel = kernelOf(op, sources, destination);
+    combined.set(destination, { op, sources, kernel });
+    return kernel;
+  };
+  const kernelOf = (op: ReductionOpType, sources: readonly View[], destination: View): PreparedKernel => {
     const [inputs, output] = [sources.map(operandOf), operandOf(destination)];
     const key = JSON.stringify([op, inputs, output]);
     const known = combinations.get(key);

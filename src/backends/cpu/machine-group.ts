@@ -66,6 +66,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
   let tracing = false;
   let trace: TraceEvent[] = [];
   let starts = new Map<string, number>();
+  let moves = new Map<string, number>();
   return {
     observer: {
       start: (rank, command) => {
@@ -73,11 +74,16 @@ function createTraceRecorder(program: Program): TraceRecorder {
         if (now > deadline) timedOut(rank, command, timeoutInForce);
         if (tracing) starts.set(`${rank}.${command}`, now);
       },
+      moved: (rank, command) => {
+        if (tracing) moves.set(`${rank}.${command}`, performance.now());
+      },
       end: (rank, command) => {
         if (!tracing) return;
-        const start = starts.get(`${rank}.${command}`) ?? origin;
+        const name = `${rank}.${command}`;
+        const start = starts.get(name) ?? origin;
+        const end = moves.get(name) ?? performance.now();
         const { stream } = at(at(program.ranks, rank).commands, command);
-        trace.push({ rank, stream, command, start: start - origin, end: performance.now() - origin });
+        trace.push({ rank, stream, command, start: start - origin, end: end - origin });
       },
     },
     begin: (wanted, timeout) => {
@@ -87,6 +93,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
       tracing = wanted;
       trace = [];
       starts = new Map();
+      moves = new Map();
     },
     end: () => ({ milliseconds: performance.now() - origin, trace }),
   };

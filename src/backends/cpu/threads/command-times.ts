@@ -5,21 +5,7 @@
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
 import type { TraceEvent } from "../../../trace/event.ts";
-
-/** Commands of all ranks numbered one after the other. */
-export function commandNumbering({ ranks }: Program): (rank: number, command: number) => number {
-  const bases: number[] = [];
-  let next = 0;
-  for (const { commands } of ranks) {
-    bases.push(next);
-    next += commands.length;
-  }
-  return (rank, command) => at(bases, rank) + command;
-}
-
-export function commandCount({ ranks }: Program): number {
-  return ranks.reduce((sum, { commands }) => sum + commands.length, 0);
-}
+import { numberCommands } from "./command-numbers.ts";
 
 /** One monotonic clock for all threads of the process. */
 export function now(): number {
@@ -29,7 +15,7 @@ export function now(): number {
 
 /** The commands that ended, in order of their start, with times from `origin`. */
 export function traceOf(program: Program, times: Float64Array, origin: number): readonly TraceEvent[] {
-  const numberOf = commandNumbering(program);
+  const { numberOf } = numberCommands(program);
   const events = program.ranks.flatMap(({ rank, commands }) =>
     commands.flatMap(({ stream }, command): TraceEvent[] => {
       const number = numberOf(rank, command);

@@ -12,8 +12,10 @@ export interface SharedProgram {
   /** The machine's state. */
   readonly state: Int32Array;
   readonly schedule: Int32Array;
-  /** Parts of launches that workers offer each other. */
+  /** Parts of large work that workers offer each other. */
   readonly board: Int32Array;
+  /** The command that each worker is at (running-commands.ts). */
+  readonly running: Int32Array;
   /** Start and end of every command, in milliseconds of one clock (command-times.ts). */
   readonly times: Float64Array;
   /** The file of the BLAS that multiplies matrices; null: none does. */
@@ -39,10 +41,10 @@ export type ToWorker =
   | { readonly kind: "run"; readonly id: number; readonly traced: boolean }
   | { readonly kind: "release"; readonly id: number };
 
-/** How a run ended for a worker: with null, or with what a command of a rank threw. */
+/** How a run ended for a worker: with null, or with what it threw. */
 export interface WorkerFailure {
-  readonly rank: number;
-  readonly command: number;
+  /** The command that it was at; null outside of commands. */
+  readonly at: { readonly rank: number; readonly command: number } | null;
   /** What it threw: diagnostics of ours, or the text of anything else. */
   readonly diagnostics: readonly Diagnostic[] | null;
   readonly text: string;

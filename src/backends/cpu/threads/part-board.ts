@@ -1,21 +1,27 @@
 /**
- * Where a worker offers the parts of the launch it runs to those that are idle. Every worker has one offer: a launch, a number of parts,
- * the next part to be taken, and how many are done. Without locks: a ticket counts offers and parts taken in one word, so that taking
+ * Where a worker offers the parts of the work it does to those that are idle. Every worker has one offer: what is to be done for which
+ * command, a number of parts, the next part to be taken, and how many are done. Without locks: a ticket counts offers and parts taken in one word, so that taking
  * a part of an offer that has been replaced fails.
  */
 
 const offerWords = 5;
-const word = { ticket: 0, parts: 1, rank: 2, command: 3, done: 4 } as const;
+const word = { ticket: 0, parts: 1, work: 2, command: 3, done: 4 } as const;
 
 /** The low bits of a ticket: the next part. */
 const partBits = 12;
 const partMask = 2 ** partBits - 1;
+export const mostParts = partMask;
 const ticketMask = 2 ** 31 - 1;
 
-export interface TakenPart {
-  readonly owner: number;
-  readonly rank: number;
+export interface Offer {
+  /** Its number among the works of the Program. */
+  readonly work: number;
+  /** The number of the command that it is done for. */
   readonly command: number;
+}
+
+export interface TakenPart extends Offer {
+  readonly owner: number;
   readonly part: number;
 }
 
@@ -23,19 +29,14 @@ export function boardWords(workers: number): number {
   return offerWords * workers;
 }
 
-/** Offers the parts of a launch; the worker's last offer is done. */
-export function offerParts(
-  board: Int32Array,
-  worker: number,
-  launch: { readonly rank: number; readonly command: number },
-  parts: number,
-): void {
+/** Offers at most `mostParts` parts; the worker's last offer is done. */
+export function offerParts(board: Int32Array, worker: number, { work, command }: Offer, parts: number): void {
   const base = offerWords * worker;
   const offers = Atomics.load(board, base + word.ticket) >>> partBits;
   // In this order: with no parts, nobody can take from the old ticket what belongs to the new one.
   Atomics.store(board, base + word.parts, 0);
-  Atomics.store(board, base + word.rank, launch.rank);
-  Atomics.store(board, base + word.command, launch.command);
+  Atomics.store(board, base + word.work, work);
+  Atomics.store(board, base + word.command, command);
   Atomics.store(board, base + word.done, 0);
   Atomics.store(board, base + word.ticket, ((offers + 1) << partBits) & ticketMask);
   Atomics.store(board, base + word.parts, parts);
@@ -48,10 +49,10 @@ export function takePartOf(board: Int32Array, owner: number): TakenPart | null {
     const ticket = Atomics.load(board, base + word.ticket);
     const part = ticket & partMask;
     if (part >= Atomics.load(board, base + word.parts)) return null;
-    const rank = Atomics.load(board, base + word.rank);
+    const work = Atomics.load(board, base + word.work);
     const command = Atomics.load(board, base + word.command);
     if (Atomics.compareExchange(board, base + word.ticket, ticket, ticket + 1) === ticket)
-      return { owner, rank, command, part };
+      return { owner, work, command, part };
   }
 }
 

@@ -1,70 +1,91 @@
 /**
- * Large launches in parts: the worker that comes to one offers its parts if another worker has nothing to do, and both run what is left
- * until none is. The owner then waits for the parts that others are still in; they wait for nothing.
+ * Large work in parts: the worker that comes to it offers its parts if another worker has nothing to do, and both do what is left until
+ * nothing is. The owner then waits for the parts that others are still in; they wait for nothing.
  */
-import type { Launch } from "../../../commands/command.ts";
 import type { Kernel } from "../../../commands/kernel.ts";
-import type { Program } from "../../../commands/program.ts";
+import type { Launch } from "../../../commands/command.ts";
 import type { KernelLibrary, PreparedKernel } from "../../../kernels/kernel-library.ts";
+import type { KernelPart } from "../../../kernels/split-kernel.ts";
+import { performMoves } from "../../../machine/arrival.ts";
+import type { Compute } from "../../../machine/compute.ts";
+import type { Sharing } from "../../../machine/execution.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 import type { AddressSpace } from "../address-space.ts";
+import type { CommandNumbers } from "./command-numbers.ts";
 import { allPartsDone, hasParts, offerParts, partIsDone, takePart, type TakenPart, takePartOf } from "./part-board.ts";
-import { partitionKernels } from "./partition.ts";
 import { callWorkers, hasIdleWorker, isOver, type Scheduler } from "./scheduler.ts";
+import type { SharedWorks } from "./shared-works.ts";
 
-export interface PartRunner {
-  /** Runs a launch in parts; false if it is to run whole. */
-  readonly launch: (rank: number, launch: Launch, command: number) => boolean;
-  /** Runs a part that another worker offers; false if there is none. */
+export interface PartRunner extends Sharing {
+  /** Does a part that another worker offers; false if there is none. */
   readonly help: () => boolean;
   readonly canHelp: () => boolean;
 }
 
-interface PartRunnerOptions {
-  readonly program: Program;
+interface PartRunnerOptions<Saved> {
+  readonly shared: SharedWorks;
+  readonly numbers: CommandNumbers;
   readonly space: AddressSpace;
   readonly library: KernelLibrary;
+  readonly compute: Compute<Saved>;
   readonly board: Int32Array;
   readonly scheduler: Scheduler;
   readonly worker: number;
-  readonly workers: number;
+  /** The number of the command that this worker is at: told before it does a part for another, asked when it offers. */
+  readonly current: { command: number };
 }
 
-export function createPartRunner(options: PartRunnerOptions): PartRunner {
-  const { program, space, library, board, scheduler, worker, workers } = options;
-  const partition = partitionKernels(program, workers);
+export function createPartRunner<Saved>(options: PartRunnerOptions<Saved>): PartRunner {
+  const { shared, numbers, space, library, compute, board, scheduler, worker, current } = options;
   const prepared = new Map<Kernel, PreparedKernel>();
-  for (const parts of partition) {
-    for (const { kernel } of parts ?? []) if (!prepared.has(kernel)) prepared.set(kernel, library.prepare(kernel));
+  for (const work of shared.works.values()) {
+    if (work.kind !== "launch") continue;
+    for (const { kernel } of work.parts) if (!prepared.has(kernel)) prepared.set(kernel, library.prepare(kernel));
   }
-  const run = (taken: TakenPart, { kernel: id, inputs, outputs }: Launch): void => {
-    const { kernel, inputOffsets, outputOffsets } = at(partition[id] ?? [], taken.part);
+  const launch = ({ inputs, outputs }: Launch, { kernel, inputOffsets, outputOffsets }: KernelPart): void => {
     const compiled = prepared.get(kernel);
-    invariant(compiled !== undefined, "all parts are prepared", { kernel: id });
+    invariant(compiled !== undefined, "all parts are prepared", { kernel: kernel.kind });
     const address = (ref: Launch["inputs"][number], offset: number): number =>
       at(space.buffers, ref.buffer) + ref.offset + offset;
     compiled(
       inputs.map((ref, i) => address(ref, at(inputOffsets, i))),
       outputs.map((ref, i) => address(ref, at(outputOffsets, i))),
     );
+  };
+  const run = (taken: TakenPart): void => {
+    const work = shared.works.get(taken.work);
+    invariant(work !== undefined, "only what has parts is offered", taken);
+    switch (work.kind) {
+      case "launch":
+        launch(work.launch, at(work.parts, taken.part));
+        break;
+      case "chains":
+        for (const chain of at(work.parts, taken.part)) performMoves({ compute }, chain, () => null);
+        break;
+      default:
+        unreachable(work);
+    }
     partIsDone(board, taken);
   };
+  const share = (number: number): boolean => {
+    const work = shared.works.get(number);
+    if (work === undefined || !hasIdleWorker(scheduler)) return false;
+    const { length } = work.parts;
+    offerParts(board, worker, { work: number, command: current.command }, length);
+    callWorkers(scheduler);
+    for (let taken = takePartOf(board, worker); taken !== null; taken = takePartOf(board, worker)) run(taken);
+    while (!allPartsDone(board, worker, length) && !isOver(scheduler));
+    return true;
+  };
   return {
-    launch: (rank, launch, command) => {
-      const parts = partition[launch.kernel] ?? null;
-      if (parts === null || !hasIdleWorker(scheduler)) return false;
-      offerParts(board, worker, { rank, command }, parts.length);
-      callWorkers(scheduler);
-      for (let taken = takePartOf(board, worker); taken !== null; taken = takePartOf(board, worker)) run(taken, launch);
-      while (!allPartsDone(board, worker, parts.length) && !isOver(scheduler));
-      return true;
-    },
+    command: (rank, command) => share(numbers.numberOf(rank, command)),
+    phase: ({ number }) => share(shared.ofPhase(number)),
     help: () => {
       const taken = takePart(board);
       if (taken === null) return false;
-      const command = at(at(program.ranks, taken.rank).commands, taken.command);
-      invariant(command.kind === "launch", "only launches are offered in parts", taken);
-      run(taken, command);
+      current.command = taken.command;
+      run(taken);
       return true;
     },
     canHelp: () => hasParts(board),

@@ -8,7 +8,7 @@ import { type KernelPart, splitKernel } from "../../../kernels/split-kernel.ts";
 const leastWork = 2 ** 21;
 
 /** More parts than workers, so that one that comes late still finds some. */
-const partsPerWorker = 2;
+export const partsPerWorker = 2;
 
 /** By KernelId: two parts or more, or null for a kernel that runs whole. */
 export type Partition = readonly (readonly KernelPart[] | null)[];

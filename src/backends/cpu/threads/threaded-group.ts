@@ -7,18 +7,20 @@ import type { BufferId } from "../../../commands/buffer.ts";
 import type { Program } from "../../../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { beginRun, type Progress, resetState } from "../../../machine/execution.ts";
-import { commandText, stuck, timedOut } from "../../../machine/run-errors.ts";
-import { createTables } from "../../../machine/tables.ts";
+import { commandText, commandThrew, stuck, timedOut } from "../../../machine/run-errors.ts";
+import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import { createWasmMemory } from "../../../support/webassembly.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
 import { layOutProgram } from "../address-space.ts";
-import { commandCount, now, traceOf } from "./command-times.ts";
+import { numberCommands } from "./command-numbers.ts";
+import { now, traceOf } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { boardWords } from "./part-board.ts";
 import { mostScratch, partitionKernels } from "./partition.ts";
+import { currentCommand, runningWords } from "./running-commands.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
-import { createWorkerPool, type PoolOptions, type WorkerPool } from "./worker-pool.ts";
+import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from "./worker-pool.ts";
 
 /** Milliseconds that workers get to leave a run that was given up; then they are ended. */
 const grace = 2_000;
@@ -57,11 +59,12 @@ async function prepare(
     state: new Int32Array(new SharedArrayBuffer(4 * tables.layout.words)),
     schedule: new Int32Array(new SharedArrayBuffer(4 * schedulerWords(tables.queues.length))),
     board: new Int32Array(new SharedArrayBuffer(4 * boardWords(pool.size))),
-    times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * commandCount(program)))),
+    running: new Int32Array(new SharedArrayBuffer(4 * runningWords(pool.size))),
+    times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * numberCommands(program).count))),
     blas,
   };
   await pool.prepare(id, shared).catch((reason: unknown) => {
-    throw new DiagnosticError([workerDied(reason)]);
+    throw new DiagnosticError([workerDied(reason, null)]);
   });
   const bytesOf = (buffer: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, buffer), at(program.buffers, buffer).bytes);
@@ -75,7 +78,7 @@ async function prepare(
 
 async function execute(
   progress: Progress,
-  { program, schedule, board, times }: SharedProgram,
+  { program, schedule, board, running, times }: SharedProgram,
   pool: WorkerPool,
   id: number,
   { timeout, trace = false }: ExecuteOptions,
@@ -88,6 +91,7 @@ async function execute(
     tables.queues.map(({ commands }) => commands.length),
   );
   board.fill(0);
+  running.fill(0);
   if (trace) times.fill(0);
   let expired: Diagnostic | null = null;
   let lastResort: NodeJS.Timeout | undefined;
@@ -107,7 +111,8 @@ async function execute(
   } catch (error) {
     const reason = expired === null ? error : new DiagnosticError([expired]);
     resetState(state);
-    throw reason instanceof DiagnosticError ? reason : new DiagnosticError([workerDied(reason)]);
+    if (reason instanceof DiagnosticError) throw reason;
+    throw new DiagnosticError([workerDied(reason, commandOf(reason, tables, running))]);
   } finally {
     clearTimeout(deadline);
     clearTimeout(lastResort);
@@ -117,23 +122,22 @@ async function execute(
 /** What a command threw: a diagnostic of ours as it is, anything else with the command that it came from. */
 function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress): Diagnostic | null {
   if (failure === undefined) return null;
-  const { rank, command, diagnostics, text } = failure;
-  if (diagnostics?.[0] !== undefined) return diagnostics[0];
-  return {
-    code: "command-threw",
-    message: "a command of the run threw an error",
-    place: { kind: "statement", text: commandText(tables, { rank, command }) },
-    found: text.split("\n")[0] ?? text,
-    expected: "commands that run without an error",
-    help: "this is a bug in Braid; please report it with the program that caused it",
-    notes: text.split("\n").slice(1, 4),
-  };
+  const { at: position, diagnostics, text } = failure;
+  return diagnostics?.[0] ?? commandThrew(tables, position, text);
 }
 
-function workerDied(reason: unknown): Diagnostic {
+/** The command that a worker was at when it died, as text; null where it was at none. */
+function commandOf(reason: unknown, tables: Tables, running: Int32Array): string | null {
+  if (!(reason instanceof WorkerDeath) || reason.worker === null) return null;
+  const { command } = currentCommand(running, reason.worker);
+  return command === -1 ? null : commandText(tables, numberCommands(tables.program).placeOf(command));
+}
+
+function workerDied(reason: unknown, command: string | null): Diagnostic {
   return {
     code: "worker-died",
     message: "a worker thread ended while it was needed",
+    ...(command === null ? {} : { place: { kind: "statement", text: command } }),
     found: reason instanceof Error ? reason.message : String(reason),
     expected: "workers that live as long as the executor",
     help: "run again: new workers are started",

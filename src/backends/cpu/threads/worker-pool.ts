@@ -17,8 +17,15 @@ export interface WorkerPool {
   readonly stop: () => Promise<void>;
 }
 
-class WorkerDeath extends Error {
+export class WorkerDeath extends Error {
   override readonly name = "WorkerDeath";
+  /** The worker that ended first; null where all were stopped. */
+  readonly worker: number | null;
+
+  constructor(message: string, worker: number | null = null) {
+    super(message);
+    this.worker = worker;
+  }
 }
 
 /** From the sources (tests), workers run the built files: Node 20 cannot load TypeScript in a thread. */
@@ -58,10 +65,10 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
     workers = [];
     await Promise.all(old.map((worker) => worker.terminate()));
   };
-  const died = (worker: Worker, reason: string): void => {
+  const died = (worker: Worker, number: number, reason: string): void => {
     if (!workers.includes(worker)) return;
     void stop();
-    settle(new WorkerDeath(reason));
+    settle(new WorkerDeath(reason, number));
   };
   const start = (): void => {
     workers = Array.from({ length: size }, (_, number) => {
@@ -72,8 +79,8 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
         pending.replies.push(reply);
         if (pending.replies.length === size) settle(null);
       });
-      worker.on("error", (error) => died(worker, error.stack ?? error.message));
-      worker.on("exit", (code) => died(worker, `worker ${number} exited with status ${code}`));
+      worker.on("error", (error) => died(worker, number, error.stack ?? error.message));
+      worker.on("exit", (code) => died(worker, number, `worker ${number} exited with status ${code}`));
       return worker;
     });
   };

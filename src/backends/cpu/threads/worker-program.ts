@@ -1,15 +1,18 @@
 /** A Program as one worker runs it: kernels compiled for the shared memory, scratch of its own, and the loop over ready queues. */
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
-import type { Execution, Observer } from "../../../machine/execution.ts";
+import type { Execution, Observer, Sharing } from "../../../machine/execution.ts";
 import { createTables } from "../../../machine/tables.ts";
 import { createRandom } from "../../../support/random.ts";
 import { libraryProducts } from "../blas/library-products.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
-import { commandNumbering, now } from "./command-times.ts";
+import { numberCommands } from "./command-numbers.ts";
+import { now } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure, WorkerIdentity } from "./messages.ts";
 import { createPartRunner } from "./part-runner.ts";
+import { currentCommand } from "./running-commands.ts";
 import { abortSchedule, createScheduler, wakeQueue } from "./scheduler.ts";
+import { shareWorks } from "./shared-works.ts";
 import { runQueues } from "./worker-loop.ts";
 
 export interface WorkerProgram {
@@ -21,8 +24,9 @@ export function createWorkerProgram(
   shared: SharedProgram,
   { number: worker, workers, jitter }: WorkerIdentity,
 ): WorkerProgram {
-  const { program, memory, space, state, schedule, board, times } = shared;
+  const { program, memory, space, state, schedule, board, running, times } = shared;
   const tables = createTables(program, "streams");
+  const numbers = numberCommands(program);
   const scheduler = createScheduler(schedule, tables.queues.length);
   const { address, bytes } = space.scratch;
   const library = createKernelLibrary({
@@ -31,41 +35,64 @@ export function createWorkerProgram(
     ...libraryProducts(shared.blas, memory.buffer),
   });
   const work = { heavy: false };
-  let current = { rank: 0, command: 0 };
-  const whole = createCompute(program, space, library, new Uint8Array(memory.buffer));
-  const parts = createPartRunner({ program, space, library, board, scheduler, worker, workers });
-  const launch: CpuCompute["launch"] = (rank, command) => {
-    if (!parts.launch(rank, command, current.command)) whole.launch(rank, command);
-  };
-  const compute = marking({ ...whole, launch }, work);
-  const numberOf = commandNumbering(program);
+  const current = currentCommand(running, worker);
+  const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
+  const parts = createPartRunner({
+    shared: shareWorks(tables, numbers, workers),
+    numbers,
+    space,
+    library,
+    compute,
+    board,
+    scheduler,
+    worker,
+    current,
+  });
   let traced = false;
   const observer: Observer = {
     start: (rank, command) => {
-      current = { rank, command };
-      if (traced) times[2 * numberOf(rank, command)] = now();
+      const number = numbers.numberOf(rank, command);
+      current.command = number;
+      if (traced) times[2 * number] = now();
+    },
+    moved: (rank, command) => {
+      if (traced) times[2 * numbers.numberOf(rank, command) + 1] = now();
     },
     end: (rank, command) => {
-      if (traced) times[2 * numberOf(rank, command) + 1] = now();
+      const word = 2 * numbers.numberOf(rank, command) + 1;
+      // A transfer has its time from when its data had moved.
+      if (traced && times[word] === 0) times[word] = now();
     },
   };
-  const wake = (queue: number): void => wakeQueue(scheduler, queue);
-  const execution: Execution<SavedBytes> = { tables, state, compute, observer, eager: null, wake };
+  const execution: Execution<SavedBytes> = {
+    tables,
+    state,
+    compute: marking(compute, work),
+    observer,
+    sharing: markingShared(parts, work),
+    eager: null,
+    wake: (queue) => wakeQueue(scheduler, queue),
+  };
   const wasHeavy = (): boolean => {
     const { heavy } = work;
     work.heavy = false;
     return heavy;
+  };
+  const help = (): boolean => {
+    const helped = parts.help();
+    current.command = -1;
+    return helped;
   };
   const pause = jitter === null ? () => {} : createJitter(jitter + worker);
   return {
     run: (wanted) => {
       traced = wanted;
       try {
-        runQueues({ execution, scheduler, wasHeavy, pause, help: parts.help, canHelp: parts.canHelp });
+        runQueues({ execution, scheduler, wasHeavy, pause, help, canHelp: parts.canHelp });
         return null;
       } catch (error) {
         abortSchedule(scheduler);
-        return { ...current, ...failureOf(error) };
+        return { at: current.command === -1 ? null : numbers.placeOf(current.command), ...failureOf(error) };
       }
     },
   };
@@ -97,6 +124,17 @@ function marking(compute: CpuCompute, work: { heavy: boolean }): CpuCompute {
       work.heavy = true;
       compute.combine(op, sources, destination);
     },
+  };
+}
+
+function markingShared(sharing: Sharing, work: { heavy: boolean }): Sharing {
+  const mark = (shared: boolean): boolean => {
+    work.heavy ||= shared;
+    return shared;
+  };
+  return {
+    command: (rank, command) => mark(sharing.command(rank, command)),
+    phase: (phase) => mark(sharing.phase(phase)),
   };
 }
 

@@ -1,0 +1,71 @@
+/**
+ * Cuts what a transfer or a copy moves into parts that may run at the same time: chains of moves (see moves.ts), large ones in slices along
+ * one axis, small ones together. Every element is moved or combined as in the whole, so the bits are the same.
+ */
+import type { View } from "../../../commands/transfer.ts";
+import { elementCount } from "../../../commands/view.ts";
+import type { Chain, Move } from "../../../machine/moves.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+
+const lineBytes = 64;
+
+/** Bytes that a chain reads and writes. */
+export function chainBytes(chain: Chain): number {
+  return chain.reduce(
+    (sum, { sources, destination: { dtype, shape } }) =>
+      sum + elementCount(shape) * dtypes[dtype].bytes * (sources.length + 1),
+    0,
+  );
+}
+
+/** Parts of about `bytes` each, read and written; each is one chain after the other. */
+export function cutChains(chains: readonly Chain[], bytes: number): readonly (readonly Chain[])[] {
+  const parts: (readonly Chain[])[] = [];
+  let open: Chain[] = [];
+  let held = 0;
+  for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / bytes)))) {
+    open.push(slice);
+    held += chainBytes(slice);
+    if (held < 0.75 * bytes) continue;
+    parts.push(open);
+    open = [];
+    held = 0;
+  }
+  return open.length === 0 ? parts : [...parts, open];
+}
+
+/** At most `count` slices along the outermost axis of the result that has enough elements, else along the longest. */
+function slicesOf(chain: Chain, count: number): readonly Chain[] {
+  const { shape, strides, dtype } = at(chain, 0).destination;
+  if (count < 2 || shape.length === 0) return [chain];
+  const outermost = [...shape.keys()].toSorted((a, b) => at(strides, b) - at(strides, a));
+  const longest = at(
+    [...shape.keys()].toSorted((a, b) => at(shape, b) - at(shape, a)),
+    0,
+  );
+  const axis = outermost.find((each) => at(shape, each) >= count) ?? longest;
+  const extent = at(shape, axis);
+  // No two workers write one cache line.
+  const grain = strides[axis] === 1 ? lineBytes / dtypes[dtype].bytes : 1;
+  const blocks = Math.ceil(extent / grain);
+  const slices = Math.min(count, blocks);
+  const boundary = (i: number): number => Math.min(extent, Math.floor((i * blocks) / slices) * grain);
+  return Array.from({ length: slices }, (_, i) => {
+    const [start, stop] = [boundary(i), boundary(i + 1)];
+    return chain.map((move) => sliceOfMove(move, axis, start, stop - start));
+  });
+}
+
+function sliceOfMove({ op, sources, destination }: Move, axis: number, start: number, length: number): Move {
+  const slice = (view: View): View => ({
+    ...view,
+    offset: view.offset + start * at(view.strides, axis) * dtypes[view.dtype].bytes,
+    shape: view.shape.with(axis, length),
+  });
+  return {
+    op,
+    sources: sources.map(({ member, view }) => ({ member, view: slice(view) })),
+    destination: slice(destination),
+  };
+}

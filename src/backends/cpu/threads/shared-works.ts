@@ -1,0 +1,60 @@
+/**
+ * What several workers of a Program may do together: large launches and copies, and large phases of transfers, each with its parts.
+ * Works are numbered alike on all threads, so that one word names one.
+ */
+import type { Launch } from "../../../commands/command.ts";
+import type { Chain } from "../../../machine/moves.ts";
+import type { Tables } from "../../../machine/tables.ts";
+import type { KernelPart } from "../../../kernels/split-kernel.ts";
+import { invariant } from "../../../support/invariant.ts";
+import type { CommandNumbers } from "./command-numbers.ts";
+import { chainBytes, cutChains } from "./cut-chains.ts";
+import { mostParts } from "./part-board.ts";
+import { partitionKernels, partsPerWorker } from "./partition.ts";
+
+/** The parts of one work, two or more. */
+export type SharedWork =
+  | { readonly kind: "launch"; readonly launch: Launch; readonly parts: readonly KernelPart[] }
+  | { readonly kind: "chains"; readonly parts: readonly (readonly Chain[])[] };
+
+export interface SharedWorks {
+  /** By number; what is missing is done by one worker. */
+  readonly works: ReadonlyMap<number, SharedWork>;
+  readonly ofPhase: (phase: number) => number;
+}
+
+/** Bytes read and written below which moving takes about as long as waking a worker. */
+const leastBytes = 2 ** 20;
+
+/** The work of a launch or copy has its command's number; those of phases follow. */
+export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: number): SharedWorks {
+  const ofPhase = (phase: number): number => numbers.count + phase;
+  const works = new Map<number, SharedWork>();
+  const { program, phases } = tables;
+  if (workers === 1) return { works, ofPhase };
+  const share = (number: number, chains: readonly Chain[]): void => {
+    const parts = partsOf(chains, workers);
+    invariant(parts.length <= mostParts, "the parts of a work fit its ticket", { parts: parts.length });
+    if (parts.length > 1) works.set(number, { kind: "chains", parts });
+  };
+  const partition = partitionKernels(program, workers);
+  for (const { rank, commands } of program.ranks) {
+    for (const [index, command] of commands.entries()) {
+      const number = numbers.numberOf(rank, index);
+      if (command.kind === "launch") {
+        const parts = partition[command.kernel] ?? null;
+        if (parts !== null) works.set(number, { kind: "launch", launch: command, parts });
+      } else if (command.kind === "copy") {
+        const { source, destination } = command;
+        share(number, [[{ op: null, sources: [{ member: 0, view: source }], destination }]]);
+      }
+    }
+  }
+  for (const { number, chains } of phases) share(ofPhase(number), chains);
+  return { works, ofPhase };
+}
+
+function partsOf(chains: readonly Chain[], workers: number): readonly (readonly Chain[])[] {
+  const bytes = chains.reduce((sum, chain) => sum + chainBytes(chain), 0);
+  return bytes < leastBytes ? [] : cutChains(chains, bytes / (partsPerWorker * workers));
+}
