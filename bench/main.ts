@@ -3,10 +3,11 @@ import { cpus } from "node:os";
 import { benchCpu } from "./cpu.ts";
 import { benchLowering } from "./lowering.ts";
 import { benchMatmul, gigaflops } from "./matmul.ts";
+import { benchPointToPoint } from "./point-to-point.ts";
 import { benchPointwise, gigabytesPerSecond } from "./pointwise.ts";
 
 console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
-for (const run of [benchLowering, benchMatmul, benchPointwise, benchCpu]) {
+for (const run of [benchLowering, benchMatmul, benchPointwise, benchCpu, benchPointToPoint]) {
   const bench = await run();
   console.log(`\n${bench.name ?? ""}`);
   const rows = bench.tasks.map((task) => ({
