@@ -1,0 +1,118 @@
+/** What only hand-built programs, or a left-out pass, can bring before the recogniser of loops over the devices. */
+import { describe, expect, it } from "vitest";
+import {
+  DeviceMesh,
+  DiagnosticError,
+  Fusion,
+  HostProgramBuilder,
+  lower,
+  matmul,
+  type LowerOptions,
+  passes,
+  runPass,
+  set,
+} from "braid";
+
+function messageOf(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error.message;
+    throw error;
+  }
+  return "no diagnostic";
+}
+
+function gather(extent: number, mesh: DeviceMesh): HostProgramBuilder {
+  const h = new HostProgramBuilder();
+  const x = h.input([extent, 4], { mesh, parallel: ["DIDx"] });
+  const y = h.tensor([extent, 4], { mesh, parallel: ["Stream"] });
+  h.output(y);
+  h.set(x, { out: y });
+  return h;
+}
+
+describe("hand-built programs", () => {
+  it("lower like Fusions", () => {
+    const looped = runPass(passes.streamParallelType, gather(2, DeviceMesh.range(2)).build());
+    expect(looped.body.map(({ kind }) => kind)).toEqual(["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"]);
+  });
+
+  it("an extent that is not the number of devices, as in a dump", () => {
+    const program = gather(2, DeviceMesh.range(2)).build();
+    const mesh = DeviceMesh.range(3);
+    const onThree = { ...program, tensors: program.tensors.map((tensor) => ({ ...tensor, mesh })) };
+    expect(messageOf(() => runPass(passes.streamParallelType, onThree))).toMatchInlineSnapshot(`
+      "error[size-contradicts-mesh]: axis 0 of T0 (DIDx) has another size than the mesh along DIDx
+        at: T1 = set(T0)
+        found: size 2, 3 devices along DIDx of DeviceMesh{0 1 2}
+        expected: size 3
+        fix: give the axis the size of the mesh along DIDx"
+    `);
+  });
+
+  it("a second DID type that changes", () => {
+    const mesh = new DeviceMesh([
+      [0, 1],
+      [2, 3],
+    ]);
+    const h = new HostProgramBuilder();
+    const x = h.input([2, 2, 4], { mesh, parallel: ["DIDy", "DIDx"] });
+    const y = h.tensor([2, 2, 4], { mesh, parallel: ["Stream"] });
+    h.output(y);
+    h.set(x, { out: y });
+    expect(messageOf(() => runPass(passes.streamParallelType, h.build()))).toMatchInlineSnapshot(`
+      "error[resharding-unsupported]: a tensor changes its sharding along DIDx where its DIDy axis becomes a Stream axis
+        at: T1 = set(T0)
+        found: changes along DIDy and DIDx
+        expected: a change along DIDy alone
+        fix: put set() between the two tensors and give it the sharding after the first change"
+    `);
+  });
+
+  it("statements that are no ops stay where they are, and no op moves past them", () => {
+    const h = new HostProgramBuilder();
+    const x = h.input([2, 4]);
+    const [a, b] = [h.tensor([2, 4], { parallel: ["Stream"] }), h.tensor([2, 4], { parallel: ["Stream"] })];
+    h.output(b);
+    h.set(x, { out: a });
+    h.setCurrentStream(h.stream(3));
+    h.set(a, { out: b });
+    const looped = runPass(passes.streamParallelType, h.build());
+    const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];
+    expect(looped.body.map(({ kind }) => kind)).toEqual([...loop, "SetCurrentStream", ...loop]);
+  });
+});
+
+describe("without decompose-reshardings", () => {
+  const options: LowerOptions = { disablePasses: ["decompose-reshardings"] };
+
+  it("an op that computes cannot exchange", () => {
+    const f = new Fusion();
+    const a = f.input([2, 3, 4]);
+    const b = f.input([4, 5]);
+    const c = matmul(a, b);
+    f.output(c);
+    for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    a.axis(0).parallelize("DIDx");
+    c.axis(0).parallelize("Stream");
+    expect(messageOf(() => lower(f, options))).toMatchInlineSnapshot(`
+      "error[point-to-point-unsupported]: axis 0 of T0 (DIDx) becomes axis 0 of T2 (Stream), and no point-to-point form carries the op
+        at: T2 = matmul(T0, T1)
+        found: matmul
+        expected: a set, or a reduction of the sharded axis
+        fix: put set() in front of the op and give it the Stream axis"
+    `);
+  });
+
+  it("a set can", () => {
+    const f = new Fusion();
+    const x = f.input([2, 3]);
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    expect(lower(f, options)).toEqual(lower(f));
+  });
+});
