@@ -1,22 +1,32 @@
-/**
- * `braid/cuda`: the back end for NVIDIA GPUs. This version has none; opening it says so, so that `on: "cuda"` is a
- * clear error and not a missing module.
- */
-import type { Backend } from "./backends/backend.ts";
-import { DiagnosticError } from "./diagnostics/diagnostic.ts";
+/** `braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
+export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
+export { type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 
+import type { Backend } from "./backends/backend.ts";
+import { driverPrototypes } from "./backends/cuda/bindings/driver-api.ts";
+import { loadLibrary } from "./backends/cuda/bindings/native-library.ts";
+import { createCudaBackend } from "./backends/cuda/cuda-backend.ts";
+import { soloRendezvous } from "./backends/cuda/world.ts";
+import { fail } from "./diagnostics/diagnostic.ts";
+
+/** What `on: "cuda"` opens: this process's one GPU. Worlds of more ranks need a Rendezvous, which `braid run` makes. */
 export const cudaBackend: Backend = {
   name: "cuda",
-  open: () =>
-    Promise.reject(
-      new DiagnosticError([
-        {
-          code: "backend-unavailable",
-          message: "this version of Braid has no CUDA back end",
-          found: 'on: "cuda" (--on cuda)',
-          expected: 'on: "cpu" (--on cpu)',
-          help: "run on the CPU",
-        },
-      ]),
-    ),
+  open: async ({ world, localRanks }) => {
+    if (world !== 1) oneProcess(world);
+    return createCudaBackend({ rendezvous: soloRendezvous() }).open({ world, localRanks });
+  },
 };
+
+/** Says first what the machine lacks, if it lacks the driver. */
+function oneProcess(world: number): never {
+  loadLibrary("driver", driverPrototypes);
+  return fail({
+    code: "device-count",
+    message: 'on: "cuda" in one process runs one device',
+    place: { kind: "call", text: 'MultiDeviceExecutor.create(fusion, { on: "cuda" })' },
+    found: `${world} devices`,
+    expected: "1, or a process per GPU",
+    help: "use `braid run --on cuda`, or pass createCudaBackend({ rendezvous }) in every process",
+  });
+}

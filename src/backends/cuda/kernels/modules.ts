@@ -31,11 +31,22 @@ export function createModules(gpu: Gpu, compiler: Compiler): Modules {
     prepareLaunch: ({ text, grid, block }, pointers, stream, blocks) => {
       const fn = functionOf(text);
       const parameters = pointerParameters(pointers, blocks);
-      const { cuLaunchKernel } = gpu.raw;
       const [gridX, gridY, gridZ] = grid;
       const [blockX, blockY, blockZ] = block;
       return () => {
-        const status = cuLaunchKernel(fn, gridX, gridY, gridZ, blockX, blockY, blockZ, 0, stream, parameters, 0);
+        const status = gpu.raw.cuLaunchKernel(
+          fn,
+          gridX,
+          gridY,
+          gridZ,
+          blockX,
+          blockY,
+          blockZ,
+          0,
+          stream,
+          parameters,
+          0,
+        );
         if (status !== 0) gpu.check(status, "cuLaunchKernel");
       };
     },

@@ -1,0 +1,154 @@
+/**
+ * NCCL's communicators, one per team and backend name, opened when a Program first uses them. NCCL runs in its non-blocking mode: every call returns at
+ * once and may still be in progress, so that a rank that waits for a dead one notices its time-out or the others' abort.
+ */
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
+import { callFailed } from "../bindings/call-error.ts";
+import type { Out } from "../bindings/driver-api.ts";
+import { loadLibrary } from "../bindings/native-library.ts";
+import {
+  NCCL_UNIQUE_ID_BYTES,
+  ncclInProgress,
+  ncclPrototypes,
+  ncclSuccess,
+  type NcclFunctions,
+} from "../bindings/nccl-api.ts";
+import type { Gpu } from "../gpu.ts";
+import { pause } from "../run/pause.ts";
+import type { Rendezvous } from "../world.ts";
+import type { Team } from "./teams.ts";
+
+export interface Communicator {
+  readonly name: string;
+  readonly handle: number;
+  /** Ranks by their number in the communicator. */
+  readonly ranks: readonly number[];
+}
+
+export interface Communicators {
+  readonly functions: NcclFunctions;
+  /** Opens those of `teams` that are not open yet. All ranks call it with the same teams. Throws `timed-out`, `gpu-call-failed`. */
+  readonly open: (teams: readonly Team[], timeout: number) => Promise<ReadonlyMap<string, Communicator>>;
+  /** Throws `gpu-call-failed` unless the status is success or in progress; true for the latter. */
+  readonly check: (status: number, call: string, communicator: Communicator | null) => boolean;
+  /** Whether the communicator still works on an earlier call. Throws `gpu-call-failed`. */
+  readonly isBusy: (communicator: Communicator) => boolean;
+  /** Ends all communication under way, here and on the peers. The communicators are gone. */
+  readonly abort: () => void;
+  /** Destroys the communicators, idle ones gently. */
+  readonly close: () => Promise<void>;
+}
+
+/** Loads the library. Throws `backend-unavailable`. */
+export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communicators {
+  const { functions } = loadLibrary("nccl", ncclPrototypes);
+  const opened = new Map<string, Communicator>();
+
+  const check = (status: number, call: string, communicator: Communicator | null): boolean => {
+    if (status === ncclSuccess) return false;
+    if (status === ncclInProgress) return true;
+    const last = functions.ncclGetLastError(communicator?.handle ?? 0);
+    const name = functions.ncclGetErrorString(status);
+    return callFailed({ rank: gpu.rank, call, status, name, text: last });
+  };
+  const isBusy = (communicator: Communicator): boolean => {
+    const status: Out = [0];
+    check(functions.ncclCommGetAsyncError(communicator.handle, status), "ncclCommGetAsyncError", communicator);
+    return check(status[0], "a call of NCCL in progress", communicator);
+  };
+
+  const join = async (team: Team, id: Uint8Array, deadline: number): Promise<Communicator> => {
+    const position = team.ranks.indexOf(gpu.rank);
+    const handle: Out = [0];
+    const call = "ncclCommInitRankConfig";
+    check(functions.ncclCommInitRankConfig(handle, team.ranks.length, { bytes: id }, position, config()), call, null);
+    const communicator: Communicator = { name: team.name, ranks: team.ranks, handle: Number(handle[0]) };
+    opened.set(team.name, communicator);
+    while (isBusy(communicator)) {
+      rendezvous.signal.throwIfAborted();
+      if (performance.now() > deadline) slowInit(gpu.rank, team);
+      await pause(1);
+    }
+    return communicator;
+  };
+
+  return {
+    functions,
+    check,
+    isBusy,
+    open: async (teams, timeout) => {
+      const missing = teams.filter(({ name }) => !opened.has(name));
+      if (missing.length > 0) {
+        const ids = await exchangeIds(functions, check, missing, rendezvous);
+        for (const [i, team] of missing.entries()) {
+          if (team.ranks.includes(gpu.rank)) await join(team, at(ids, i), performance.now() + timeout);
+        }
+      }
+      return opened;
+    },
+    abort: () => {
+      for (const { handle } of opened.values()) functions.ncclCommAbort(handle);
+      opened.clear();
+    },
+    close: async () => {
+      for (const communicator of opened.values()) {
+        const { handle } = communicator;
+        check(functions.ncclCommFinalize(handle), "ncclCommFinalize", communicator);
+        const deadline = performance.now() + closeMilliseconds;
+        while (isBusy(communicator) && performance.now() < deadline) await pause(1);
+        check(functions.ncclCommDestroy(handle), "ncclCommDestroy", null);
+      }
+      opened.clear();
+    },
+  };
+}
+
+const closeMilliseconds = 2000;
+
+/** The id of every team, made by its first rank. */
+async function exchangeIds(
+  functions: NcclFunctions,
+  check: Communicators["check"],
+  teams: readonly Team[],
+  rendezvous: Rendezvous,
+): Promise<readonly Uint8Array[]> {
+  const own = teams.filter(({ ranks }) => ranks[0] === rendezvous.rank);
+  const bytes = new Uint8Array(own.length * NCCL_UNIQUE_ID_BYTES);
+  own.forEach((_, i) => {
+    const id = bytes.subarray(i * NCCL_UNIQUE_ID_BYTES, (i + 1) * NCCL_UNIQUE_ID_BYTES);
+    check(functions.ncclGetUniqueId(id), "ncclGetUniqueId", null);
+  });
+  const all = await rendezvous.allGather(bytes);
+  const taken = all.map(() => 0);
+  return teams.map(({ ranks }) => {
+    const leader = at(ranks, 0);
+    const position = at(taken, leader);
+    taken[leader] = position + 1;
+    return at(all, leader).slice(position * NCCL_UNIQUE_ID_BYTES, (position + 1) * NCCL_UNIQUE_ID_BYTES);
+  });
+}
+
+/** A ncclConfig_t as of NCCL 2.18, non-blocking; what newer versions added keeps its default. */
+export function config(): Uint8Array {
+  const bytes = new Uint8Array(48);
+  const view = new DataView(bytes.buffer);
+  const unset = -(2 ** 31);
+  view.setBigUint64(0, BigInt(bytes.length), true);
+  view.setUint32(8, 0xcafebeef, true);
+  view.setUint32(12, 21801, true);
+  view.setInt32(16, 0, true);
+  for (const offset of [20, 24, 28, 40]) view.setInt32(offset, unset, true);
+  return bytes;
+}
+
+function slowInit(rank: number, { name, ranks }: Team): never {
+  return fail({
+    code: "timed-out",
+    message: `NCCL did not connect rank ${rank} to its team in time`,
+    place: { kind: "call", text: "ncclCommInitRankConfig" },
+    found: `${name} is still connecting`,
+    expected: `all of ranks ${ranks.join(", ")} to arrive`,
+    help: "look for a rank that ended or never started; NCCL_DEBUG=INFO shows what NCCL is doing",
+  });
+}

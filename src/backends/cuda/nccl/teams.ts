@@ -1,0 +1,33 @@
+/** The communicators that a Program needs: those of collectives have the ranks of their team in its order, those of sends and receives all ranks that use them. */
+import type { Program } from "../../../commands/program.ts";
+import { invariant } from "../../../support/invariant.ts";
+
+export interface Team {
+  /** The commands' name of the communicator. */
+  readonly name: string;
+  readonly ranks: readonly number[];
+}
+
+/** In the order of their names, which is the same on every rank. */
+export function teamsOf({ transfers }: Program): readonly Team[] {
+  const ordered = new Map<string, readonly number[]>();
+  const users = new Map<string, Set<number>>();
+  for (const { communicator, members } of transfers) {
+    const ranks = users.get(communicator) ?? new Set<number>();
+    users.set(communicator, ranks);
+    for (const { rank, operation } of members) {
+      ranks.add(rank);
+      if (operation.kind === "collective") ordered.set(communicator, operation.team);
+    }
+  }
+  return [...users.keys()].toSorted().map((name) => {
+    const used = [...(users.get(name) ?? [])].toSorted((a, b) => a - b);
+    const ranks = ordered.get(name) ?? used;
+    invariant(
+      used.every((rank) => ranks.includes(rank)),
+      "a communicator has one team",
+      { name, ranks, used },
+    );
+    return { name, ranks };
+  });
+}

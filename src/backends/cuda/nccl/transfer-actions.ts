@@ -1,0 +1,117 @@
+/** The calls of a TransferPlan with their addresses, as actions: packs, the NCCL call or group, unpacks, all on one stream. */
+import type { View } from "../../../commands/transfer.ts";
+import { contiguousStrides } from "../../../commands/view.ts";
+import type { ReductionOpType } from "../../../ir/ops.ts";
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import type { DType } from "../../../numerics/dtype.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import type { Communicator, Communicators } from "./communicators.ts";
+import type { NcclCall, Piece, TransferPlan } from "./transfer-plan.ts";
+
+export interface TransferTarget {
+  readonly communicator: Communicator;
+  readonly communicators: Communicators;
+  readonly stream: number;
+  readonly scratch: number;
+  readonly addressOf: (view: View) => number;
+  /** A launch that copies a box between addresses. */
+  readonly copy: (source: View, from: number, destination: View, to: number) => () => void;
+  readonly fillIdentity: (op: ReductionOpType, dtype: DType, count: number, to: number) => () => void;
+  /** Called when NCCL goes on with a call in the background. */
+  readonly inProgress: (communicator: Communicator) => void;
+}
+
+/** ncclDataType_t. */
+const dataTypes: { readonly [D in DType]: number } = {
+  double: 8,
+  float: 7,
+  half: 6,
+  bfloat16: 9,
+  int: 2,
+  int64: 4,
+  bool: 1,
+};
+const rawBytes = 1;
+
+/** ncclRedOp_t. */
+const reductions: { readonly [Op in ReductionOpType]: number } = { sum: 0, prod: 1, amax: 2, amin: 3 };
+
+/** In order; when `inProgress` is called, the next one waits until NCCL is done with enqueueing. They allocate nothing when they run. */
+export function transferActions(plan: TransferPlan, target: TransferTarget): readonly (() => void)[] {
+  const { communicator, communicators, scratch, addressOf, copy, fillIdentity, inProgress } = target;
+  const packed = (view: View): View => ({ ...view, strides: contiguousStrides(view.shape) });
+  const before = [
+    ...plan.packs.map(({ view, offset }) => copy(view, addressOf(view), packed(view), scratch + offset)),
+    ...plan.identities.map(({ offset, count, dtype, op }) => fillIdentity(op, dtype, count, scratch + offset)),
+  ];
+  const calls = plan.calls.map((call) => callAction(call, target));
+  const after = plan.unpacks.map(({ view, offset }) => copy(packed(view), scratch + offset, view, addressOf(view)));
+  const { functions, check } = communicators;
+  const group = (): void => {
+    for (const each of before) each();
+    check(functions.ncclGroupStart(), "ncclGroupStart", communicator);
+    for (const each of calls) each();
+    if (check(functions.ncclGroupEnd(), "ncclGroupEnd", communicator)) inProgress(communicator);
+  };
+  return calls.length === 0 ? [] : [group, ...after];
+}
+
+function callAction(call: NcclCall, target: TransferTarget): () => void {
+  const { communicator, communicators, stream, scratch, addressOf } = target;
+  const { functions, check } = communicators;
+  const { handle, ranks } = communicator;
+  const place = (piece: Piece): number => (piece.kind === "view" ? addressOf(piece.view) : scratch + piece.offset);
+  const checked = (name: string, status: number): void => {
+    check(status, name, communicator);
+  };
+  switch (call.kind) {
+    case "allGather": {
+      const [from, to] = [place(call.from), place(call.to)];
+      return () => checked("ncclAllGather", functions.ncclAllGather(from, to, call.bytes, rawBytes, handle, stream));
+    }
+    case "broadcast": {
+      const [from, to] = [place(call.from), place(call.to)];
+      return () =>
+        checked("ncclBroadcast", functions.ncclBroadcast(from, to, call.bytes, rawBytes, call.root, handle, stream));
+    }
+    case "allReduce": {
+      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      return () => checked("ncclAllReduce", functions.ncclAllReduce(from, to, call.count, type, op, handle, stream));
+    }
+    case "reduceScatter": {
+      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      return () =>
+        checked("ncclReduceScatter", functions.ncclReduceScatter(from, to, call.count, type, op, handle, stream));
+    }
+    case "reduce": {
+      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      return () =>
+        checked("ncclReduce", functions.ncclReduce(from, to, call.count, type, op, call.root, handle, stream));
+    }
+    case "send": {
+      const [from, peer] = [place(call.piece), ranks.indexOf(call.peer)];
+      return () => checked("ncclSend", functions.ncclSend(from, call.bytes, rawBytes, peer, handle, stream));
+    }
+    case "recv": {
+      const [to, peer] = [place(call.piece), ranks.indexOf(call.peer)];
+      return () => checked("ncclRecv", functions.ncclRecv(to, call.bytes, rawBytes, peer, handle, stream));
+    }
+    default:
+      return unreachable(call);
+  }
+}
+
+/** NCCL's uint8 is no bool for sums. */
+function reductionOf({ op, dtype }: { readonly op: ReductionOpType; readonly dtype: DType }): number {
+  if (dtype === "bool" && (op === "sum" || op === "prod")) {
+    fail({
+      code: "gpu-unsupported",
+      message: "NCCL does not add or multiply bools",
+      place: { kind: "option", text: "--on cuda" },
+      found: `a reduction ${op} of bool over ranks`,
+      expected: "amax or amin, or another dtype",
+      help: 'convert first, for example cast(tensor, "int")',
+    });
+  }
+  return reductions[op];
+}

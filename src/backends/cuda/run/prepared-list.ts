@@ -1,0 +1,112 @@
+/**
+ * One rank's list, prepared: its actions in order with the command of each, the streams and events it holds, and the edges that let the host wait for
+ * stream 0 alone.
+ */
+import type { CommandStreamId } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Arenas } from "../memory/arenas.ts";
+import { createHostBlocks } from "../memory/host-blocks.ts";
+import type { Communicator } from "../nccl/communicators.ts";
+import type { Resources } from "../resources.ts";
+import type { Session } from "../session.ts";
+import { type Action, type ActionContext, commandActions } from "./command-actions.ts";
+import { createProgress, type Progress } from "./progress.ts";
+import { createStreamScratch } from "./stream-scratch.ts";
+import { missingEdges } from "./stream-edges.ts";
+
+/** The actions of one command that has any. */
+export interface PreparedCommand {
+  readonly index: number;
+  readonly stream: CommandStreamId;
+  readonly actions: readonly Action[];
+}
+
+export interface PreparedList {
+  /** In issue order, forks first and joins last. */
+  readonly actions: readonly Action[];
+  /** commandOf[i]: the command of actions[i]; -1 for the back end's own edges. */
+  readonly commandOf: Int32Array;
+  readonly forks: readonly Action[];
+  readonly commands: readonly PreparedCommand[];
+  readonly joins: readonly Action[];
+  readonly progress: Progress;
+  /** By CommandStreamId. */
+  readonly streams: readonly number[];
+  /** By EventId. */
+  readonly events: readonly number[];
+  /** Set by an action that leaves NCCL at work in the background: the next one has to wait. */
+  readonly busy: { communicator: Communicator | null };
+}
+
+export function prepareList(
+  session: Session,
+  program: Program,
+  arenas: Arenas,
+  communicators: ReadonlyMap<string, Communicator>,
+  resources: Resources,
+): PreparedList {
+  const { gpu, pool } = session;
+  const { rank } = gpu;
+  const own = at(program.ranks, rank);
+  const blocks = resources.own(createHostBlocks(gpu));
+  // Copies and communication are few and others wait for them: they go first where a multiprocessor or an engine is free.
+  const streams = own.streams.map(({ role }) =>
+    pool.stream(role === "lane" || role === "communicator" ? "high" : "normal", resources),
+  );
+  const events = Array.from({ length: own.eventCount }, () => pool.event("order", resources));
+  const progress = createProgress(streams.length, blocks);
+  const busy: PreparedList["busy"] = { communicator: null };
+  const scratchOf = createStreamScratch(session.memory, resources, "scratch of kernels");
+  const workspaceOf = createStreamScratch(session.memory, resources, "workspaces of matmul");
+  const context: ActionContext = {
+    session,
+    program,
+    rank,
+    arenas,
+    blocks,
+    progress,
+    streamOf: (stream) => at(streams, stream),
+    eventOf: (event) => at(events, event),
+    scratchOf,
+    workspaceOf,
+    steps: new Map(),
+    communicators,
+    inProgress: (communicator) => {
+      busy.communicator = communicator;
+    },
+  };
+  const commands = own.commands.flatMap(({ stream }, index): readonly PreparedCommand[] => {
+    const actions = commandActions(index, context);
+    return actions.length === 0 ? [] : [{ index, stream, actions }];
+  });
+  const edges = missingEdges(own.commands);
+  const caller = makeId<CommandStreamId>(0);
+  const edge = (from: CommandStreamId, to: readonly CommandStreamId[]): readonly Action[] => {
+    if (to.length === 0) return [];
+    const event = pool.event("order", resources);
+    return [
+      () => gpu.call.cuEventRecord(event, at(streams, from)),
+      ...to.map((stream) => () => gpu.call.cuStreamWaitEvent(at(streams, stream), event, 0)),
+    ];
+  };
+  const forks = edge(caller, edges.forks);
+  const joins = edges.joins.flatMap((stream) => edge(stream, [caller]));
+  const inOrder = [
+    ...forks.map((action) => ({ action, index: -1 })),
+    ...commands.flatMap(({ index, actions }) => actions.map((action) => ({ action, index }))),
+    ...joins.map((action) => ({ action, index: -1 })),
+  ];
+  return {
+    actions: inOrder.map(({ action }) => action),
+    commandOf: Int32Array.from(inOrder, ({ index }) => index),
+    forks,
+    commands,
+    joins,
+    progress,
+    streams,
+    events,
+    busy,
+  };
+}

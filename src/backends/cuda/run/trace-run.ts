@@ -1,0 +1,83 @@
+/**
+ * A traced run: timing events around every command that takes time, on its own stream, read when the run has ended. Traced runs are eager, since events inside a graph
+ * cannot be read; a wait's slice is the time that its stream stood.
+ */
+import type { Command } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
+import type { TraceEvent } from "../../../trace/event.ts";
+import type { Out } from "../bindings/driver-api.ts";
+import type { Resources } from "../resources.ts";
+import type { Session } from "../session.ts";
+import type { Enqueued } from "./enqueue.ts";
+import type { PreparedList } from "./prepared-list.ts";
+
+export interface TracedList {
+  readonly list: Enqueued;
+  /** After the run: every command of the rank, in order of start. */
+  readonly read: () => readonly TraceEvent[];
+}
+
+const timed: { readonly [K in Command["kind"]]: boolean } = {
+  launch: true,
+  copy: true,
+  transfer: true,
+  waitEvent: true,
+  waitSignal: true,
+  recordEvent: true,
+  signal: true,
+  alloc: false,
+  free: false,
+};
+
+/** The list with its timing events, made once. */
+export function traceList(
+  session: Session,
+  program: Program,
+  prepared: PreparedList,
+  resources: Resources,
+): TracedList {
+  const { gpu, pool } = session;
+  const { rank } = gpu;
+  const own = at(program.ranks, rank);
+  const event = (): number => pool.event("time", resources);
+  const mark = (handle: number, stream: number) => (): void =>
+    gpu.call.cuEventRecord(handle, at(prepared.streams, stream));
+  const origin = event();
+  const spans = prepared.commands
+    .filter(({ index }) => timed[at(own.commands, index).kind])
+    .map(({ index, stream }) => ({ index, stream, start: event(), end: event() }));
+  const spanOf = new Map(spans.map((span) => [span.index, span]));
+  const inOrder = [
+    { action: mark(origin, 0), index: -1 },
+    ...prepared.forks.map((action) => ({ action, index: -1 })),
+    ...prepared.commands.flatMap(({ index, stream, actions }) => {
+      const span = spanOf.get(index);
+      const all = span === undefined ? actions : [mark(span.start, stream), ...actions, mark(span.end, stream)];
+      return all.map((action) => ({ action, index }));
+    }),
+    ...prepared.joins.map((action) => ({ action, index: -1 })),
+  ];
+  const since = (handle: number): number => {
+    const milliseconds: Out = [0];
+    gpu.call.cuEventElapsedTime(milliseconds, origin, handle);
+    return milliseconds[0];
+  };
+  return {
+    list: {
+      actions: inOrder.map(({ action }) => action),
+      commandOf: Int32Array.from(inOrder, ({ index }) => index),
+      busy: prepared.busy,
+    },
+    read: () =>
+      spans
+        .map(({ index, stream, start, end }) => ({
+          rank,
+          stream,
+          command: index,
+          start: since(start),
+          end: since(end),
+        }))
+        .toSorted((a, b) => a.start - b.start),
+  };
+}

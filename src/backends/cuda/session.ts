@@ -1,0 +1,84 @@
+/** What one rank holds as long as its Group is open, shared by all its Programs: the GPU, memory, streams, kernels, libraries. */
+import type { PeerHeap } from "./memory/peer-memory.ts";
+import { createPeerHeap } from "./memory/peer-memory.ts";
+import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts";
+import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
+import { createStaging, type Staging } from "./memory/staging.ts";
+import { type Compiler, createCompiler } from "./kernels/compiler.ts";
+import { createModules, type Modules } from "./kernels/modules.ts";
+import { createProducts, type Products } from "./matmul/products.ts";
+import { createCommunicators, type Communicators } from "./nccl/communicators.ts";
+import { type Gpu, openGpu } from "./gpu.ts";
+import { createResources, type Resources } from "./resources.ts";
+import { createStreamPool, type StreamPool } from "./run/stream-pool.ts";
+import { streamIsIdle } from "./run/wait.ts";
+import type { Rendezvous } from "./world.ts";
+
+export interface Session extends Disposable {
+  readonly gpu: Gpu;
+  readonly rendezvous: Rendezvous;
+  readonly memory: DeviceMemory;
+  readonly heap: PeerHeap;
+  readonly blocks: HostBlocks;
+  readonly pool: StreamPool;
+  readonly compiler: Compiler;
+  readonly modules: Modules;
+  /** For work of the host's: zeroing, staging. */
+  readonly hostStream: number;
+  readonly staging: Staging;
+  /** Libraries are loaded when a Program needs them. */
+  readonly products: () => Products;
+  readonly communicators: () => Communicators;
+  /** Null if none was needed so far. */
+  readonly openedCommunicators: () => Communicators | null;
+}
+
+export interface SessionOptions {
+  readonly rendezvous: Rendezvous;
+  readonly cacheFolder: string | null;
+}
+
+/** Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`; holds nothing then. */
+export function openSession({ rendezvous, cacheFolder }: SessionOptions): Session {
+  const resources = createResources();
+  try {
+    return sessionOf(resources, rendezvous, cacheFolder);
+  } catch (error) {
+    resources[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: string | null): Session {
+  const gpu = resources.own(openGpu(rendezvous.rank, rendezvous.localRank));
+  const memory = createDeviceMemory(gpu);
+  const heap = resources.own(createPeerHeap(gpu, memory, rendezvous));
+  const blocks = resources.own(createHostBlocks(gpu));
+  const pool = resources.own(createStreamPool(gpu));
+  const { rank, capability, driverVersion } = gpu;
+  const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder });
+  const modules = resources.own(createModules(gpu, compiler));
+  const hostStream = pool.stream("normal", resources);
+  const wait = (): void => {
+    while (!streamIsIdle(gpu, hostStream));
+  };
+  const staging = resources.own(createStaging(gpu, hostStream, wait));
+  let products: Products | null = null;
+  let communicators: Communicators | null = null;
+  return {
+    gpu,
+    rendezvous,
+    memory,
+    heap,
+    blocks,
+    pool,
+    compiler,
+    modules,
+    hostStream,
+    staging,
+    products: () => (products ??= resources.own(createProducts(gpu, blocks))),
+    communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
+    openedCommunicators: () => communicators,
+    [Symbol.dispose]: () => resources[Symbol.dispose](),
+  };
+}
