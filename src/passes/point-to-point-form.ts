@@ -9,7 +9,7 @@
  * Axes may stand at any position; `b` may have Stream or none. Source: nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { type AxisPair, axisMap } from "../ir/axis-map.ts";
+import { axisMap } from "../ir/axis-map.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "../ir/domain.ts";
 import type { Op } from "../ir/ops.ts";
@@ -36,88 +36,87 @@ export type PointToPointForm = FormAxes &
   ({ readonly kind: "gather" } | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis });
 
 /**
- * The form of `op`, whose output has the Stream axis `looped`; null for an op that is a collective per chunk, or none at all. Throws
+ * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk, or none at all. Throws
  * `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and `stream-on-reduction-axis`.
  */
-export function pointToPointForm(op: Op, looped: IterDomain, tensors: readonly Tensor[]): PointToPointForm | null {
+export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly Tensor[]): PointToPointForm | null {
   if (!isResharding(op, tensors)) return null;
   const pairs = axisMap(op, tensors);
-  const peer = pairs.find(
-    ({ consumer, producer }) => consumer.id === looped.id && isDID(producer.parallelType),
-  )?.producer;
-  if (peer === undefined || !isDID(peer.parallelType)) return null;
-  const type = peer.parallelType;
-  const producer = at(tensors, at(op.inputs, 0));
-  const consumer = at(tensors, op.output);
-  if (op.kind !== "Set" && !(op.kind === "Reduction" && looped.iterType === "reduction")) {
-    return unsupported(
-      op,
-      peer,
-      looped,
-      tensors,
-      `${op.kind.toLowerCase()}`,
+  const pair = pairs.find(({ consumer, producer }) => consumer.id === stream.id && isDID(producer.parallelType));
+  if (pair === undefined || !isDID(pair.producer.parallelType)) return null;
+  const sharded = pair.producer;
+  const type = pair.producer.parallelType;
+  const operand = at(tensors, at(op.inputs, pair.operand));
+  const output = at(tensors, op.output);
+  const refuse = (found: string, expected: string, help: string): never =>
+    fail({
+      code: "point-to-point-unsupported",
+      message: `${axisText(operand, sharded)} becomes ${axisText(output, stream)}, and no point-to-point form carries the op`,
+      place: opPlace(op),
+      found,
+      expected,
+      help,
+    });
+  const kind = op.kind === "Set" || op.kind === "Reduction" ? op.kind : null;
+  if (kind === null || (kind === "Reduction" && stream.iterType !== "reduction")) {
+    return refuse(
+      op.kind.toLowerCase(),
       "a set, or a reduction of the sharded axis",
       "put set() in front of the op and give it the Stream axis",
     );
   }
-  if (producer.mesh === null || consumer.mesh === null || !sameMesh(producer.mesh, consumer.mesh)) {
-    return unsupported(
-      op,
-      peer,
-      looped,
-      tensors,
-      `${producer.mesh?.toString() ?? "no mesh"} and ${consumer.mesh?.toString() ?? "no mesh"}`,
+  const { mesh } = operand;
+  if (mesh === null || output.mesh === null || !sameMesh(mesh, output.mesh)) {
+    return refuse(
+      [mesh, output.mesh].map((each) => each?.toString() ?? "no mesh").join(" and "),
       "one mesh on both sides",
       `put set() in front that moves the tensor to the other mesh and keeps ${type} on the axis`,
     );
   }
-  requireMeshExtent(op, producer, peer, producer.mesh, type);
-  const changed = reshardedOperands(op, tensors).flatMap((change) => change.types);
-  const other = changed.find((candidate) => candidate !== type);
-  if (other !== undefined) {
-    return fail({
-      code: "resharding-unsupported",
-      message: `a tensor changes its sharding along ${other} where its ${type} axis becomes a Stream axis`,
-      place: opPlace(op),
-      found: `changes along ${type} and ${other}`,
-      expected: `a change along ${type} alone`,
-      help: "put set() between the two tensors and give it the sharding after the first change",
-    });
-  }
-  const base = { mesh: producer.mesh, type, sharded: peer, stream: looped };
-  const to = shardedAxis(consumer, type);
-  if (to === null) {
-    if (op.kind === "Set") return { ...base, kind: "gather" };
-    return fail({
-      code: "stream-on-reduction-axis",
-      message: "Stream stands on a reduced axis, and every device needs the whole sum",
-      place: opPlace(op),
-      found: `${axisText(consumer, looped)}, and no ${type} on T${consumer.id}`,
-      expected: `${type} on another axis of T${consumer.id}, or no Stream on the reduced axis`,
-      help: "leave Stream off the reduced axis: one Allreduce per chunk of another axis carries the sum",
-    });
-  }
-  const from = imageInProducer(pairs, to);
-  if (from === null || isDID(from.parallelType)) {
-    return unsupported(
-      op,
-      peer,
-      looped,
-      tensors,
-      from === null ? `${axisText(consumer, to)} without an axis in T${producer.id}` : axisText(producer, from),
-      `an axis of T${producer.id} that is not sharded and becomes ${axisText(consumer, to)}`,
+  requireMeshExtent(op, operand, sharded, mesh, type);
+  requireOneType(op, type, tensors);
+  const form = { mesh, type, sharded, stream };
+  const to = shardedAxis(output, type);
+  if (to === null) return kind === "Set" ? { ...form, kind: "gather" } : refuseWholeSum(op, output, stream, type);
+  const from = pairs.find(({ consumer }) => consumer.id === to.id)?.producer;
+  if (from === undefined || isDID(from.parallelType)) {
+    return refuse(
+      from === undefined ? `${axisText(output, to)} without an axis in T${operand.id}` : axisText(operand, from),
+      `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to)}`,
       "put set() in between and give it a sharding that is one step away from either side",
     );
   }
-  requireMeshExtent(op, consumer, to, consumer.mesh, type);
-  return { ...base, kind: op.kind === "Set" ? "exchange" : "reduce", scattered: { from, to } };
+  requireMeshExtent(op, output, to, mesh, type);
+  return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered: { from, to } };
 }
 
-function imageInProducer(pairs: readonly AxisPair[], axis: IterDomain): IterDomain | null {
-  return pairs.find(({ consumer }) => consumer.id === axis.id)?.producer ?? null;
+function requireOneType(op: Op, type: DIDType, tensors: readonly Tensor[]): void {
+  const other = reshardedOperands(op, tensors)
+    .flatMap(({ types }) => types)
+    .find((candidate) => candidate !== type);
+  if (other === undefined) return;
+  fail({
+    code: "resharding-unsupported",
+    message: `a tensor changes its sharding along ${other} where its ${type} axis becomes a Stream axis`,
+    place: opPlace(op),
+    found: `changes along ${type} and ${other}`,
+    expected: `a change along ${type} alone`,
+    help: "put set() between the two tensors and give it the sharding after the first change",
+  });
 }
 
-/** Iteration i works with the i-th device, so that the axis must have one index per device. A symbolic size is checked when it is known. */
+function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {
+  fail({
+    code: "stream-on-reduction-axis",
+    message: "Stream stands on a reduced axis, and every device needs the whole sum",
+    place: opPlace(op),
+    found: `${axisText(output, stream)}, and no ${type} on T${output.id}`,
+    expected: `${type} on another axis of T${output.id}, or no Stream on the reduced axis`,
+    help: "leave Stream off the reduced axis: one Allreduce per chunk of another axis carries the sum",
+  });
+}
+
+/** Iteration i works with the i-th device: the axis has one index per device. A symbolic size is checked when it is known. */
 function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: DeviceMesh, type: DIDType): void {
   const devices = mesh.size(type);
   if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;
@@ -128,28 +127,5 @@ function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: Devic
     found: `size ${axis.extent.value}, ${devices} device${devices === 1 ? "" : "s"} along ${type} of ${mesh.toString()}`,
     expected: `size ${devices}`,
     help: `give the axis the size of the mesh along ${type}`,
-  });
-}
-
-function unsupported(
-  op: Op,
-  peer: IterDomain,
-  looped: IterDomain,
-  tensors: readonly Tensor[],
-  found: string,
-  expected: string,
-  help: string,
-): never {
-  const producer = at(
-    tensors,
-    op.inputs.find((input) => at(tensors, input).domain.logical.some(({ id }) => id === peer.id)) ?? at(op.inputs, 0),
-  );
-  fail({
-    code: "point-to-point-unsupported",
-    message: `${axisText(producer, peer)} becomes ${axisText(at(tensors, op.output), looped)}, and no point-to-point form carries the op`,
-    place: opPlace(op),
-    found,
-    expected,
-    help,
   });
 }
