@@ -19,20 +19,18 @@ export function chainBytes(chain: Chain): number {
   );
 }
 
-/** Parts of about `bytes` each, read and written; each is one chain after the other. */
-export function cutChains(chains: readonly Chain[], bytes: number): readonly (readonly Chain[])[] {
-  const parts: (readonly Chain[])[] = [];
-  let open: Chain[] = [];
-  let held = 0;
-  for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / bytes)))) {
-    open.push(slice);
-    held += chainBytes(slice);
-    if (held < 0.75 * bytes) continue;
-    parts.push(open);
-    open = [];
-    held = 0;
+/** At most `count` parts of about the same number of bytes; each is one chain after the other. */
+export function cutChains(chains: readonly Chain[], count: number): readonly (readonly Chain[])[] {
+  const share = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / count;
+  const parts = Array.from({ length: count }, (): Chain[] => []);
+  let before = 0;
+  for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / share)))) {
+    const bytes = chainBytes(slice);
+    // The part in which the middle of the slice lies.
+    at(parts, Math.min(count - 1, Math.floor((before + bytes / 2) / share))).push(slice);
+    before += bytes;
   }
-  return open.length === 0 ? parts : [...parts, open];
+  return parts.filter(({ length }) => length > 0);
 }
 
 /** At most `count` slices along the outermost axis of the result that has enough elements, else along the longest. */

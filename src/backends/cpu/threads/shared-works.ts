@@ -23,8 +23,8 @@ export interface SharedWorks {
   readonly ofPhase: (phase: number) => number;
 }
 
-/** Bytes read and written below which moving takes about as long as waking a worker. */
-const leastBytes = 2 ** 20;
+/** Bytes read and written below which moving takes about as long as waking a worker: 50 us. */
+const leastBytes = 2 ** 21;
 
 /** The work of a launch or copy has its command's number; those of phases follow. */
 export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: number): SharedWorks {
@@ -56,5 +56,5 @@ export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: num
 
 function partsOf(chains: readonly Chain[], workers: number): readonly (readonly Chain[])[] {
   const bytes = chains.reduce((sum, chain) => sum + chainBytes(chain), 0);
-  return bytes < leastBytes ? [] : cutChains(chains, bytes / (partsPerWorker * workers));
+  return bytes < leastBytes ? [] : cutChains(chains, partsPerWorker * workers);
 }
