@@ -1,0 +1,139 @@
+/**
+ * Random loops over the devices: any mesh, any position of the axes, every schedule, with pointwise ops and a matmul around. The result is
+ * the oracle's, and get and put, and all numbers of streams, give the same bits.
+ */
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { add, DeviceMesh, Fusion, matmul, MultiDeviceExecutor, set, sum, type Tensor } from "braid";
+import { createCpuBackend } from "braid/cpu";
+import { shapeOf } from "../../src/ir/sizes.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
+
+interface Recipe {
+  readonly form: "gather" | "exchange" | "reduce";
+  /** Device ids of a mesh of one or two dimensions. */
+  readonly devices: readonly number[];
+  readonly rows: number;
+  readonly along: "DIDx" | "DIDy";
+  /** Where the sharded axis stands among the others. */
+  readonly position: number;
+  readonly scattered: number;
+  readonly extents: readonly number[];
+  readonly before: boolean;
+  readonly behind: "nothing" | "add" | "matmul";
+  readonly streamed: boolean;
+  readonly schedule: string;
+  readonly streams: number;
+  readonly chained: boolean;
+  readonly after: boolean;
+}
+
+const recipes: fc.Arbitrary<Recipe> = fc.record({
+  form: fc.constantFrom("gather", "exchange", "reduce"),
+  devices: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 1 }),
+  rows: fc.constantFrom(1, 1, 2, 3),
+  along: fc.constantFrom("DIDx", "DIDy"),
+  position: fc.nat({ max: 2 }),
+  scattered: fc.nat({ max: 3 }),
+  extents: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 2 }),
+  before: fc.boolean(),
+  behind: fc.constantFrom("nothing", "add", "matmul"),
+  streamed: fc.boolean(),
+  schedule: fc.constantFrom(...Object.keys(schedules)),
+  streams: fc.constantFrom(1, 2, 3, 7),
+  chained: fc.boolean(),
+  after: fc.boolean(),
+});
+
+function meshOf({ devices, rows }: Recipe): DeviceMesh {
+  const columns = devices.length / rows;
+  if (rows === 1 || !Number.isInteger(columns)) return new DeviceMesh(devices);
+  return new DeviceMesh(Array.from({ length: rows }, (_, row) => devices.slice(row * columns, (row + 1) * columns)));
+}
+
+function build(recipe: Recipe): Fusion {
+  const f = new Fusion();
+  const mesh = meshOf(recipe);
+  const type = mesh.hasAxis(recipe.along) ? recipe.along : "DIDx";
+  const size = mesh.size(type);
+  const others = recipe.extents.toSpliced(recipe.scattered % 3, 0, ...(recipe.form === "gather" ? [] : [size]));
+  const position = recipe.position % (others.length + 1);
+  const shape = others.toSpliced(position, 0, size);
+  const scattered = ((): number => {
+    const among = recipe.scattered % 3;
+    return among >= position ? among + 1 : among;
+  })();
+  const x = f.input(shape);
+  const source = recipe.before ? add(x, x) : x;
+  const y = recipe.form === "reduce" ? sum(source, [position]) : set(source);
+  const tensors = [x, source, y];
+  x.axis(position).parallelize(type);
+  source.axis(position).parallelize(type);
+  y.axis(position).parallelize("Stream");
+  if (recipe.form !== "gather") {
+    y.axis(scattered).parallelize(type);
+    if (recipe.streamed && recipe.before) source.axis(scattered).parallelize("Stream");
+  }
+  if (recipe.behind === "nothing" || recipe.form !== "gather") {
+    f.output(y);
+  } else {
+    const weight = recipe.behind === "matmul" ? f.input([at(shape, shape.length - 1), 2]) : null;
+    const z = weight === null ? add(y, y) : matmul(y, weight);
+    if (weight !== null) tensors.push(weight);
+    tensors.push(z);
+    // The contracted axis, and rows of which the weight has none, take no Stream.
+    if (weight === null || position < shape.length - 1) z.axis(position).parallelize("Stream");
+    f.output(z);
+  }
+  for (const tensor of tensors) tensor.setDeviceMesh(mesh);
+  return f;
+}
+
+function settingOf(
+  recipe: Recipe,
+  schedule = schedules[recipe.schedule],
+): ScheduleOptions & { readonly devices: number; readonly streams: number } {
+  return {
+    devices: 6,
+    streams: recipe.streams,
+    interStreamSynchronization: recipe.chained,
+    insertReshardingAfter: recipe.after,
+    ...schedule,
+  };
+}
+
+it("gives the oracle's result", async () => {
+  await fc.assert(
+    fc.asyncProperty(recipes, fc.nat(), async (recipe, seed) => {
+      await expectOracle(build(recipe), { ...settingOf(recipe), seed });
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it("gives one set of bits by get, put, sends and receives, and broadcasts, in any schedule", async () => {
+  await fc.assert(
+    fc.asyncProperty(recipes, fc.nat(), async (recipe, seed) => {
+      const data = build(recipe).data();
+      const shapes = data.inputs.map((id) => {
+        const tensor = at(data.tensors, id);
+        return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+      });
+      const inputs = randomInputs(shapes, createRandom(seed), "uniform");
+      const results: (readonly Tensor[])[] = [];
+      for (const [i, schedule] of Object.values(schedules).entries()) {
+        const on = createCpuBackend({ schedule: { kind: "seed", seed: seed + i } });
+        const setting = { ...settingOf(recipe, schedule), streams: 1 + (i % 4) };
+        const executor = await MultiDeviceExecutor.create(build(recipe), { ...setting, on });
+        results.push((await executor.run(inputs)) as Tensor[]);
+        await executor.close();
+      }
+      for (const result of results) expect(result).toEqual(results[0]);
+    }),
+    { numRuns: 50 },
+  );
+});
