@@ -1,0 +1,139 @@
+/**
+ * `npm run bundle:offline [FOLDER]`: a folder that runs on a Linux x64 machine with GPUs but without network and Node: the Node that runs this script, compressed, the built
+ * package and its production dependencies. It needs a shell there, and Python for unpacking Node once.
+ *
+ *     sh braid-offline/braid run examples/allgather-matmul.ts --on cuda --devices 8
+ */
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const target = path.resolve(process.argv[2] ?? path.join(root, "braid-offline"));
+const mostMiB = 40;
+
+/** What runs, what its source maps and the test programs refer to, and nothing that builds. */
+const copied = [
+  "package.json",
+  "LICENSE",
+  "README.md",
+  "dist",
+  "src",
+  "examples",
+  "scripts/gpu",
+  "test/gpu",
+  "test/support",
+];
+
+/** Unpacks Node on the first start, beside the bundle or, where that cannot be written, in a folder of the user's own. */
+const starter = `#!/bin/sh
+# Starts Braid with the Node of this bundle. The first start unpacks it.
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+node="$here/node"
+if [ ! -x "$node" ] && [ ! -w "$here" ]; then
+  node="\${XDG_CACHE_HOME:-$HOME/.cache}/braid/node"
+fi
+if [ ! -x "$node" ]; then
+  mkdir -p "$(dirname -- "$node")" || exit 3
+  python3 -c '
+import lzma, os, shutil, sys
+source, target = sys.argv[1:]
+unfinished = f"{target}.{os.getpid()}"
+with lzma.open(source) as packed, open(unfinished, "wb") as out:
+    shutil.copyfileobj(packed, out, 1 << 20)
+os.chmod(unfinished, 0o755)
+os.replace(unfinished, target)
+' "$here/node.xz" "$node" || { echo "braid: Node could not be unpacked; python3 with lzma is needed once" >&2; exit 3; }
+fi
+case "$1" in
+  --node) shift; exec "$node" "$@" ;;
+  --script) shift; exec "$node" "$here/node_modules/jiti/lib/jiti-cli.mjs" "$@" ;;
+  *) exec "$node" "$here/dist/cli/main.js" "$@" ;;
+esac
+`;
+
+const packPython = `
+import lzma, shutil, sys
+source, target = sys.argv[1:]
+with open(source, "rb") as plain, lzma.open(target, "wb", preset=9) as packed:
+    shutil.copyfileobj(plain, packed, 1 << 20)
+`;
+
+function main(): void {
+  requireLinux();
+  const packedNode = path.join(target, "node.xz");
+  for (const name of existsSync(target) ? readdirSync(target) : []) {
+    // Packing Node takes a minute: it is kept while it is this Node's.
+    if (/^node\.(xz|version)$/.test(name) && isPackedNode(packedNode)) continue;
+    rmSync(path.join(target, name), { recursive: true });
+  }
+  mkdirSync(target, { recursive: true });
+  for (const name of copied) copy(name);
+  for (const name of productionPackages()) copy(name);
+  writeFileSync(path.join(target, "braid"), starter);
+  chmodSync(path.join(target, "braid"), 0o755);
+  if (!existsSync(packedNode)) {
+    execFileSync("python3", ["-c", packPython, process.execPath, packedNode], { stdio: "inherit" });
+    writeFileSync(path.join(target, "node.version"), nodeMark());
+  }
+  const mib = bytesOf(target) / 2 ** 20;
+  if (mib > mostMiB) throw new Error(`the bundle has ${mib.toFixed(1)} MiB; at most ${mostMiB} are allowed`);
+  console.log(
+    `${target}: ${mib.toFixed(1)} MiB, Node ${process.version}\nstart: sh ${path.basename(target)}/braid doctor`,
+  );
+}
+
+function requireLinux(): void {
+  const here = `${process.platform} ${process.arch}`;
+  if (here !== "linux x64") throw new Error(`the bundle is for Linux x64 and takes this machine's Node: found ${here}`);
+  if (!existsSync(path.join(root, "dist/cli/main.js"))) throw new Error("dist/ is missing: npm run build first");
+}
+
+function copy(name: string): void {
+  const from = path.join(root, name);
+  if (!existsSync(from)) return;
+  cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
+}
+
+/** Declarations and build records serve compilers only. */
+function isNeeded(file: string): boolean {
+  return !/(\.tsbuildinfo|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
+}
+
+/** Folders of the lock file's packages that are no development dependencies and are installed for this platform. */
+function productionPackages(): readonly string[] {
+  const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8")) as {
+    readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>;
+  };
+  return Object.entries(lock.packages)
+    .filter(([name, { dev }]) => name !== "" && dev !== true)
+    .map(([name]) => name);
+}
+
+function isPackedNode(packed: string): boolean {
+  const mark = path.join(path.dirname(packed), "node.version");
+  return existsSync(mark) && readFileSync(mark, "utf8") === nodeMark();
+}
+
+function nodeMark(): string {
+  return `${process.version} ${statSync(process.execPath).size}\n`;
+}
+
+function bytesOf(place: string): number {
+  if (!statSync(place).isDirectory()) return statSync(place).size;
+  return readdirSync(place).reduce((sum, name) => sum + bytesOf(path.join(place, name)), 0);
+}
+
+main();
