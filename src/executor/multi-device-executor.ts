@@ -28,6 +28,11 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly on?: BackendName | Backend;
   /** `numberOfStreams`: how many worker streams a Stream loop alternates over; 4 if not given. */
   readonly streams?: number;
+  /**
+   * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same
+   * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
+   */
+  readonly localRanks?: readonly number[];
   /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
   readonly timeout?: number;
 }
@@ -35,7 +40,7 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
 export interface RunOptions {
   /** Tensors (or shards) to write the results into; they are what `run` then returns. */
   readonly outputs?: readonly TensorArgument[] | undefined;
-  /** false: return one shard per rank instead of whole outputs. */
+  /** false, and with `localRanks`: return one shard per rank (null for one that this process does not hold) instead of whole outputs. */
   readonly gather?: boolean;
   /** Called with the back end's report, traced, when the run has ended. */
   readonly onReport?: (report: RunReport, program: Program) => void;
@@ -68,15 +73,16 @@ export class MultiDeviceExecutor {
 
   /** Lowers `fusion` for every rank and opens the back end. Throws what lowering throws, and `mesh-too-large`. */
   static async create(fusion: HasFusionData, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
-    const { devices, on = "cpu", streams, timeout, ...lowering } = options;
+    const { devices, on = "cpu", streams, timeout, localRanks, ...lowering } = options;
     requireWholeNumber("MultiDeviceExecutor.create(fusion, { devices })", devices, 1);
     if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
+    for (const rank of localRanks ?? []) requireLocalRank(rank, devices);
     if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
     const data = fusion.data();
     requireMeshDevices(data.tensors, devices);
     const hosts = Array.from({ length: devices }, (_, rank) => lower(fusion, { ...lowering, rank }));
     const backend = await loadBackend(on);
-    const group = await backend.open({ world: devices, localRanks: hosts.map((_, rank) => rank) });
+    const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
     return new MultiDeviceExecutor(data, hosts, group, options);
   }
 
@@ -115,7 +121,7 @@ export class MultiDeviceExecutor {
     const { program, prepared } = entry;
     const given = options.outputs;
     if (given !== undefined) this.#requireOutputs(entry, given);
-    for (const buffer of boundBuffers(program, "input")) {
+    for (const buffer of this.#boundBuffers(program, "input")) {
       const position = positionOf(buffer);
       const tensor = this.#tensor(this.#fusion.inputs, position);
       const argument = at(inputs, position);
@@ -129,7 +135,7 @@ export class MultiDeviceExecutor {
       trace: options.onReport !== undefined,
     });
     options.onReport?.(report, program);
-    return this.#readOutputs(entry, given, options.gather ?? true);
+    return this.#readOutputs(entry, given, options.gather ?? this.#options.localRanks === undefined);
   }
 
   async #entryFor(inputs: readonly TensorArgument[]): Promise<Entry> {
@@ -159,6 +165,12 @@ export class MultiDeviceExecutor {
     return { program, prepared, inputShapes, outputShapes };
   }
 
+  /** Of the ranks that this process holds. */
+  #boundBuffers(program: Program, role: PlacedBuffer["role"]): readonly PlacedBuffer[] {
+    const { localRanks } = this.#options;
+    return program.buffers.filter((buffer) => buffer.role === role && (localRanks?.includes(buffer.rank) ?? true));
+  }
+
   #requireOutputs(entry: Entry, given: readonly TensorArgument[]): void {
     const tensors = this.#fusion.outputs.map((id) => at(this.#fusion.tensors, id));
     requireCount("output", tensors, given);
@@ -173,7 +185,7 @@ export class MultiDeviceExecutor {
     given: readonly TensorArgument[] | undefined,
     gather: boolean,
   ): TensorArgument[] {
-    const buffers = boundBuffers(program, "output");
+    const buffers = this.#boundBuffers(program, "output");
     return this.#fusion.outputs.map((_, position) => {
       const tensor = this.#tensor(this.#fusion.outputs, position);
       const shape = at(outputShapes, position);
@@ -205,10 +217,6 @@ export class MultiDeviceExecutor {
   }
 }
 
-function boundBuffers(program: Program, role: PlacedBuffer["role"]): readonly PlacedBuffer[] {
-  return program.buffers.filter((buffer) => buffer.role === role);
-}
-
 /** That it is there was checked: buffers exist only on the tensor's devices. */
 function shardFor(shards: readonly (Tensor | null)[], rank: number): Tensor {
   const shard = shards[rank] ?? null;
@@ -218,6 +226,19 @@ function shardFor(shards: readonly (Tensor | null)[], rank: number): Tensor {
 
 function positionOf(buffer: PlacedBuffer): number {
   return buffer.position ?? -1;
+}
+
+function requireLocalRank(rank: number, devices: number): void {
+  requireWholeNumber("MultiDeviceExecutor.create(fusion, { localRanks })", rank, 0);
+  if (rank < devices) return;
+  fail({
+    code: "device-count",
+    message: `there is no rank ${rank}`,
+    place: { kind: "call", text: "MultiDeviceExecutor.create(fusion, { localRanks })" },
+    found: String(rank),
+    expected: `0 to ${devices - 1}`,
+    help: "name ranks of this world",
+  });
 }
 
 function unknownRank(rank: number, devices: number): never {
