@@ -8,6 +8,7 @@
 import type { Id } from "../support/ids.ts";
 import type { BufferId, Buffer } from "./buffer.ts";
 import type { Kernel } from "./kernel.ts";
+import type { Slices } from "./slices.ts";
 import type { Collective, PointToPointGroup, View } from "./transfer.ts";
 
 /** Counts the streams of one rank; 0 is the caller's. */
@@ -106,8 +107,59 @@ export interface CopyPeer extends CommandBase {
   readonly pair: number;
 }
 
-/** What a list holds where the final command needs the peer's half. */
-export type UnlinkedCommand = Exclude<Command, Signal | WaitSignal> | SignalPeer | WaitPeer | CopyPeer;
+/**
+ * A collective in the CUDA idiom before link: members signal each other, copy from each other's memory, and combine what lies there.
+ * Link matches the k-th of a communicator on all members, as it does transfers; a member's commands name it by its place
+ * in `peerCollectives`.
+ */
+export interface PeerCollective {
+  readonly communicator: string;
+  readonly operation: Collective;
+  /**
+   * null: every member makes its whole result of the members' inputs. Else, of an Allreduce: position p combines slice p, and the
+   * others copy it from its output. All members have the same slices.
+   */
+  readonly slices: Slices | null;
+}
+
+/** ready: my input may be read. slice: my slice of the output is combined. done: I have read what I need of yours. */
+export type MemberSlot = "ready" | "slice" | "done";
+
+interface MemberCommand extends CommandBase {
+  readonly collective: number;
+  /** The other one's position in the team. */
+  readonly member: number;
+}
+/** A signal to a member; link gives every collective slots of its own. */
+export interface SignalMember extends MemberCommand {
+  readonly kind: "signalMember";
+  readonly slot: MemberSlot;
+}
+/** A wait for a signal of a member. */
+export interface WaitMember extends MemberCommand {
+  readonly kind: "waitMember";
+  readonly slot: MemberSlot;
+}
+/** Copies what `member` (also oneself) has of this rank's result: the piece of its input or, with slices, its slice of the output. */
+export interface CopyMember extends MemberCommand {
+  readonly kind: "copyMember";
+}
+/** Combines the members' inputs in team order into this rank's result or, with slices, into its slice of it. */
+export interface CombineMembers extends CommandBase {
+  readonly kind: "combineMembers";
+  readonly collective: number;
+}
+
+/** What a list holds where the final command needs what other ranks know. */
+export type UnlinkedCommand =
+  | Exclude<Command, Signal | WaitSignal>
+  | SignalPeer
+  | WaitPeer
+  | CopyPeer
+  | SignalMember
+  | WaitMember
+  | CopyMember
+  | CombineMembers;
 
 export interface StreamInfo {
   readonly id: CommandStreamId;
@@ -134,6 +186,8 @@ export interface CommandList {
   readonly kernels: readonly Kernel[];
   /** The one-sided ops of this rank: `pair` of a command is an index here. */
   readonly pairs: readonly OneSided[];
+  /** The collectives in the CUDA idiom: `collective` of a command is an index here. */
+  readonly peerCollectives: readonly PeerCollective[];
   readonly eventCount: number;
   readonly commands: readonly UnlinkedCommand[];
   /** origins[i] is the origin of commands[i]. */

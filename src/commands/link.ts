@@ -3,12 +3,14 @@
  * ranks do together, and lays out memory. Pure: each process of a run links the same lists to the same Program.
  */
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { at } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import type { BufferId } from "./buffer.ts";
 import type { CommandList } from "./command.ts";
 import { listsByRank } from "./link/lists-by-rank.ts";
-import { linkCommand } from "./link/link-command.ts";
+import { linkCommand, type LinkedCombination } from "./link/link-command.ts";
+import { type Combination, memberCombination } from "./link/link-members.ts";
 import { matchOneSided } from "./link/match-one-sided.ts";
+import { type LinkedCollective, matchPeerCollectives } from "./link/match-peer-collectives.ts";
 import { matchTransfers } from "./link/match-transfers.ts";
 import { layOutRank } from "./link/memory-layout.ts";
 import { mergeKernels } from "./link/merge-kernels.ts";
@@ -23,13 +25,33 @@ export function link(lists: readonly CommandList[]): Program {
   const ordered = listsByRank(lists);
   const bases = bufferBases(ordered);
   const pairs = matchOneSided(ordered, (rank, view) => relocateView(at(bases, rank), view));
+  const peers = matchPeerCollectives(ordered, bases, pairs.slots.length);
   const matched = matchTransfers(ordered, bases);
-  const problems = [...matched.problems, ...pairs.problems];
+  const problems = [...matched.problems, ...pairs.problems, ...peers.problems];
   if (problems.length > 0) throw new DiagnosticError(problems);
-  const { kernels, idOf } = mergeKernels(ordered);
-  const layouts = ordered.map((list, rank) => layOutRank(list, at(bases, rank), peerVisibleBuffers(list)));
+  const combined = ordered.map((list, rank) => combinationsOf(list, at(peers.collectiveOf, rank)));
+  const { kernels, idOf } = mergeKernels(
+    ordered.map((list, rank) => [...list.kernels, ...[...at(combined, rank).values()].map(({ kernel }) => kernel)]),
+  );
+  const layouts = ordered.map((list, rank) => {
+    const visible = new Set([...peerVisibleBuffers(list), ...at(peers.visible, rank)]);
+    return layOutRank(list, at(bases, rank), visible);
+  });
   const ranks = ordered.map((list, rank): RankProgram => {
-    const links = { rank, bufferBase: at(bases, rank), kernelOf: at(idOf, rank), pairOf: at(pairs.pairOf, rank) };
+    const kernelOf = at(idOf, rank);
+    const links = {
+      rank,
+      bufferBase: at(bases, rank),
+      kernelOf,
+      pairOf: at(pairs.pairOf, rank),
+      collectiveOf: at(peers.collectiveOf, rank),
+      combinations: new Map(
+        [...at(combined, rank)].map(([collective, combination], i): [number, LinkedCombination] => [
+          collective,
+          { ...combination, kernel: at(kernelOf, list.kernels.length + i) },
+        ]),
+      ),
+    };
     return {
       rank,
       streams: list.streams,
@@ -46,7 +68,7 @@ export function link(lists: readonly CommandList[]): Program {
     buffers: layouts.flatMap(({ buffers }) => buffers),
     kernels,
     transfers: matched.transfers,
-    slots: pairs.slots,
+    slots: [...pairs.slots, ...peers.slots],
   };
 }
 
@@ -58,6 +80,21 @@ function bufferBases(lists: readonly CommandList[]): readonly number[] {
     next += buffers.length;
     return base;
   });
+}
+
+/** What the rank combines in collectives of the CUDA idiom: their operands, and so their kernels, are known only here. */
+function combinationsOf(
+  { rank, commands }: CommandList,
+  collectiveOf: readonly (LinkedCollective | undefined)[],
+): ReadonlyMap<number, Combination> {
+  const combinations = new Map<number, Combination>();
+  for (const command of commands) {
+    if (command.kind !== "combineMembers") continue;
+    const collective = collectiveOf[command.collective];
+    invariant(collective !== undefined, "collectives without a partner are refused", command);
+    combinations.set(command.collective, memberCombination(collective, collective.team.indexOf(rank)));
+  }
+  return combinations;
 }
 
 /** The buffers that a peer reads (get) or writes (put): those of the half that does not copy. */

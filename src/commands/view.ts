@@ -35,6 +35,15 @@ export function partOf(view: View, part: number): View {
   };
 }
 
+/** `count` indices of `axis` from `start`. */
+export function narrowView(view: View, axis: number, start: number, count: number): View {
+  return {
+    ...view,
+    offset: view.offset + start * at(view.strides, axis) * dtypes[view.dtype].bytes,
+    shape: view.shape.with(axis, count),
+  };
+}
+
 export interface CommonBox {
   readonly shape: readonly number[];
   /** In elements; one list per view. */
@@ -91,6 +100,13 @@ function mergeAxes({ shape, strides }: Pick<View, "shape" | "strides">): readonl
 function emptyBox(views: readonly Pick<View, "shape">[]): CommonBox | null {
   if (views.some(({ shape }) => elementCount(shape) > 0)) return null;
   return { shape: [0], strides: views.map(() => [1]) };
+}
+
+/** The views under their common box; null where they have none. Views of one shape keep it. */
+export function alignViews(views: readonly View[]): readonly View[] | null {
+  if (views.every(({ shape }) => sameNumbers(shape, at(views, 0).shape))) return views;
+  const box = commonBox(views);
+  return box === null ? null : views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
 /** Whether two views name the same elements of one buffer in the same way. */

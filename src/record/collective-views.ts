@@ -32,7 +32,7 @@ export function collectiveViews(
     const view = sides[side];
     if (view === null || !splits) return view && squeezeView(view);
     const [own, opposite] = [tensorOf(recorder, statement[side]), tensorOf(recorder, statement[other])];
-    const parts = membersWith(recorder, statement, type, root, other);
+    const parts = membersWith(recorder, statement, type, root, other).length;
     return requireParts(recorder, side, splitView(view, countedAxis(own, opposite, type)), parts);
   };
   const input = shape("input", "output", splitsInput);
@@ -43,19 +43,19 @@ export function collectiveViews(
   return { input, output };
 }
 
-/** How many members have a view on `side`. */
-function membersWith(
+/** The positions of the members that have a view on `side`. */
+export function membersWith(
   recorder: Recorder,
   statement: Communication,
   type: CollectiveType,
   root: number | null,
   side: SideName,
-): number {
+): readonly number[] {
   const { mesh } = tensorOf(recorder, statement[side]);
-  return statement.team.filter((device, position) => {
+  return statement.team.flatMap((device, position) => {
     const has = sideOf(type, side, root, position);
-    return has === "required" || (has === "optional" && mesh?.has(device) === true);
-  }).length;
+    return has === "required" || (has === "optional" && mesh?.has(device) === true) ? [position] : [];
+  });
 }
 
 /**

@@ -1,12 +1,15 @@
 /** What Wait finds: how the latest post of a communication is awaited. */
-import type { CommandStreamId, EventId } from "../commands/command.ts";
+import type { CommandStreamId, EventId, WaitMember, WaitPeer } from "../commands/command.ts";
 
 export type Post =
-  /** This rank has no part in it, or its wait is nothing. */
+  /** This rank has no part in it. */
   | { readonly kind: "nothing" }
   /** A library's transfer: done when the event is. */
   | { readonly kind: "event"; readonly event: EventId }
-  /** A one-sided half whose peer signals `done`. */
-  | { readonly kind: "signal"; readonly pair: number }
-  /** As `signal`, after a Wait has taken the signal on `stream`. */
-  | { readonly kind: "taken"; readonly stream: CommandStreamId };
+  /** One-sided: done when peers have signalled, and what `stream` holds is; null where this rank has done nothing but signal. */
+  | { readonly kind: "signals"; readonly stream: CommandStreamId | null; readonly signals: readonly AwaitedSignal[] }
+  /** Done when what the stream holds is: no peer is waited for, or a Wait on that stream has taken their signals. */
+  | { readonly kind: "stream"; readonly stream: CommandStreamId };
+
+/** A wait that goes on the stream that is current at the Wait. */
+export type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitMember, "stream">;

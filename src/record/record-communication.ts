@@ -1,19 +1,21 @@
 /**
- * Communications that a library (NCCL, UCC) runs on a stream of its own, spelled out: the communicator's stream waits for the
- * current one, transfers, and records an event that Wait waits for. CUDA communications are recorded in the same way;
- * their one-sided form is point-to-point only.
+ * Communications. Those that a library (NCCL, UCC) runs on a stream of its own are spelled out: the communicator's stream waits for
+ * the current one, transfers, and records an event that Wait waits for. Those of the CUDA backend are signals, copies and launches
+ * on the current stream (record-peer-collective.ts).
  */
 import { sideOf } from "../commands/collectives.ts";
-import type { Collective, CollectiveType, PointToPointGroup, View } from "../commands/transfer.ts";
+import type { Collective, CollectiveType, View } from "../commands/transfer.ts";
 import type { Communication, ReduceOpType } from "../host/nodes.ts";
 import type { ReductionOpType } from "../ir/ops.ts";
-import { at } from "../support/invariant.ts";
-import { collectiveViews } from "./collective-views.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { collectiveViews, membersWith } from "./collective-views.ts";
 import { emitCopy } from "./launch.ts";
 import type { Post } from "./posts.ts";
+import { recordPeerCollective } from "./record-peer-collective.ts";
+import { oneSided } from "./record-point-to-point.ts";
+import { transfer } from "./record-transfer.ts";
 import { evaluate, fail, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
 import { communicatorStream, order, recordOn } from "./streams.ts";
-import { emit } from "./tape.ts";
 import { squeezeView } from "./views.ts";
 
 const reductionOf: { readonly [K in ReduceOpType]: ReductionOpType } = {
@@ -49,7 +51,15 @@ function collective(recorder: Recorder, statement: Communication, type: Collecti
       output: sideView(recorder, statement, type, "output", root, position),
     }),
   };
-  return transfer(recorder, communicatorOf(statement), operation);
+  const communicator = communicatorOf(statement);
+  if (statement.backend !== "cuda") return transfer(recorder, communicator, operation);
+  return recordPeerCollective(recorder, {
+    communicator,
+    operation,
+    position,
+    readers: membersWith(recorder, statement, type, root, "output"),
+    sources: membersWith(recorder, statement, type, root, "input"),
+  });
 }
 
 /** What this rank reads or writes; null where the table of collectives says nothing. */
@@ -88,36 +98,31 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
 
 /** One sends, the other receives; a device that sends to itself copies. */
 function sendRecv(recorder: Recorder, statement: Communication, position: number): Post {
-  const { team, input, output } = statement;
+  const { team, input, output, backend } = statement;
   const root = rootOf(recorder, statement);
-  const communicator = communicatorOf(statement);
-  if (team.length === 1) {
-    const { streams, tape } = recorder;
-    const stream = communicatorStream(streams, communicator);
-    const [source, destination] = [squeezeView(viewOf(recorder, input)), squeezeView(viewOf(recorder, output))];
-    order(streams, streams.current, stream);
-    emitCopy(recorder, source, destination, stream);
-    return { kind: "event", event: recordOn(tape, stream) };
-  }
+  if (team.length === 1) return sendToItself(recorder, statement);
   const peer = at(team, 1 - position);
-  const sends = position === root;
-  const view = squeezeView(viewOf(recorder, sends ? input : output));
-  return transfer(recorder, communicator, { kind: "group", ops: [{ type: sends ? "send" : "recv", peer, view }] });
+  const type = position === root ? "send" : "recv";
+  const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
+  if (backend === "cuda") return oneSided(recorder, type, peer, view);
+  return transfer(recorder, communicatorOf(statement), { kind: "group", ops: [{ type, peer, view }] });
+}
+
+function sendToItself(recorder: Recorder, statement: Communication): Post {
+  const { streams, tape } = recorder;
+  const [source, destination] = [statement.input, statement.output].map((id) => squeezeView(viewOf(recorder, id)));
+  invariant(source !== undefined && destination !== undefined, "a communication has two sides");
+  if (statement.backend === "cuda") {
+    emitCopy(recorder, source, destination);
+    return { kind: "stream", stream: streams.current };
+  }
+  const stream = communicatorStream(streams, communicatorOf(statement));
+  order(streams, streams.current, stream);
+  emitCopy(recorder, source, destination, stream);
+  return { kind: "event", event: recordOn(tape, stream) };
 }
 
 /** The name of the library's communicator for a team: a stream and a sequence of its own. */
 function communicatorOf({ backend, team }: Communication): string {
   return `${backend.toUpperCase()} (${team.join(" ")})`;
-}
-
-/** Posts `operation` on the communicator's stream, after what the current stream holds. */
-export function transfer(
-  { streams, tape }: Recorder,
-  communicator: string,
-  operation: Collective | PointToPointGroup,
-): Post {
-  const stream = communicatorStream(streams, communicator);
-  order(streams, streams.current, stream);
-  emit(tape, { kind: "transfer", stream, communicator, operation });
-  return { kind: "event", event: recordOn(tape, stream) };
 }

@@ -5,6 +5,7 @@
  */
 import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../commands/kernel.ts";
 import type { View } from "../commands/transfer.ts";
+import { narrowView } from "../commands/view.ts";
 import { isDID, type TensorId, withoutReductions } from "../ir/domain.ts";
 import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, UnaryOp } from "../ir/ops.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -24,7 +25,7 @@ import { indexInto, outOfRange } from "./index-into.ts";
 import { recordLinear, recordMatmul } from "./record-contraction.ts";
 import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "./recorder.ts";
 import { requireWholeAxes } from "./whole-axes.ts";
-import { insertAxis, narrowView, permuteView, reshapeView, selectView, stretchView } from "./views.ts";
+import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "./views.ts";
 
 export function recordOp(recorder: Recorder, op: Op): void {
   requireWholeAxes(recorder, op, recorder.program.tensors);

@@ -3,16 +3,18 @@
  * of one. CUDA: each rank does its half on its own current stream, ordered by two signals per pair.
  *
  *            send                              recv
- *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done; Wait: nothing
+ *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done
  *   put      wait ready, copy to the           signal ready; Wait: done
- *            receiver, signal done; Wait: nothing
+ *            receiver, signal done
+ *
+ * A Wait on another stream than the post's also waits for that stream.
  */
 import type { PointToPoint, View } from "../commands/transfer.ts";
 import type { CommunicatorBackend, EndCoalescing, P2PCommunication } from "../host/nodes.ts";
 import { invariant } from "../support/invariant.ts";
 import { stateOf } from "./memory.ts";
 import type { Post } from "./posts.ts";
-import { transfer } from "./record-communication.ts";
+import { transfer } from "./record-transfer.ts";
 import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
 import { emit } from "./tape.ts";
 import { squeezeView } from "./views.ts";
@@ -64,7 +66,7 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
   });
 }
 
-function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
+export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
   const { memory, options, sequences, streams, tape } = recorder;
   const key = `${role} ${peer}`;
   const sequence = sequences.get(key) ?? 0;
@@ -77,10 +79,10 @@ function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view:
   const copies = (protocol === "get") === (role === "recv");
   if (!copies) {
     emit(tape, { kind: "signalPeer", stream, pair, slot: "ready" });
-    return { kind: "signal", pair };
+    return { kind: "signals", stream: null, signals: [{ kind: "waitPeer", pair, slot: "done" }] };
   }
   emit(tape, { kind: "waitPeer", stream, pair, slot: "ready" });
   emit(tape, { kind: "copyPeer", stream, pair });
   emit(tape, { kind: "signalPeer", stream, pair, slot: "done" });
-  return { kind: "nothing" };
+  return { kind: "stream", stream };
 }

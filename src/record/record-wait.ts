@@ -24,12 +24,13 @@ export function recordWait(recorder: Recorder, { target }: Wait): void {
       return;
     case "event":
       return waitFor(tape, post.event, current);
-    case "signal":
-      emit(tape, { kind: "waitPeer", stream: current, pair: post.pair, slot: "done" });
+    case "signals":
+      if (post.stream !== null) order(streams, post.stream, current);
+      for (const signal of post.signals) emit(tape, { ...signal, stream: current });
       // A signal can be taken once: a second Wait follows the stream that took it.
-      posts.set(target, { kind: "taken", stream: current });
+      posts.set(target, { kind: "stream", stream: current });
       return;
-    case "taken":
+    case "stream":
       return order(streams, post.stream, current);
     default:
       return unreachable(post);

@@ -34,6 +34,7 @@ export function record(program: HostProgram, options: RecordOptions): CommandLis
     buffers: finishedBuffers(memory),
     kernels: tape.kernels,
     pairs: tape.pairs,
+    peerCollectives: tape.peerCollectives,
     eventCount: tape.eventCount,
     commands: tape.commands,
     origins: tape.origins,

@@ -2,7 +2,7 @@
  * Where a recording writes: the commands, each with its origin, and the tables that they number. The origin is that of the
  * statement under way; its text is printed once per statement, and all commands of one visit share one Origin.
  */
-import type { EventId, KernelId, OneSided, Origin, UnlinkedCommand } from "../commands/command.ts";
+import type { EventId, KernelId, OneSided, Origin, PeerCollective, UnlinkedCommand } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
@@ -15,6 +15,7 @@ export interface Tape {
   readonly origins: Origin[];
   readonly kernels: Kernel[];
   readonly pairs: OneSided[];
+  readonly peerCollectives: PeerCollective[];
   eventCount: number;
   readonly textOf: (statement: Statement) => string;
   /** The statement under way; null outside the program's body. */
@@ -34,6 +35,7 @@ export function createTape(program: HostProgram): Tape {
     origins: [],
     kernels: [],
     pairs: [],
+    peerCollectives: [],
     eventCount: 0,
     textOf: (statement) => {
       const text = texts.get(statement) ?? textOf(statement);

@@ -17,15 +17,6 @@ export function selectView(view: View, axis: number, index: number): View {
   };
 }
 
-/** `count` indices of `axis` from `start`. */
-export function narrowView(view: View, axis: number, start: number, count: number): View {
-  return {
-    ...view,
-    offset: view.offset + start * at(view.strides, axis) * dtypes[view.dtype].bytes,
-    shape: view.shape.with(axis, count),
-  };
-}
-
 /** Axis i of the result is axis `order[i]`. */
 export function permuteView(view: View, order: readonly number[]): View {
   return {

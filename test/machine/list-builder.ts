@@ -144,6 +144,7 @@ export class ListBuilder {
       buffers: this.#buffers,
       kernels: this.#kernels,
       pairs: this.#pairs,
+      peerCollectives: [],
       eventCount: this.#eventCount,
       commands: this.#commands,
       origins: this.#origins,

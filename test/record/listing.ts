@@ -24,7 +24,7 @@ export function listing(list: CommandList, { kinds }: ListingOptions = {}): stri
 }
 
 /** Launches, copies and transfers: what moves data. */
-export const dataKinds = ["launch", "copy", "transfer", "copyPeer"] as const;
+export const dataKinds = ["launch", "copy", "transfer", "copyPeer", "copyMember", "combineMembers"] as const;
 
 type Names = readonly string[];
 
@@ -42,9 +42,24 @@ const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
     const way = half.role === "send" ? "to" : "from";
     return `${half.protocol} ${half.role} #${half.sequence} ${viewText(half.view, names)} ${way} ${half.peer}`;
   },
+  signalMember: (command, list) => `signal ${command.slot} to ${memberRank(command, list)}`,
+  waitMember: (command, list) => `wait for ${command.slot} of ${memberRank(command, list)}`,
+  copyMember: (command, list) => `copy from ${memberRank(command, list)}`,
+  combineMembers: ({ collective }, { peerCollectives }, names) => {
+    const operation = peerCollectives[collective]?.operation;
+    return operation === undefined ? "?" : `combine ${operationText(operation, names)}`;
+  },
   alloc: ({ buffer }, _, names) => `alloc ${names[buffer] ?? "?"}`,
   free: ({ buffer }, _, names) => `free ${names[buffer] ?? "?"}`,
 };
+
+function memberRank(
+  { collective, member }: { readonly collective: number; readonly member: number },
+  { peerCollectives }: CommandList,
+): string {
+  const { communicator, operation } = peerCollectives[collective] ?? {};
+  return `${operation?.team[member] ?? "?"} on ${communicator ?? "?"}`;
+}
 
 function bufferNames({ buffers }: CommandList): Names {
   const seen = new Map<string, number>();

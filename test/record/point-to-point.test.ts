@@ -159,15 +159,4 @@ describe("CUDA", () => {
       "
     `);
   });
-
-  it("records collectives like those of a library", () => {
-    const h = new HostProgramBuilder();
-    const x = h.input([4], { mesh });
-    h.communication("Allreduce", { input: x, output: x, backend: "cuda" });
-    expect(listing(record(h.build(), { rank: 0 }), { kinds: dataKinds })).toMatchInlineSnapshot(`
-      "
-      CUDA (0 1 2): Allreduce sum T0 float [4] -> T0 float [4]
-      "
-    `);
-  });
 });

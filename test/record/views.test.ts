@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import type { View } from "../../src/commands/transfer.ts";
+import { narrowView } from "../../src/commands/view.ts";
 import {
   insertAxis,
   mayOverlap,
-  narrowView,
   permuteView,
   reshapeView,
   sameElements,

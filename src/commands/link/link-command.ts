@@ -1,10 +1,22 @@
 /** A command of a list as the command of a Program: ids counted over all ranks, the peer's half filled in. One row per kind. */
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { Command, CopyPeer, KernelId, SignalPeer, SlotId, UnlinkedCommand, WaitPeer } from "../command.ts";
+import type {
+  Command,
+  CopyPeer,
+  KernelId,
+  SignalMember,
+  SignalPeer,
+  SlotId,
+  UnlinkedCommand,
+  WaitMember,
+  WaitPeer,
+} from "../command.ts";
 import type { View } from "../transfer.ts";
-import { commonBox } from "../view.ts";
+import { alignViews } from "../view.ts";
+import { type Combination, memberCopy } from "./link-members.ts";
 import type { LinkedPair } from "./match-one-sided.ts";
+import { type LinkedCollective, memberSlot } from "./match-peer-collectives.ts";
 import { relocateBuffer, relocateOperation, relocateRef, relocateView } from "./relocate.ts";
 
 /** What a rank's commands are linked with. */
@@ -14,7 +26,12 @@ export interface RankLinks {
   readonly bufferBase: number;
   readonly kernelOf: readonly KernelId[];
   readonly pairOf: readonly (LinkedPair | undefined)[];
+  readonly collectiveOf: readonly (LinkedCollective | undefined)[];
+  /** By collective of the rank's list; `kernel` counts the Program's. */
+  readonly combinations: ReadonlyMap<number, LinkedCombination>;
 }
+
+export type LinkedCombination = Omit<Combination, "kernel"> & { readonly kernel: KernelId };
 
 const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
   launch: (command, { bufferBase, kernelOf }) => ({
@@ -43,6 +60,23 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
     invariant(links.rank === copierOf(pair), "the receiver of a get and the sender of a put copies", pair);
     return { kind: "copy", stream: command.stream, ...alignedViews(pair) };
   },
+  signalMember: (command, links) => {
+    const { collective, to } = memberOf(command, links);
+    return { kind: "signal", stream: command.stream, slot: memberSlot(collective, command.slot, links.rank, to) };
+  },
+  waitMember: (command, links) => {
+    const { collective, to } = memberOf(command, links);
+    return { kind: "waitSignal", stream: command.stream, slot: memberSlot(collective, command.slot, to, links.rank) };
+  },
+  copyMember: ({ stream, collective: index, member }, links) => {
+    const collective = collectiveOf(index, links);
+    return { kind: "copy", stream, ...memberCopy(collective, collective.team.indexOf(links.rank), member) };
+  },
+  combineMembers: ({ stream, collective }, { combinations }) => {
+    const combination = combinations.get(collective);
+    invariant(combination !== undefined, "combinations are made before commands are linked", { collective });
+    return { kind: "launch", stream, ...combination };
+  },
 };
 
 export function linkCommand(command: UnlinkedCommand, links: RankLinks): Command {
@@ -53,6 +87,20 @@ function pairOf({ pair }: SignalPeer | WaitPeer | CopyPeer, links: RankLinks): L
   const linked = links.pairOf[pair];
   invariant(linked !== undefined, "pairs are matched before commands are linked", { rank: links.rank, pair });
   return linked;
+}
+
+function collectiveOf(index: number, { rank, collectiveOf: known }: RankLinks): LinkedCollective {
+  const linked = known[index];
+  invariant(linked !== undefined, "collectives are matched before commands are linked", { rank, index });
+  return linked;
+}
+
+function memberOf(
+  { collective: index, member }: SignalMember | WaitMember,
+  links: RankLinks,
+): { readonly collective: LinkedCollective; readonly to: number } {
+  const collective = collectiveOf(index, links);
+  return { collective, to: at(collective.team, member) };
 }
 
 function copierOf({ protocol, sender, receiver }: LinkedPair): number {
@@ -71,11 +119,7 @@ function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boole
 
 /** Both views of a pair under one shape: a copy wants equal shapes, the ranks only agree on elements. */
 function alignedViews({ source, destination }: LinkedPair): { readonly source: View; readonly destination: View } {
-  const box = commonBox([source, destination]);
-  invariant(box !== null, "pairs without a common box are refused", { source, destination });
-  const { shape, strides } = box;
-  return {
-    source: { ...source, shape, strides: at(strides, 0) },
-    destination: { ...destination, shape, strides: at(strides, 1) },
-  };
+  const [from, to] = alignViews([source, destination]) ?? [];
+  invariant(from !== undefined && to !== undefined, "pairs without a common box are refused", { source, destination });
+  return { source: from, destination: to };
 }

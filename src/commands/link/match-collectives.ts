@@ -12,21 +12,21 @@ export interface Posted<Operation> extends CommandRef {
   readonly operation: Operation;
 }
 
-export interface MatchedCollective {
+export interface MatchedCollective<Use extends CollectiveUse> {
   readonly communicator: string;
   /** In team order. */
-  readonly members: readonly CollectiveUse[];
+  readonly members: readonly Use[];
 }
 
 /**
  * `posted` is in order of ranks and, for each rank, of its list. After the first mismatch of a communicator everything later on
  * it is shifted, so one problem per communicator is reported.
  */
-export function matchCollectives(
+export function matchCollectives<Use extends Posted<Collective>>(
   lists: readonly CommandList[],
-  posted: readonly Posted<Collective>[],
-): { readonly matched: readonly MatchedCollective[]; readonly problems: readonly Diagnostic[] } {
-  const matched: MatchedCollective[] = [];
+  posted: readonly Use[],
+): { readonly matched: readonly MatchedCollective<Use>[]; readonly problems: readonly Diagnostic[] } {
+  const matched: MatchedCollective<Use>[] = [];
   const problems: Diagnostic[] = [];
   for (const [communicator, queues] of queuesByCommunicator(posted)) {
     for (let k = 0; ; k++) {
@@ -46,12 +46,14 @@ export function matchCollectives(
 }
 
 /** queues.get(rank)[k]: the rank's k-th collective on a communicator. */
-type Queues = ReadonlyMap<number, readonly Posted<Collective>[]>;
+type Queues<Use> = ReadonlyMap<number, readonly Use[]>;
 
-function queuesByCommunicator(posted: readonly Posted<Collective>[]): ReadonlyMap<string, Queues> {
-  const all = new Map<string, Map<number, Posted<Collective>[]>>();
+function queuesByCommunicator<Use extends Posted<Collective>>(
+  posted: readonly Use[],
+): ReadonlyMap<string, Queues<Use>> {
+  const all = new Map<string, Map<number, Use[]>>();
   for (const use of posted) {
-    const queues = all.get(use.communicator) ?? new Map<number, Posted<Collective>[]>();
+    const queues = all.get(use.communicator) ?? new Map<number, Use[]>();
     all.set(use.communicator, queues);
     const queue = queues.get(use.rank);
     if (queue === undefined) queues.set(use.rank, [use]);
@@ -65,7 +67,7 @@ function findDisagreement(
   lists: readonly CommandList[],
   anchor: Posted<Collective>,
   uses: readonly Posted<Collective>[],
-  queues: Queues,
+  queues: Queues<Posted<Collective>>,
 ): Diagnostic | null {
   for (const use of uses) {
     const problem = disagreement(lists, anchor, use);

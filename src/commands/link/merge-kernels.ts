@@ -1,6 +1,6 @@
 /** One table of kernels for all ranks: kernels that compute the same are one, so that a back end prepares each once. */
 import { makeId } from "../../support/ids.ts";
-import type { CommandList, KernelId } from "../command.ts";
+import type { KernelId } from "../command.ts";
 import type { Kernel } from "../kernel.ts";
 
 export interface MergedKernels {
@@ -9,12 +9,12 @@ export interface MergedKernels {
   readonly idOf: readonly (readonly KernelId[])[];
 }
 
-/** In order of their first use over the ranks. Equal means equal as JSON; ranks record in the same order of keys. */
-export function mergeKernels(lists: readonly CommandList[]): MergedKernels {
+/** `kernelsOf[rank]` becomes one table in order. Equal means equal as JSON; ranks record in the same order of keys. */
+export function mergeKernels(kernelsOf: readonly (readonly Kernel[])[]): MergedKernels {
   const kernels: Kernel[] = [];
   const known = new Map<string, KernelId>();
-  const idOf = lists.map((list) =>
-    list.kernels.map((kernel) => {
+  const idOf = kernelsOf.map((own) =>
+    own.map((kernel) => {
       const key = JSON.stringify(kernel);
       const id = known.get(key) ?? makeId<KernelId>(kernels.length);
       if (id === kernels.length) {

@@ -1,0 +1,155 @@
+/**
+ * Matches collectives in the CUDA idiom like those of a library: the k-th of a communicator on every member. What a member copies or
+ * combines follows from the table of collectives, so that both idioms mean the same. Every collective has slots of its own, as a
+ * pair has: its members may be at different iterations, and none signals another's slot.
+ */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { BufferId } from "../buffer.ts";
+import { collectiveRules } from "../collectives.ts";
+import type { CommandList, MemberSlot, SlotId } from "../command.ts";
+import type { Slot } from "../program.ts";
+import { boxToCut, type Slices } from "../slices.ts";
+import type { Collective, View } from "../transfer.ts";
+import { sameNumbers } from "../view.ts";
+import type { CollectiveUse } from "./check-collective.ts";
+import { matchCollectives, type Posted } from "./match-collectives.ts";
+import { mismatch } from "./problems.ts";
+import { relocateOperation } from "./relocate.ts";
+
+export interface LinkedCollective {
+  /** In team order, with buffers numbered over all ranks. */
+  readonly members: readonly Collective[];
+  readonly team: readonly number[];
+  readonly slices: Slices | null;
+  readonly slots: Map<string, SlotId>;
+}
+
+export interface MatchedPeerCollectives {
+  /** collectiveOf[rank][collective of that rank's list]; undefined where a problem was found. */
+  readonly collectiveOf: readonly (readonly (LinkedCollective | undefined)[])[];
+  readonly slots: readonly Slot[];
+  /** visible[rank]: buffers of that rank's list that other members read. */
+  readonly visible: readonly ReadonlySet<BufferId>[];
+  readonly problems: readonly Diagnostic[];
+}
+
+interface PeerUse extends Posted<Collective> {
+  readonly collective: number;
+  readonly slices: Slices | null;
+}
+
+/** `bufferBases[rank]` is the id of the rank's buffer 0, `firstSlot` the id of the first slot. */
+export function matchPeerCollectives(
+  lists: readonly CommandList[],
+  bufferBases: readonly number[],
+  firstSlot: number,
+): MatchedPeerCollectives {
+  const { matched, problems } = matchCollectives(lists, usesOf(lists, bufferBases));
+  const collectiveOf = lists.map(({ peerCollectives }): (LinkedCollective | undefined)[] =>
+    peerCollectives.map(() => undefined),
+  );
+  const visible = lists.map(() => new Set<BufferId>());
+  const found: Diagnostic[] = [...problems];
+  for (const { members } of matched) {
+    const problem = sliceMismatch(lists, members);
+    if (problem !== null) {
+      found.push(problem);
+      continue;
+    }
+    const { operation, slices } = at(members, 0);
+    const operations = members.map((use) => use.operation);
+    const linked: LinkedCollective = { members: operations, team: operation.team, slices, slots: new Map() };
+    for (const { rank, collective } of members) {
+      at(collectiveOf, rank)[collective] = linked;
+      const own = at(at(lists, rank).peerCollectives, collective).operation;
+      for (const view of readByOthers(own, slices)) at(visible, rank).add(view.buffer);
+    }
+  }
+  return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found };
+}
+
+/** The slot of a signal from one member to another; `from` and `to` are ranks. */
+export function memberSlot({ slots }: LinkedCollective, slot: MemberSlot, from: number, to: number): SlotId {
+  const id = slots.get(slotKey(slot, from, to));
+  invariant(id !== undefined, "every signal and wait of a collective has a slot", { slot, from, to });
+  return id;
+}
+
+function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): readonly PeerUse[] {
+  return lists.flatMap((list) => {
+    const { rank, commands, peerCollectives } = list;
+    const first = new Map<number, number>();
+    for (const [index, command] of commands.entries()) {
+      if ("collective" in command && !first.has(command.collective)) first.set(command.collective, index);
+    }
+    return peerCollectives.map(({ communicator, operation, slices }, collective): PeerUse => {
+      const command = first.get(collective);
+      invariant(command !== undefined, "a collective in the CUDA idiom has commands", { rank, collective });
+      const relocated = relocateOperation(at(bufferBases, rank), operation);
+      invariant(relocated.kind === "collective", "relocation keeps the kind", relocated.kind);
+      return { rank, command, communicator, operation: relocated, collective, slices };
+    });
+  });
+}
+
+/** The views of a member that another one may read. */
+function readByOthers({ type, root, team, input, output }: Collective, slices: Slices | null): readonly View[] {
+  const { writes } = collectiveRules[type];
+  const alone = writes === "root" && team[root ?? -1] !== undefined && output !== null;
+  return [...(input === null || alone ? [] : [input]), ...(output === null || slices === null ? [] : [output])];
+}
+
+/** Members that cut in different ways would wait for signals that nobody sends. */
+function sliceMismatch(
+  lists: readonly CommandList[],
+  members: readonly (PeerUse & CollectiveUse)[],
+): Diagnostic | null {
+  const first = at(members, 0);
+  const views = members.flatMap(({ operation: { input, output } }) => [input, output].filter((view) => view !== null));
+  const box = first.slices === null ? null : boxToCut(views);
+  const fits = ({ slices }: PeerUse): boolean =>
+    slices === null || first.slices === null
+      ? slices === first.slices
+      : box !== null && sameNumbers(box.shape, slices.shape) && sameNumbers(slices.bounds, first.slices.bounds);
+  const use = members.find((member) => !fits(member));
+  if (use === undefined) return null;
+  const text = ({ slices }: PeerUse): string => (slices === null ? "not cut" : `cut as [${slices.shape.join(", ")}]`);
+  return mismatch(lists, {
+    message: "the members of a collective do not share its work in one way",
+    at: use,
+    against: use === first ? null : first,
+    found: `${text(use)} on rank ${use.rank}, ${text(first)} on rank ${first.rank}`,
+    expected: "tensors that lie in memory in one way, and in place on all ranks or on none",
+    help: "give the input and the output the same strides on every rank",
+  });
+}
+
+/** A slot for every signal and wait, in order of ranks and their lists. */
+function addSlots(
+  lists: readonly CommandList[],
+  collectiveOf: MatchedPeerCollectives["collectiveOf"],
+  firstSlot: number,
+): readonly Slot[] {
+  const slots: Slot[] = [];
+  for (const { rank, commands } of lists) {
+    for (const command of commands) {
+      if (command.kind !== "signalMember" && command.kind !== "waitMember") continue;
+      const linked = at(collectiveOf, rank)[command.collective];
+      if (linked === undefined) continue;
+      const other = at(linked.team, command.member);
+      const [signaller, waiter] = command.kind === "signalMember" ? [rank, other] : [other, rank];
+      const key = slotKey(command.slot, signaller, waiter);
+      if (linked.slots.has(key)) continue;
+      const id = makeId<SlotId>(firstSlot + slots.length);
+      linked.slots.set(key, id);
+      slots.push({ id, signaller, waiter });
+    }
+  }
+  return slots;
+}
+
+function slotKey(slot: MemberSlot, from: number, to: number): string {
+  return `${slot} ${from} ${to}`;
+}

@@ -1,0 +1,156 @@
+/**
+ * Collectives of the CUDA backend: what each member does, and that they give the bits of the same collectives of a library, on every team,
+ * dtype and reduction, over iterations on several streams, and in repeated runs.
+ */
+import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, record } from "braid";
+import { describe, expect, it } from "vitest";
+import type { CommunicationType, CommunicatorBackend, HostProgram, ReduceOpType } from "../../src/host/nodes.ts";
+import { communicationTypes } from "../../src/host/communication-types.ts";
+import { type DType, dtypes } from "../../src/numerics/dtype.ts";
+import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import { randomTensor } from "../../src/oracle/random-inputs.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+import { listing } from "./listing.ts";
+import { floats, onRanks, runPrograms } from "./run-programs.ts";
+
+const world = 4;
+const width = 5;
+
+interface Case {
+  readonly type: CommunicationType;
+  readonly team: readonly number[];
+  readonly dtype?: DType;
+  readonly reduceOp?: ReduceOpType;
+  /** A position in the team. */
+  readonly root?: number;
+  /** The devices of the input and of the output; the team if not given. */
+  readonly from?: readonly number[];
+  readonly to?: readonly number[];
+  readonly iterations?: number;
+  readonly streams?: number;
+}
+
+/** Axes of one iteration's input and output: whether each has a part per member of the other side. */
+const split: { readonly [T in CommunicationType]: readonly [input: boolean, output: boolean] } = {
+  Gather: [false, true],
+  Allgather: [false, true],
+  Scatter: [true, false],
+  Reduce: [false, false],
+  Allreduce: [false, false],
+  ReduceScatter: [true, false],
+  Broadcast: [false, false],
+  SendRecv: [false, false],
+  AllToAll: [true, true],
+};
+
+/** The collective on each row of the input, row i on the worker stream of i. */
+function build(
+  { type, team, dtype = "float", reduceOp, root, from = team, to = team, iterations = 3 }: Case,
+  backend: CommunicatorBackend,
+): HostProgram {
+  const h = new HostProgramBuilder();
+  const [splitsInput, splitsOutput] = split[type];
+  const [input, output] = [new DeviceMesh(from), new DeviceMesh(to)];
+  const x = h.input([iterations, ...(splitsInput ? [to.length] : []), width], { dtype, mesh: input });
+  const y = h.tensor([iterations, ...(splitsOutput ? [from.length] : []), width], { dtype, mesh: output });
+  h.output(y);
+  const caller = h.getCurrentStream();
+  const { mod, numberOfStreams } = h.scalars;
+  h.forLoop(iterations, (i) => {
+    const worker = h.stream(mod(i, numberOfStreams));
+    h.setCurrentStream(worker);
+    h.synchronize(caller);
+    h.wait(
+      h.communication(type, {
+        input: h.select(x, 0, i),
+        output: h.select(y, 0, i),
+        team,
+        backend,
+        ...(root === undefined ? {} : { root }),
+        ...(reduceOp === undefined ? {} : { reduceOp }),
+      }),
+    );
+    h.setCurrentStream(caller);
+    h.synchronize(worker);
+  });
+  return h.build();
+}
+
+/** The programs of the ranks that are in the team; the others have none. */
+function programs(setting: Case, backend: CommunicatorBackend): HostProgram[] {
+  const nothing = new HostProgramBuilder().build();
+  return onRanks(world, (rank) => (setting.team.includes(rank) ? build(setting, backend) : nothing));
+}
+
+function inputsOf({ type, from, team, to = team, dtype = "float", iterations = 3 }: Case, seed: number): Tensor[][] {
+  const random = createRandom(seed);
+  const shape = [iterations, ...(split[type][0] ? [to.length] : []), width];
+  return onEveryRank((rank) =>
+    (from ?? team).includes(rank) ? [randomTensor({ dtype, shape }, random, "uniform")] : [],
+  );
+}
+
+function onEveryRank<T>(of: (rank: number) => T): T[] {
+  return Array.from({ length: world }, (_, rank) => of(rank));
+}
+
+async function expectBitsOfLibrary(setting: Case): Promise<void> {
+  const inputs = inputsOf(setting, 5);
+  const run = { inputs, numberOfStreams: setting.streams ?? 2 };
+  const expected = await runPrograms(programs(setting, "nccl"), run);
+  const actual = await runPrograms(programs(setting, "cuda"), run);
+  expect(actual).toEqual(expected);
+  expect(actual.flat().length).toBeGreaterThan(0);
+  const { ranks } = link(
+    programs(setting, "cuda").map((program, rank) => record(program, { rank, numberOfStreams: run.numberOfStreams })),
+  );
+  expect(ranks.flatMap(({ commands }) => commands).some(({ kind }) => kind === "transfer")).toBe(false);
+}
+
+const teams = [[0, 1, 2, 3], [1, 2], [2, 0, 3], [3]];
+const reduceOps: readonly ReduceOpType[] = ["sum", "prod", "min", "max"];
+const allDTypes = keysOf(dtypes);
+
+describe.each(keysOf(communicationTypes).filter((type) => type !== "SendRecv"))("%s", (type) => {
+  const { rooted, reduces } = communicationTypes[type];
+
+  describe.each(teams)("team %j", (...team) => {
+    it.each(allDTypes)("gives the bits of the library: %s", async (dtype) => {
+      for (const [i, reduceOp] of (reduces ? reduceOps : [undefined]).entries()) {
+        const root = (i + 1) % team.length;
+        const streams = ((allDTypes.indexOf(dtype) + i) % 4) + 1;
+        await expectBitsOfLibrary({
+          type,
+          team,
+          dtype,
+          streams,
+          ...(rooted ? { root } : {}),
+          ...(reduceOp === undefined ? {} : { reduceOp }),
+        });
+      }
+    });
+  });
+});
+
+describe("roots that are in one mesh only", () => {
+  const appended = { team: [1, 2, 0], root: 2 };
+  it.each<Case>([
+    { type: "Gather", ...appended, from: [1, 2], to: [0] },
+    { type: "Reduce", ...appended, from: [1, 2], to: [0], reduceOp: "max" },
+    { type: "Broadcast", ...appended, from: [0], to: [1, 2] },
+    { type: "Scatter", ...appended, from: [0], to: [1, 2] },
+    // One sender, so that nothing is combined.
+    { type: "Reduce", team: [3, 1], root: 1, from: [3], to: [1], reduceOp: "sum" },
+  ])("$type", expectBitsOfLibrary);
+});
+
+describe("SendRecv", () => {
+  it.each([
+    [[1, 3], 0],
+    [[1, 3], 1],
+    [[2], 0],
+  ])("of team %j with root %i", async (team, root) => {
+    await expectBitsOfLibrary({ type: "SendRecv", team, root });
+  });
+});
