@@ -22,7 +22,7 @@ const words = {
   /** Changes whenever a sleeping worker should look again. */
   alarm: 6,
   sleepers: 7,
-  /** Workers that found nothing to do, asleep or not. */
+  /** Workers that have not come to the run yet, or found nothing to do, asleep or not. */
   idle: 8,
 } as const;
 const wordCount = 9;
@@ -50,7 +50,11 @@ export function createScheduler(shared: Int32Array, queueCount: number): Schedul
 }
 
 /** Before workers start: all queues that have commands are ready, in order. */
-export function beginSchedule({ shared, queueCount, mask }: Scheduler, lengths: readonly number[]): void {
+export function beginSchedule(
+  { shared, queueCount, mask }: Scheduler,
+  lengths: readonly number[],
+  workers: number,
+): void {
   shared.fill(0);
   const ready = lengths.flatMap((length, queue) => (length > 0 ? [queue] : []));
   for (let queue = 0; queue < queueCount; queue++)
@@ -64,6 +68,12 @@ export function beginSchedule({ shared, queueCount, mask }: Scheduler, lengths: 
   shared[words.active] = ready.length;
   shared[words.done] = queueCount - ready.length;
   shared[words.ended] = ready.length === 0 ? 1 : 0;
+  shared[words.idle] = workers;
+}
+
+/** A worker takes up the run. */
+export function enterRun({ shared }: Scheduler): void {
+  Atomics.sub(shared, words.idle, 1);
 }
 
 /** The next ready queue, now running; null when there is none at the moment. */

@@ -89,6 +89,7 @@ async function execute(
   beginSchedule(
     scheduler,
     tables.queues.map(({ commands }) => commands.length),
+    pool.size,
   );
   board.fill(0);
   running.fill(0);
@@ -98,7 +99,7 @@ async function execute(
   const giveUp = (): void => {
     expired = timedOut(progress, timeout ?? Infinity);
     abortSchedule(scheduler);
-    lastResort = setTimeout(() => void pool.stop(), grace);
+    lastResort = setTimeout(() => void pool.end(), grace);
   };
   const deadline = timeout === undefined ? undefined : setTimeout(giveUp, timeout);
   const origin = now();

@@ -5,7 +5,16 @@
 import type { Execution } from "../../../machine/execution.ts";
 import type { SavedBytes } from "../compute.ts";
 import { step } from "../../../machine/step.ts";
-import { awaitWork, finishQueue, isOver, parkQueue, requeue, type Scheduler, takeQueue } from "./scheduler.ts";
+import {
+  awaitWork,
+  enterRun,
+  finishQueue,
+  isOver,
+  parkQueue,
+  requeue,
+  type Scheduler,
+  takeQueue,
+} from "./scheduler.ts";
 
 const cheapCommands = 16;
 
@@ -27,6 +36,7 @@ export interface WorkerRun {
 /** Returns when the run is over. Throws what a step throws. */
 export function runQueues(run: WorkerRun): void {
   const { scheduler } = run;
+  enterRun(scheduler);
   while (!isOver(scheduler)) {
     const queue = takeQueue(scheduler);
     if (queue !== null) runQueue(run, queue);

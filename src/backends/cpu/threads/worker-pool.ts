@@ -13,7 +13,9 @@ export interface WorkerPool {
   /** One run on all workers; resolves with their failures when every worker has left it. Rejects with WorkerDeath. */
   readonly run: (id: number, traced: boolean) => Promise<readonly WorkerFailure[]>;
   readonly release: (id: number) => void;
-  /** Ends the threads, whatever they do. */
+  /** Ends the threads, whatever they do; the run in progress fails, and the next use starts new ones. */
+  readonly end: () => Promise<void>;
+  /** Ends the threads and forgets the Programs. */
   readonly stop: () => Promise<void>;
 }
 
@@ -60,14 +62,18 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
     if (error === null) waiting?.resolve(waiting.replies);
     else waiting?.reject(error);
   };
-  const stop = async (): Promise<void> => {
+  const terminate = async (): Promise<void> => {
     const old = workers;
     workers = [];
     await Promise.all(old.map((worker) => worker.terminate()));
   };
+  const end = async (): Promise<void> => {
+    await terminate();
+    settle(new WorkerDeath("the workers were stopped"));
+  };
   const died = (worker: Worker, number: number, reason: string): void => {
     if (!workers.includes(worker)) return;
-    void stop();
+    void terminate();
     settle(new WorkerDeath(reason, number));
   };
   const start = (): void => {
@@ -125,10 +131,10 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
       programs.delete(id);
       for (const worker of workers) worker.postMessage({ kind: "release", id } satisfies ToWorker);
     },
+    end,
     stop: async () => {
       programs.clear();
-      await stop();
-      settle(new WorkerDeath("the workers were stopped"));
+      await end();
     },
   };
 }
