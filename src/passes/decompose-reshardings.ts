@@ -118,7 +118,7 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
   return sharded.every(survives) ? reference : null;
 }
 
-/** DID types are the input's; so is Stream, where none of the output's own is left. */
+/** DID types are the input's. Where one takes the axis of the output's Stream, Stream moves to the axis that has it in the input. */
 function shardLikeInput(op: Op, output: Tensor, reference: OperandChange, tensors: readonly Tensor[]): Tensor {
   const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand);
   const types = new Map<IterDomainId, ParallelType>(
@@ -129,8 +129,8 @@ function shardLikeInput(op: Op, output: Tensor, reference: OperandChange, tensor
   const streamed = pairs.find(
     ({ producer, consumer }) => producer.parallelType === "Stream" && consumer.iterType !== "reduction",
   );
-  const keepsStream = output.domain.loop.some((axis) => axis.parallelType === "Stream" && !types.has(axis.id));
-  if (streamed !== undefined && !keepsStream) types.set(streamed.consumer.id, "Stream");
+  const displaced = output.domain.loop.some((axis) => axis.parallelType === "Stream" && types.has(axis.id));
+  if (streamed !== undefined && displaced) types.set(streamed.consumer.id, "Stream");
   const parallel = (axis: IterDomain): ParallelType =>
     types.get(axis.id) ?? (isDID(axis.parallelType) ? "Serial" : axis.parallelType);
   const memory = output.memory === "symmetric" ? "global" : output.memory;
