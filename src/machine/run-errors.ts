@@ -58,7 +58,11 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
 }
 
 /** The `command-threw` diagnostic of an error, given as its text, that is no diagnostic; `position` is null outside of commands. */
-export function commandThrew(tables: Tables, position: CommandPosition | null, text: string): Diagnostic {
+export function commandThrew(
+  tables: Pick<Tables, "program">,
+  position: CommandPosition | null,
+  text: string,
+): Diagnostic {
   const lines = text.split("\n");
   return {
     code: "command-threw",
@@ -105,7 +109,7 @@ function noteOf(tables: Tables, obstacle: Obstacle): string {
 }
 
 /** `rank 0, stream 5, command 12 (transfer) of: Communication 0 (...)`. */
-export function commandText({ program }: Tables, { rank, command }: CommandPosition): string {
+export function commandText({ program }: Pick<Tables, "program">, { rank, command }: CommandPosition): string {
   const { commands, origins } = at(program.ranks, rank);
   const { stream, kind } = at(commands, command);
   return `rank ${rank}, stream ${stream}, command ${command} (${kind}) of: ${originText(at(origins, command))}`;

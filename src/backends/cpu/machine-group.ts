@@ -4,10 +4,12 @@
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "../../kernels/kernel-library.ts";
 import type { Observer } from "../../machine/execution.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
+import type { CommandPosition } from "../../machine/obstacle.ts";
+import { commandText, commandThrew } from "../../machine/run-errors.ts";
 import { at } from "../../support/invariant.ts";
 import { createWasmMemory } from "../../support/webassembly.ts";
 import type { TraceEvent } from "../../trace/event.ts";
@@ -45,7 +47,13 @@ function prepare(
     execute: async ({ timeout, trace = false }: ExecuteOptions = {}): Promise<RunReport> => {
       recorder.begin(trace, timeout ?? Infinity);
       compute.forget();
-      machine.run();
+      try {
+        machine.run();
+      } catch (error) {
+        if (error instanceof DiagnosticError) throw error;
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        throw new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+      }
       return recorder.end();
     },
     release: () => {},
@@ -55,6 +63,8 @@ function prepare(
 interface TraceRecorder {
   readonly observer: Observer;
   readonly begin: (trace: boolean, timeout: number) => void;
+  /** The command that started last in this run. */
+  readonly current: () => CommandPosition | null;
   readonly end: () => RunReport;
 }
 
@@ -63,6 +73,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
   let timeoutInForce = Infinity;
+  let current: CommandPosition | null = null;
   let tracing = false;
   let trace: TraceEvent[] = [];
   let starts = new Map<string, number>();
@@ -70,8 +81,9 @@ function createTraceRecorder(program: Program): TraceRecorder {
   return {
     observer: {
       start: (rank, command) => {
+        current = { rank, command };
         const now = performance.now();
-        if (now > deadline) timedOut(rank, command, timeoutInForce);
+        if (now > deadline) timedOut(commandText({ program }, current), timeoutInForce);
         if (tracing) starts.set(`${rank}.${command}`, now);
       },
       moved: (rank, command) => {
@@ -89,21 +101,23 @@ function createTraceRecorder(program: Program): TraceRecorder {
     begin: (wanted, timeout) => {
       origin = performance.now();
       timeoutInForce = timeout;
+      current = null;
       deadline = origin + timeout;
       tracing = wanted;
       trace = [];
       starts = new Map();
       moves = new Map();
     },
+    current: () => current,
     end: () => ({ milliseconds: performance.now() - origin, trace }),
   };
 }
 
-function timedOut(rank: number, command: number, timeout: number): never {
+function timedOut(command: string, timeout: number): never {
   return fail({
     code: "timed-out",
     message: `the run did not end within ${timeout} ms`,
-    place: { kind: "statement", text: `rank ${rank}, command ${command}` },
+    place: { kind: "statement", text: command },
     found: "a run that is still going on",
     expected: `its end within ${timeout} ms`,
     help: "allow more time (--timeout), or use smaller sizes",
