@@ -31,7 +31,7 @@ export const diagnosticCodes = {
   "stream-on-cut-axis": "Stream stands on an axis that a slice cuts",
   "stream-on-host-unit": "Stream stands on the output of an op that cannot run as a standalone host op",
   "did-on-split-axis": "A DID type stands on an axis made by split or merge, which is not lowered yet",
-  "point-to-point-unsupported": "A DID axis becomes a Stream axis, which needs the point-to-point forms",
+  "point-to-point-unsupported": "A DID axis becomes a Stream axis where no point-to-point form carries the op, or the back end has none",
   "bad-option": "An option has a value that it does not take",
   // host programs
   "host-program-invalid": "A host program breaks a rule of the Host IR",
