@@ -143,7 +143,7 @@ function reductionKernel(
     "#pragma unroll",
     `for (int v = 0; v < ${shape.keptWidth}; v++) shared[threadIdx.x][v] = sum[v];`,
     "#pragma unroll",
-    `for (unsigned half = ${shape.lanes / 2}u; half > 0; half /= 2) {`,
+    `for (unsigned half = ${Math.floor(shape.lanes / 2)}u; half > 0; half /= 2) {`,
     "__syncthreads();",
     "if (lane < half) {",
     "#pragma unroll",

@@ -1,0 +1,125 @@
+// Enough of CUDA C++ to run generated kernels on the CPU: blocks one after the other, the threads of a block as fibers that take turns at
+// barriers. Instructions that kernels name in PTX are replaced by the emulate_ functions here before compiling.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <ucontext.h>
+#include <vector>
+
+struct uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct Dim { unsigned x, y, z; };
+
+static Dim threadIdx, blockIdx;
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+// Blocks run one after the other, so that one copy serves all.
+#define __shared__ static
+
+template <class T> static T min(T a, T b) { return a < b ? a : b; }
+
+template <class To, class From> static To bits(From value) {
+  To result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+static float __int_as_float(int x) { return bits<float>(x); }
+static float __uint_as_float(unsigned x) { return bits<float>(x); }
+static double __longlong_as_double(long long x) { return bits<double>(x); }
+static long long __double_as_longlong(double x) { return bits<long long>(x); }
+
+template <class Int, class Float> static Int saturated(Float x) {
+  if (x >= -2.0 * (Float)(std::numeric_limits<Int>::min() / 2)) return std::numeric_limits<Int>::max();
+  if (x <= (Float)std::numeric_limits<Int>::min()) return std::numeric_limits<Int>::min();
+  return (Int)x;
+}
+static int __float2int_rz(float x) { return saturated<int>(x); }
+static int __double2int_rz(double x) { return saturated<int>(x); }
+static long long __float2ll_rz(float x) { return saturated<long long>(x); }
+static long long __double2ll_rz(double x) { return saturated<long long>(x); }
+
+static double normcdf(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
+static float normcdff(float x) { return (float)normcdf(x); }
+
+static float emulate_max(float x, float y) {
+  if (x != x || y != y) return bits<float>(0x7fffffff);
+  if (x == y) return bits<float>(bits<int>(x) & bits<int>(y));
+  return x > y ? x : y;
+}
+static float emulate_min(float x, float y) {
+  if (x != x || y != y) return bits<float>(0x7fffffff);
+  if (x == y) return bits<float>(bits<int>(x) | bits<int>(y));
+  return x < y ? x : y;
+}
+static float emulate_half_to_float(unsigned short x) { return (float)bits<_Float16>(x); }
+static unsigned short emulate_float_to_half(float x) { return bits<unsigned short>((_Float16)x); }
+static unsigned short emulate_float_to_bfloat16(float x) {
+  if (x != x) return 0x7fff;
+  unsigned word = bits<unsigned>(x);
+  return (unsigned short)((word + 0x7fff + ((word >> 16) & 1)) >> 16);
+}
+
+namespace emulation {
+static ucontext_t scheduler;
+static std::vector<ucontext_t> fibers;
+static std::vector<char> stacks;
+static std::vector<char> finished;
+static std::function<void()> body;
+static unsigned current;
+constexpr size_t stackBytes = 64 << 10;
+
+static void enter() {
+  body();
+  finished[current] = 1;
+  swapcontext(&fibers[current], &scheduler);
+}
+
+// Runs every thread of a block up to its next barrier, in turns, until all have ended.
+static void runBlock(unsigned threads) {
+  fibers.resize(threads);
+  stacks.resize(threads * stackBytes);
+  finished.assign(threads, 0);
+  for (unsigned i = 0; i < threads; i++) {
+    getcontext(&fibers[i]);
+    fibers[i].uc_stack.ss_sp = stacks.data() + i * stackBytes;
+    fibers[i].uc_stack.ss_size = stackBytes;
+    fibers[i].uc_link = nullptr;
+    makecontext(&fibers[i], enter, 0);
+  }
+  for (unsigned left = threads; left > 0;) {
+    left = 0;
+    for (current = 0; current < threads; current++) {
+      if (finished[current]) continue;
+      threadIdx = {current, 0, 0};
+      swapcontext(&scheduler, &fibers[current]);
+      if (!finished[current]) left++;
+    }
+  }
+}
+
+static void launch(Dim grid, unsigned threads, bool barriers, std::function<void()> kernel) {
+  body = kernel;
+  for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+        if (barriers) {
+          runBlock(threads);
+          continue;
+        }
+        for (unsigned i = 0; i < threads; i++) {
+          threadIdx = {i, 0, 0};
+          kernel();
+        }
+      }
+}
+} // namespace emulation
+
+static void __syncthreads() { swapcontext(&emulation::fibers[emulation::current], &emulation::scheduler); }

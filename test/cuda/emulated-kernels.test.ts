@@ -1,0 +1,179 @@
+/** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and random units against their steps one by one. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Kernel, UnitKernel } from "../../src/commands/kernel.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
+import type { Value } from "../../src/numerics/storage.ts";
+import { at } from "../../src/support/invariant.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+import { createRandom, type Random } from "../../src/support/random.ts";
+import { makeUnit } from "../kernels/random-unit.ts";
+import { arithmeticDTypes, binary, cast, floatDTypes, unary } from "../kernels/reference.ts";
+import { asStored, count, offsetsOf, operand, type Values } from "../kernels/run-kernel.ts";
+import { unitChoices } from "../kernels/unit-arbitrary.ts";
+import { evaluateUnit } from "../kernels/unit-reference.ts";
+import { edgePairs, edges, firstDifference } from "../kernels/values.ts";
+import { type EmulatedCase, emulationObstacle, runEmulated } from "./emulate/run-emulated.ts";
+
+const obstacle = emulationObstacle();
+if (obstacle !== null) console.log(`test/cuda/emulated-kernels is skipped: ${obstacle}`);
+
+interface Expected extends EmulatedCase {
+  readonly name: string;
+  readonly expected: readonly Values[];
+}
+
+/** The first difference of every case, with its name. */
+function differences(cases: readonly Expected[], alignments?: readonly number[]): readonly string[] {
+  const found = runEmulated(cases, alignments);
+  return cases.flatMap(({ name, expected, kernel }, i) =>
+    expected.flatMap((values, output) => {
+      const difference = firstDifference(at(at(found, i), output), values);
+      return difference === null ? [] : [`${name}, output ${output}: ${difference} in ${JSON.stringify(kernel)}`];
+    }),
+  );
+}
+
+/** Small whole numbers: sums and products of them are exact in every order. */
+function wholeValues(dtype: UnitKernel["values"][number]["dtype"], length: number, random: Random): Values {
+  return Array.from({ length }, (): Value => {
+    const value = random.integer(5) - 2;
+    return dtype === "int64" ? BigInt(value) : dtype === "bool" ? Math.abs(value) % 2 : value;
+  });
+}
+
+describe.skipIf(obstacle !== null)("generated kernels", () => {
+  it("do every elementwise op with every dtype as the CPU does", () => {
+    const cases: Expected[] = [];
+    for (const op of ["neg", "abs", "relu"] as const) {
+      for (const dtype of arithmeticDTypes) {
+        const values = edges[dtype];
+        const flat = operand(dtype, [values.length]);
+        const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
+        cases.push({
+          name: `${op} ${dtype}`,
+          kernel,
+          inputs: [values],
+          expected: [values.map((x) => unary(op, dtype, x))],
+        });
+      }
+    }
+    for (const op of ["add", "sub", "mul", "div"] as const) {
+      for (const dtype of arithmeticDTypes) {
+        const { left, right } = edgePairs(dtype);
+        const flat = operand(dtype, [left.length]);
+        const kernel: Kernel = { kind: "binary", op, inputs: [flat, flat], outputs: [flat] };
+        const expected = [left.map((x, i) => binary(op, dtype, x, at(right, i)))];
+        cases.push({ name: `${op} ${dtype}`, kernel, inputs: [left, right], expected });
+      }
+    }
+    for (const from of keysOf(dtypes)) {
+      for (const to of keysOf(dtypes)) {
+        const values = edges[from];
+        const [input, output] = [operand(from, [values.length]), operand(to, [values.length])];
+        const kernel: Kernel = { kind: "cast", inputs: [input], outputs: [output] };
+        const expected = [values.map((x) => cast(from, to, x))];
+        cases.push({ name: `cast ${from} to ${to}`, kernel, inputs: [values], expected });
+      }
+    }
+    expect(differences(cases)).toEqual([]);
+  });
+
+  it("do exp and gelu within a unit of the dtype", () => {
+    const cases = (["exp", "gelu"] as const).flatMap((op) =>
+      floatDTypes.map((dtype) => {
+        const values = [0, 1, -1, 0.5, -2.5, 3, 10, -10];
+        const flat = operand(dtype, [values.length]);
+        const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
+        return { op, dtype, kernel, inputs: [values] };
+      }),
+    );
+    const found = runEmulated(cases);
+    for (const [i, { op, dtype, inputs }] of cases.entries()) {
+      for (const [j, x] of at(inputs, 0).entries()) {
+        const exact = op === "exp" ? Math.exp(x) : (x * (1 + erf(x / Math.SQRT2))) / 2;
+        const error = Math.abs(Number(at(at(at(found, i), 0), j)) - exact);
+        const bound = 4 * dtypes[dtype].epsilon * (op === "exp" ? exact : Math.abs(x)) + 1e-12;
+        expect(error, `${op} ${dtype} of ${x}`).toBeLessThanOrEqual(Number.isFinite(exact) ? bound : Infinity);
+      }
+    }
+  });
+
+  it("compute random units as their steps say, at addresses of every alignment", () => {
+    const choices = fc.sample(unitChoices, { numRuns: 150, seed: 5 });
+    const random = createRandom(3);
+    const cases = choices.flatMap((choice, i): readonly Expected[] => {
+      const unit = makeUnit(choice);
+      if (unit.steps.some((step) => step.kind === "Unary" && (step.op === "exp" || step.op === "gelu"))) return [];
+      const inputs = unit.inputs.map((input) =>
+        asStored(input, wholeValues(input.dtype, offsetsOf(input).length, random)),
+      );
+      return [{ name: `unit ${i}`, kernel: unit, inputs, expected: evaluateUnit(unit, inputs) }];
+    });
+    expect(cases.length).toBeGreaterThan(80);
+    expect(differences(cases, [256, 16, 8])).toEqual([]);
+  }, 120_000);
+
+  it("reduce long rows and columns in parts", () => {
+    const random = createRandom(4);
+    const shapes = [
+      { shape: [3, 70_000], axes: [1], dtype: "float" },
+      { shape: [9000, 40], axes: [0], dtype: "bfloat16" },
+      { shape: [2, 5000, 6], axes: [1], dtype: "int" },
+      { shape: [70_001], axes: [0], dtype: "half" },
+      { shape: [4, 3, 2050], axes: [0, 2], dtype: "double" },
+      { shape: [300, 256], axes: [0], dtype: "half" },
+      { shape: [37, 1024], axes: [1], dtype: "bfloat16" },
+    ] as const;
+    const cases = shapes.flatMap(({ shape, axes, dtype }) =>
+      (["sum", "amax"] as const).map((op): Expected => {
+        const kept = shape.filter((_, axis) => !axes.some((each) => each === axis));
+        const values = wholeValues(dtype, count(shape), random);
+        const kernel: UnitKernel = {
+          kind: "unit",
+          inputs: [operand(dtype, shape)],
+          outputs: [operand(dtype, kept)],
+          values: [
+            { dtype, shape },
+            { dtype, shape: kept },
+          ],
+          steps: [{ kind: "Reduction", op, axes, inputs: [0], output: 1 }],
+          results: [1],
+        };
+        return {
+          name: `${op} of [${shape.join(", ")}]`,
+          kernel,
+          inputs: [values],
+          expected: evaluateUnit(kernel, [values]),
+        };
+      }),
+    );
+    expect(differences(cases)).toEqual([]);
+  }, 120_000);
+
+  it("combine parts and fill with zeros", () => {
+    const random = createRandom(6);
+    const flat = operand("bfloat16", [37]);
+    const inputs = [0, 1, 2].map(() => wholeValues("bfloat16", 37, random));
+    const sums = Array.from({ length: 37 }, (_, i) => inputs.reduce((sum, values) => sum + Number(at(values, i)), 0));
+    const combine: Kernel = { kind: "combine", op: "sum", inputs: [flat, flat, flat], outputs: [flat] };
+    const fill: Kernel = { kind: "fill", inputs: [], outputs: [operand("int64", [3, 5], [7, 1])] };
+    expect(
+      differences([
+        { name: "combine", kernel: combine, inputs, expected: [sums] },
+        { name: "fill", kernel: fill, inputs: [], expected: [Array.from({ length: 15 }, () => 0n)] },
+      ]),
+    ).toEqual([]);
+  });
+});
+
+/** Abramowitz and Stegun 7.1.5, the series: exact to double for the small arguments here; 1 beyond. */
+function erf(x: number): number {
+  if (Math.abs(x) > 5) return Math.sign(x);
+  let [term, sum] = [x, x];
+  for (let n = 1; n < 200; n++) {
+    term *= -(x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
