@@ -5,5 +5,6 @@ export interface TraceEvent {
   /** Index in the rank's command list. */
   readonly command: number;
   readonly start: number;
+  /** Of a transfer: when its data had moved, where the back end knows; its stream may go on later. */
   readonly end: number;
 }

@@ -1,12 +1,16 @@
 /** `step` by hand, as a back end with threads calls it: over shared memory, with the queues that each step wakes. */
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { beginRun, type Execution } from "../../src/machine/execution.ts";
+import { createMachine } from "../../src/machine/machine.ts";
 import { obstacleOf, obstacleText } from "../../src/machine/obstacle.ts";
 import { step, type StepResult } from "../../src/machine/step.ts";
 import { createTables } from "../../src/machine/tables.ts";
+import { createRandom } from "../../src/support/random.ts";
 import { buildLists } from "./list-builder.ts";
+import { randomLists } from "./random-lists.ts";
 import { createReferenceCompute } from "./reference-compute.ts";
 
 interface ByHand {
@@ -84,6 +88,40 @@ describe("step", () => {
       expect(take(0)).toEqual(["progress", [1]]);
       expect(take(1)).toEqual(["progress", []]);
     }
+  });
+
+  it("a transfer's data has moved once for each member, between its arrival and its end, before its stream can go on", () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.boolean(), (seed, eager) => {
+        const program = link(randomLists(createRandom(seed), 3, 15).lists);
+        const log: string[] = [];
+        const note =
+          (what: string) =>
+          (rank: number, command: number): void =>
+            void log.push(`${what} ${rank}.${command}`);
+        const observer = { start: note("start"), moved: note("moved"), end: note("end") };
+        const machine = createMachine(program, createReferenceCompute(program), {
+          schedule: { kind: "seed", seed },
+          transfers: eager ? "eager" : "synchronous",
+          observer,
+        });
+        for (let run = 0; run < 2; run++) {
+          log.length = 0;
+          machine.run();
+          const moved = log.filter((entry) => entry.startsWith("moved"));
+          const members = program.transfers.flatMap((transfer) => transfer.members);
+          expect(moved.toSorted()).toEqual(members.map(({ rank, command }) => `moved ${rank}.${command}`).toSorted());
+          for (const { rank, command } of members) {
+            const [start, middle, end] = ["start", "moved", "end"].map((what) =>
+              log.indexOf(`${what} ${rank}.${command}`),
+            );
+            expect(start).toBeLessThan(middle ?? -1);
+            expect(middle).toBeLessThan(end ?? -1);
+          }
+        }
+      }),
+      { numRuns: 40 },
+    );
   });
 
   it("the last member to arrive wakes all; each then completes in a step of its own", () => {

@@ -9,14 +9,16 @@ import { createReferenceCompute } from "../machine/reference-compute.ts";
 export function tracedRun(program: Program, options: MachineOptions = {}): readonly TraceEvent[] {
   let clock = 0;
   const starts = new Map<string, number>();
+  const moves = new Map<string, number>();
   const events: TraceEvent[] = [];
   const observer = {
     start: (rank: number, command: number): void => void starts.set(`${rank}.${command}`, clock++),
+    moved: (rank: number, command: number): void => void moves.set(`${rank}.${command}`, clock++),
     end: (rank: number, command: number): void => {
       const start = starts.get(`${rank}.${command}`);
       if (start === undefined) throw new Error(`command ${command} of rank ${rank} ends before it starts`);
       const { stream } = at(at(program.ranks, rank).commands, command);
-      events.push({ rank, stream, command, start, end: clock++ });
+      events.push({ rank, stream, command, start, end: moves.get(`${rank}.${command}`) ?? clock++ });
     },
   };
   createMachine(program, createReferenceCompute(program), { ...options, observer }).run();
