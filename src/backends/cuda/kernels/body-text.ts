@@ -65,6 +65,10 @@ export function resultName(context: BodyContext): string {
   return valueName(context, context.nest.body.length - 1);
 }
 
+export function operandNames(context: BodyContext, operands: readonly number[]): readonly string[] {
+  return operands.map((operand) => valueName(context, operand));
+}
+
 /** The stored element that the last instruction loaded, where it is a load from memory: a copy keeps its bits. */
 export function loadedElement(context: BodyContext, copy: string, element: string): string | null {
   const last = context.nest.body.length - 1;
@@ -95,10 +99,7 @@ function valueText(
     case "load":
       return decodeText(instruction.access.dtype, elementOf(context, instruction.access, position, copy, element));
     case "apply":
-      return expressionText(
-        instruction.expression,
-        instruction.operands.map((operand) => valueName(context, operand)),
-      );
+      return expressionText(instruction.expression, operandNames(context, instruction.operands));
     default:
       return unreachable(instruction);
   }

@@ -12,11 +12,12 @@ import {
   loadedElement,
   loadLines,
   moveLines,
+  operandNames,
   registerLines,
   resultName,
   valueLines,
 } from "./body-text.ts";
-import { encodeText, storageTypes } from "./element-text.ts";
+import { elementBytes, encodeText, storageTypes } from "./element-text.ts";
 import { affineText, divisionVariables, indexType, loopVariables, offsetType, widerType } from "./index-text.ts";
 import { distinctMemories, kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./nest-groups.ts";
@@ -33,7 +34,8 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
   const nests = group.map(({ nest }) => nest);
   const { loops } = at(nests, 0);
   const total = loops.reduce((product, { extent }) => product * extent, 1);
-  const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf)));
+  const smallest = Math.min(...nests.flatMap(accessesOf).map(({ dtype }) => elementBytes(dtype)));
+  const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf, smallest)));
   const vectors = total / width;
   const copies = vectors >= manyVectors ? vectorsPerThread : 1;
   const memories = group.flatMap(({ nest, given, stores }): readonly Memory[] => [
@@ -94,18 +96,28 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
   };
 }
 
-function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf): number {
+function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf, smallest: number): number {
   const loads = nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access] : []));
-  return vectorWidth(loads, [nest.target], nest.atoms, nest.loops.at(-1), alignmentOf);
+  return vectorWidth(loads, [nest.target], nest.atoms, nest.loops.at(-1), alignmentOf, smallest);
 }
 
 function elementLines(context: BodyContext, stores: boolean): readonly string[] {
-  const { nest, prefix } = context;
-  const { dtype } = nest.target;
-  const result = `const auto ${prefix}result = ${resultName(context)};`;
+  const { prefix } = context;
+  return [
+    ...valueLines(context, "u", "v"),
+    `const auto ${prefix}result = ${resultName(context)};`,
+    ...(stores ? [`${prefix}s[v] = ${storedText(context)};`] : []),
+  ];
+}
+
+/** What is stored of the last value. Its rounding and the packing into 16 bits are one step; a copy keeps its bits. */
+function storedText(context: BodyContext): string {
+  const { body, target } = context.nest;
   const copied = loadedElement(context, "u", "v");
-  const stored = copied ?? encodeText(dtype, operand(computeType[dtype], 0), [`${prefix}result`]);
-  return [...valueLines(context, "u", "v"), result, ...(stores ? [`${prefix}s[v] = ${stored};`] : [])];
+  if (copied !== null) return copied;
+  const last = at(body, body.length - 1);
+  if (last.kind === "apply") return encodeText(target.dtype, last.expression, operandNames(context, last.operands));
+  return encodeText(target.dtype, operand(computeType[target.dtype], 0), [resultName(context)]);
 }
 
 function storeLines(

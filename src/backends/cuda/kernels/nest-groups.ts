@@ -1,5 +1,5 @@
 /**
- * Which nests of a unit run in one kernel: neighbours without a reduction that loop over the same extents, where each reads what an earlier one
+ * Which nests of a unit run in one kernel: neighbours without a reduction that can loop over the same extents, where each reads what an earlier one
  * of the group wrote at the very index that it writes itself, if at all. The value then stays in a register.
  */
 import { affineKey } from "../../../kernels/affine.ts";
@@ -7,6 +7,7 @@ import type { Access, Memory, Nest } from "../../../kernels/nest.ts";
 import type { Phase } from "../../../kernels/phase.ts";
 import { at } from "../../../support/invariant.ts";
 import { memoryKey } from "./kernel-source.ts";
+import { refineLoops } from "./refine-loops.ts";
 
 export type PhaseGroup =
   | { readonly kind: "nests"; readonly nests: readonly GroupedNest[] }
@@ -32,14 +33,14 @@ export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
   };
   for (const [position, phase] of phases.entries()) {
     if (phase.kind === "nest" && phase.nest.reduction === null) {
-      if (
-        !mayJoin(
-          open.map(({ nest }) => nest),
-          phase.nest,
-        )
-      )
+      const refined = refineLoops([...open.map(({ nest }) => nest), phase.nest]);
+      const [nests, nest] = [refined?.slice(0, -1), refined?.at(-1)];
+      if (nests === undefined || nest === undefined || !mayJoin(nests, nest)) {
         close();
-      open.push({ nest: phase.nest, position });
+        open = [{ nest: phase.nest, position }];
+      } else {
+        open = [...nests.map((earlier, i) => ({ ...at(open, i), nest: earlier })), { nest, position }];
+      }
       continue;
     }
     close();
@@ -49,11 +50,9 @@ export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
   return groups;
 }
 
+/** All have loops of the same extents. */
 function mayJoin(group: readonly Nest[], nest: Nest): boolean {
-  const [first] = group;
-  if (first === undefined) return true;
-  const extents = ({ loops }: Nest): string => loops.map(({ extent }) => extent).join();
-  if (group.length === mostNests || extents(first) !== extents(nest)) return false;
+  if (group.length === mostNests) return false;
   return group.every((earlier) => {
     // Every thread writes only its own elements: reading them back is all that the order within a kernel allows.
     const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, earlier.target.memory));

@@ -7,15 +7,24 @@
  * A long reduction is cut into parts of their own blocks, whose accumulators a second kernel adds.
  */
 import { accumulatesRows } from "../../../kernels/arrange-loops.ts";
+import type { Affine } from "../../../kernels/affine.ts";
 import type { Access, Loop, Memory, Nest } from "../../../kernels/nest.ts";
 import type { ReductionSemantics } from "../../../numerics/scalar-semantics.ts";
 import { operand } from "../../../numerics/expression.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./body-text.ts";
 import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./element-text.ts";
 import { indented } from "./elementwise-kernel.ts";
 import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
-import { affineText, divisionVariables, indexType, loopVariables, offsetType, widerType } from "./index-text.ts";
+import {
+  affineText,
+  divisionVariables,
+  indexType,
+  loopName,
+  loopVariables,
+  offsetType,
+  widerType,
+} from "./index-text.ts";
 import { distinctMemories, kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import { withPrelude } from "./prelude.ts";
 import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
@@ -28,9 +37,9 @@ export interface ReductionPlan {
 const blockThreads = 256;
 const columnLanes = 32;
 const columnParts = blockThreads / columnLanes;
-/** Reduced vectors that one block takes in turn before a reduction is cut: enough to hide what a second kernel costs. */
+/** Reduced elements of one part: enough to outweigh what writing and adding the parts costs. */
 const rowPart = 1 << 14;
-const columnPart = 1 << 10;
+const columnPart = 1 << 9;
 
 /** Bytes of scratch that the parts of a reduction need; 0 where it is not cut. */
 export function partBytes(nest: Nest): number {
@@ -42,45 +51,36 @@ export function partBytes(nest: Nest): number {
 export function reductionKernels(nest: Nest, alignmentOf: AlignmentOf, partsAt: Memory): ReductionPlan {
   const parts = partCount(nest);
   if (parts === 1) return { kernels: [reductionKernel(nest, alignmentOf, 1, nest.target, true)] };
-  const kept = nest.loops.map(({ extent }) => extent);
-  const strides = kept.map((_, i) => kept.slice(i + 1).reduce((product, extent) => product * extent, 1));
-  const partial: Access = {
-    memory: partsAt,
-    dtype: accumulatorDType(nest),
-    offset: {
-      constant: 0,
-      terms: nest.loops
-        .map(({ atom }, i) => ({ atom, coefficient: at(strides, i) * parts }))
-        .toSorted((a, b) => a.atom - b.atom),
-    },
-  };
+  const cut: Nest = { ...nest, atoms: [...nest.atoms, { kind: "loop", extent: parts }] };
+  const partial: Access = { memory: partsAt, dtype: accumulatorDType(nest), offset: partialOffset(cut) };
   return {
     kernels: [
-      reductionKernel(nest, alignmentOf, parts, partial, false),
-      reductionKernel(sumOfParts(nest, partial, parts), alignmentOf, 1, nest.target, true),
+      reductionKernel(cut, alignmentOf, parts, partial, false),
+      reductionKernel(sumOfParts(cut, partial, parts), alignmentOf, 1, nest.target, true),
     ],
   };
 }
 
+/** Row-major by part, the last atom, and then by the kept loops, so that neighbours stay neighbours. */
+function partialOffset({ loops, atoms }: Nest): Affine {
+  const terms = loops.map(({ atom }, i) => ({ atom, coefficient: count(loops.slice(i + 1)) }));
+  const part = { atom: atoms.length - 1, coefficient: count(loops) };
+  return { constant: 0, terms: [...terms.toSorted((a, b) => a.atom - b.atom), part] };
+}
+
 /** The same elements from the accumulators of their parts. */
-function sumOfParts(nest: Nest, partial: Access, parts: number): Nest {
-  const atom = nest.atoms.length;
-  const load: Access = {
-    ...partial,
-    offset: { ...partial.offset, terms: [...partial.offset.terms, { atom, coefficient: 1 }] },
-  };
+function sumOfParts(cut: Nest, partial: Access, parts: number): Nest {
   return {
-    ...nest,
-    atoms: [...nest.atoms, { kind: "loop", extent: parts }],
-    reducedLoops: [{ atom, extent: parts }],
-    body: [{ kind: "load", access: load }],
+    ...cut,
+    reducedLoops: [{ atom: cut.atoms.length - 1, extent: parts }],
+    body: [{ kind: "load", access: partial }],
   };
 }
 
 /** By the reduced extents and the layout alone. */
 function partCount(nest: Nest): number {
   const reduced = count(nest.reducedLoops);
-  return Math.ceil(reduced / ((accumulatesRows(nest) ? columnPart : rowPart) * 4));
+  return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));
 }
 
 function reductionKernel(
@@ -92,9 +92,7 @@ function reductionKernel(
 ): KernelSource {
   const { reduction } = nest;
   invariant(reduction !== null, "a reduction kernel is made of a reduction");
-  const shape = accumulatesRows(nest)
-    ? columnShape(nest, alignmentOf, parts, target)
-    : rowShape(nest, alignmentOf, parts);
+  const shape = accumulatesRows(nest) ? columnShape(nest, alignmentOf, target) : rowShape(nest, alignmentOf, parts);
   const parameters = distinctMemories([...loadsOf(nest).map(({ memory }) => memory), target.memory]);
   const nameOf = (memory: Memory): string => parameterName(parameters, memory);
   const type = widerType([
@@ -156,7 +154,8 @@ function reductionKernel(
     "}",
     `if (lane == 0 && k < ${shape.keptVectors}u) {`,
     ...loopVariables(nest.loops, "k", type, "ni", shape.keptWidth),
-    ...storeText(target, reduction, finishes, shape, nameOf, parts),
+    ...(parts === 1 ? [] : [`const ${type} ${loopName("ni", nest.atoms.length - 1)} = blockIdx.y;`]),
+    ...storeText(target, reduction, finishes, shape, nameOf),
     "}",
     "}",
   ];
@@ -207,10 +206,9 @@ function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): Shape {
   };
 }
 
-function columnShape(nest: Nest, alignmentOf: AlignmentOf, parts: number, target: Access): Shape {
+function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access): Shape {
   const vectorLoop = nest.loops.at(-1);
-  // The parts of a cut reduction do not lie side by side.
-  const width = parts > 1 ? 1 : vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
+  const width = vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
   const keptVectors = count(nest.loops) / width;
   return {
     width,
@@ -233,10 +231,8 @@ function storeText(
   finishes: boolean,
   { keptWidth }: Shape,
   nameOf: (memory: Memory) => string,
-  parts: number,
 ): readonly string[] {
-  const part = parts === 1 ? "" : " + blockIdx.y";
-  const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")}${part})`;
+  const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")})`;
   const finish = finishes ? reduction.finish : operand(reduction.type, 0);
   return [
     `alignas(16) ${storageTypes[target.dtype]} stored[${keptWidth}];`,

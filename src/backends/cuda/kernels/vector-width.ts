@@ -22,20 +22,20 @@ export function accessForm(access: Access, atoms: readonly Atom[], loop: Loop): 
   return step === 0 ? "same" : step === 1 ? "contiguous" : "strided";
 }
 
-/** `loads` may be of any form; `stores` must be contiguous for more than 1. */
+/** `loads` may be of any form; `stores` must be contiguous for more than 1. `smallest`: bytes of the narrowest element that fills an access. */
 export function vectorWidth(
   loads: readonly Access[],
   stores: readonly Access[],
   atoms: readonly Atom[],
   loop: Loop | undefined,
   alignmentOf: AlignmentOf,
+  smallest = Math.min(...[...loads, ...stores].map(({ dtype }) => elementBytes(dtype))),
 ): number {
   if (loop === undefined) return 1;
   const formOf = (access: Access): AccessForm => accessForm(access, atoms, loop);
   if (stores.some((access) => formOf(access) !== "contiguous")) return 1;
   const contiguous = [...loads, ...stores].filter((access) => formOf(access) === "contiguous");
   if (contiguous.length === 0) return 1;
-  const smallest = Math.min(...contiguous.map(({ dtype }) => elementBytes(dtype)));
   let width = Math.min(widest, accessBytes / smallest);
   while (
     width > 1 &&

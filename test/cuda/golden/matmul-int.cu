@@ -1,0 +1,37 @@
+// grid 2 x 7 x 1, block 256 x 1 x 1, parameters [{"kind":"input","position":0},{"kind":"input","position":1},{"kind":"output","position":0}]
+extern "C" __global__ void __launch_bounds__(256) braid_kernel(const int *a, const int *b, int *c) {
+  __shared__ int left[32][33];
+  __shared__ int right[32][33];
+  unsigned long long offsetA = 0, offsetB = 0, offsetC = 0;
+  unsigned rest = blockIdx.z;
+  const unsigned column = threadIdx.x % 32u;
+  const unsigned row = threadIdx.x / 32u * 4u;
+  const unsigned firstRow = blockIdx.y * 32u;
+  const unsigned firstColumn = blockIdx.x * 32u;
+  int sum[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) sum[i] = 0;
+  for (unsigned depth = 0; depth < 50u; depth += 32u) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const unsigned line = row + i;
+      const unsigned long long x = firstRow + line, y = firstColumn + column;
+      const unsigned long long across = depth + column, down = depth + line;
+      left[line][column] = x < 210u && across < 50u ? a[offsetA + x * 50ull + across * 1ull] : 0;
+      right[line][column] = down < 50u && y < 40u ? b[offsetB + down * 1ull + y * 50ull] : 0;
+    }
+    __syncthreads();
+    for (int z = 0; z < 32; z++) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) sum[i] = ((int)((unsigned)sum[i] + (unsigned)((int)((unsigned)left[row + i][z] * (unsigned)right[z][column]))));
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const unsigned long long x = firstRow + row + i, y = firstColumn + column;
+    if (x < 210u && y < 40u) {
+      c[offsetC + x * 40ull + y * 1ull] = sum[i];
+    }
+  }
+}
