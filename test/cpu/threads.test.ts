@@ -289,20 +289,8 @@ describe("a worker that dies", () => {
   });
 });
 
-describe("sizes", () => {
-  it("a program beyond the memory is refused with its figures before anything runs", async () => {
-    const group = openThreadedGroup({ workers: 1 });
-    const program = link(
-      buildLists(8, (list) => {
-        list.copy(0, list.input([2 ** 27]), list.output([2 ** 27]));
-      }),
-    );
-    const { message } = await failureOf(group.prepare(program));
-    expect(message).toMatch(/memory-limit.*\n.*\n {2}found: 8\.00 GiB for 8 ranks\n {2}expected: at most 4\.00 GiB/u);
-    await group.close();
-  });
-
-  it("many runs keep memory and handles flat", { timeout: 60_000 }, async () => {
+describe("many runs", () => {
+  it("keep memory and handles flat", { timeout: 60_000 }, async () => {
     const group = openThreadedGroup({ workers: 2 });
     const prepared = await group.prepare(smallRing(3));
     for (let run = 0; run < 100; run++) await prepared.execute();

@@ -6,6 +6,8 @@ import type { Arena } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
+import { counted } from "../../support/wording.ts";
+import { createWasmMemory, type WasmMemory } from "../../support/webassembly.ts";
 
 interface Range {
   readonly address: number;
@@ -52,8 +54,28 @@ export function layOutProgram(program: Program, scratchBytes: number, savedBytes
   return { buffers, scratch, saved, bytes: next };
 }
 
+/** The memory of a Program. Throws `memory-limit` where the system gives none of that size. */
+export function createMemory(program: Program, { bytes }: AddressSpace, { shared }: { shared: boolean }): WasmMemory {
+  try {
+    return createWasmMemory(bytes, { shared });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return fail({
+      code: "memory-limit",
+      message: "the system does not give the memory that the program needs",
+      place: { kind: "call", text: "prepare(program)" },
+      found: `${gib(bytes)} for ${counted(program.ranks.length, "rank")} refused: ${error.message}`,
+      expected: "that much free address space and memory",
+      help: "use smaller sizes or fewer devices, close executors that are done, or raise the limits of this process",
+    });
+  }
+}
+
+function gib(count: number): string {
+  return `${(count / 2 ** 30).toFixed(2)} GiB`;
+}
+
 function refuse(program: Program, otherBytes: number, bytes: number): never {
-  const gib = (count: number): string => `${(count / 2 ** 30).toFixed(2)} GiB`;
   const largest = program.ranks
     .map(({ rank, arenaBytes }) => ({ rank, bytes: arenas.reduce((sum, arena) => sum + arenaBytes[arena], 0) }))
     .toSorted((a, b) => b.bytes - a.bytes)[0];
@@ -61,7 +83,7 @@ function refuse(program: Program, otherBytes: number, bytes: number): never {
     code: "memory-limit",
     message: "the program needs more memory than the CPU back end can address",
     place: { kind: "call", text: "prepare(program)" },
-    found: `${gib(bytes)} for ${program.ranks.length} ranks`,
+    found: `${gib(bytes)} for ${counted(program.ranks.length, "rank")}`,
     expected: `at most ${gib(addressableBytes)}`,
     help: "use smaller sizes or fewer devices",
     notes: [

@@ -11,10 +11,9 @@ import { createMachine, hasEagerTransfers, type MachineOptions } from "../../mac
 import type { CommandPosition } from "../../machine/obstacle.ts";
 import { commandText, commandThrew } from "../../machine/run-errors.ts";
 import { at } from "../../support/invariant.ts";
-import { createWasmMemory } from "../../support/webassembly.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
-import { layOutProgram } from "./address-space.ts";
+import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
@@ -34,7 +33,7 @@ function prepare(
 ): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
-  const memory = createWasmMemory(space.bytes);
+  const memory = createMemory(program, space, { shared: false });
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...products(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));

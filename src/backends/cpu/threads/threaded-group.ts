@@ -10,9 +10,8 @@ import { beginRun, type Progress, resetState } from "../../../machine/execution.
 import { commandText, commandThrew, stuck, timedOut } from "../../../machine/run-errors.ts";
 import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
-import { createWasmMemory } from "../../../support/webassembly.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
-import { layOutProgram } from "../address-space.ts";
+import { createMemory, layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-times.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
@@ -50,7 +49,7 @@ async function prepare(
 ): Promise<Prepared> {
   const scratch = mostScratch(program, partitionKernels(program, pool.size));
   const space = layOutProgram(program, scratch, 0, pool.size);
-  const memory = createWasmMemory(space.bytes, { shared: true });
+  const memory = createMemory(program, space, { shared: true });
   const tables = createTables(program, "streams");
   const shared: SharedProgram = {
     program,
