@@ -1,10 +1,9 @@
 /**
- * How a tensor lies on one rank: of the parts of an axis, a device holds one index of those with a DID type and all of the others;
- * reduced axes are gone, and the buffer is contiguous in the order of the allocation domain.
+ * How a tensor lies on one rank: along a DID axis a device holds one index, reduced axes are gone, and the buffer is contiguous
+ * in the order of the allocation domain.
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { type AxisPart, axisParts, mergedShard } from "../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { evaluateScalar } from "../ir/scalar.ts";
@@ -20,85 +19,26 @@ export interface Layout {
 export type SizeOf = (name: string) => number | undefined;
 
 /**
- * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent`, `uneven-split`,
- * `mesh-axis-missing`, `size-contradicts-mesh`, `did-on-merged-axis` and `allocation-on-split-axis`.
+ * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent`, `mesh-axis-missing`,
+ * `size-contradicts-mesh`, `did-on-split-axis` and `allocation-on-split-axis`.
  */
 export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): Layout {
-  const merged = mergedShard(tensor);
-  if (merged !== null) rejectMerged(tensor, merged);
-  const axes = withoutReductions(tensor.domain.logical);
-  const parts = axes.map((axis) => localParts(tensor, axis, sizeOf, inputs));
-  const shape = parts.map((own) => own.reduce((product, { size }) => product * size, 1));
-  return { shape, strides: stridesInOrder(shape, memoryOrder(tensor, axes, parts)) };
-}
-
-interface LocalPart {
-  readonly id: AxisPart["id"];
-  /** 1 where a DID type stands. */
-  readonly size: number;
-}
-
-function localParts(
-  tensor: Tensor,
-  axis: IterDomain,
-  sizeOf: SizeOf,
-  inputs: readonly Tensor[],
-): readonly LocalPart[] {
-  const whole = sizeOfAxis(tensor, axis, sizeOf, inputs);
-  const parts = axisParts(tensor.domain, axis).map((part) => ({
-    part,
-    size: part.id === axis.id ? whole : sizeOfAxis(tensor, { ...axis, ...part }, sizeOf, inputs),
-  }));
-  if (parts.reduce((product, { size }) => product * size, 1) !== whole) {
-    fail({
-      code: "uneven-split",
-      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
-      place: placeOf(tensor),
-      found: `size ${whole}, in parts of ${parts.map(({ size }) => size).join(" x ")}`,
-      expected: "a size that is the product of the parts",
-      help: "give sizes that divide by the factors of the splits",
-    });
-  }
-  return parts.map(({ part, size }) => ({ id: part.id, size: isDID(part.parallelType) ? oneOf(tensor, part, size) : size }));
-}
-
-/**
- * The axes from the outermost in memory to the innermost. An allocation domain may list parts of split axes; what the device holds
- * of an axis must then be in one run.
- */
-function memoryOrder(
-  tensor: Tensor,
-  axes: readonly IterDomain[],
-  parts: readonly (readonly LocalPart[])[],
-): readonly number[] {
-  const { allocation } = tensor.domain;
-  if (allocation === null) return axes.map((_, position) => position);
-  const listed = withoutReductions(allocation);
-  const whole = listed.map(({ id }) => axes.findIndex((axis) => axis.id === id));
-  if (whole.length === axes.length && !whole.includes(-1)) return whole;
-  const held = listed.flatMap(({ id }) => {
-    const position = parts.findIndex((own) => own.some((part) => part.id === id));
-    const index = parts[position]?.findIndex((part) => part.id === id) ?? -1;
-    if (index < 0) return rejectAllocation(tensor, listed);
-    return parts[position]?.[index]?.size === 1 ? [] : [{ position, index }];
-  });
-  const order: number[] = [];
-  let last = -1;
-  for (const { position, index } of held) {
-    if (order.at(-1) !== position) {
-      if (order.includes(position)) return rejectAllocation(tensor, listed);
-      order.push(position);
-    } else if (index < last) return rejectAllocation(tensor, listed);
-    last = index;
-  }
-  return [...order, ...[...axes.keys()].filter((position) => !order.includes(position))];
+  const { logical, loop, allocation } = tensor.domain;
+  const split = loop.find((axis) => isDID(axis.parallelType) && !logical.some(({ id }) => id === axis.id));
+  if (split !== undefined) rejectSplit(tensor, split);
+  const axes = withoutReductions(logical);
+  const shape = axes.map((axis) => localSize(tensor, axis, sizeOf, inputs));
+  const order = allocation === null ? axes : withoutReductions(allocation);
+  const positions = order.map(({ id }) => axes.findIndex((axis) => axis.id === id));
+  if (positions.length !== axes.length || positions.includes(-1)) rejectAllocation(tensor, order);
+  return { shape, strides: stridesInOrder(shape, positions) };
 }
 
 function placeOf(tensor: Tensor): Place {
   return { kind: "tensor", text: printTensor(tensor) };
 }
 
-function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
+function localSize(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
   const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
   if (!Number.isSafeInteger(size) || size < 1) {
     fail({
@@ -110,19 +50,13 @@ function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: re
       help: "give sizes that divide as the program asks",
     });
   }
-  return size;
-}
-
-/** The one index that a device holds of `size` along a DID type. Throws `mesh-axis-missing` and `size-contradicts-mesh`. */
-function oneOf(tensor: Tensor, part: AxisPart, size: number): number {
-  const { parallelType } = part;
+  const { parallelType } = axis;
   if (!isDID(parallelType)) return size;
-  const axis = printIterDomain({ ...part, iterType: "iteration" });
   const along = `along ${parallelType}`;
   if (tensor.mesh?.hasAxis(parallelType) !== true) {
     return fail({
       code: "mesh-axis-missing",
-      message: `axis ${axis} is sharded ${along}, which the tensor's mesh does not have`,
+      message: `axis ${printIterDomain(axis)} is sharded ${along}, which the tensor's mesh does not have`,
       place: placeOf(tensor),
       found: tensor.mesh === null ? "no mesh" : tensor.mesh.toString(),
       expected: `a mesh with a dimension for ${parallelType}`,
@@ -133,7 +67,7 @@ function oneOf(tensor: Tensor, part: AxisPart, size: number): number {
   if (size === devices) return 1;
   return fail({
     code: "size-contradicts-mesh",
-    message: `axis ${axis} has another size than the mesh ${along}`,
+    message: `axis ${printIterDomain(axis)} has another size than the mesh ${along}`,
     place: placeOf(tensor),
     found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} ${along}`,
     expected: `size ${devices}`,
@@ -157,24 +91,24 @@ function missingSize(tensor: Tensor, axis: IterDomain, inputs: readonly Tensor[]
   });
 }
 
-function rejectMerged(tensor: Tensor, axis: IterDomain): never {
+function rejectSplit(tensor: Tensor, axis: IterDomain): never {
   return fail({
-    code: "did-on-merged-axis",
-    message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
+    code: "did-on-split-axis",
+    message: `${axis.parallelType} stands on an axis made by split or merge, which is not lowered yet`,
     place: placeOf(tensor),
     found: printIterDomain(axis),
-    expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
-    help: "reshape the tensor so that what is merged is one axis, and split that",
+    expected: `${axis.parallelType} on a whole logical axis`,
+    help: "shape the tensor with the devices as an axis of its own, and shard that axis",
   });
 }
 
 function rejectAllocation(tensor: Tensor, order: readonly IterDomain[]): never {
   return fail({
     code: "allocation-on-split-axis",
-    message: "an allocation domain puts something between the parts of an axis that a device holds, or turns them round",
+    message: "an allocation domain has an axis made by split or merge, which is not recorded yet",
     place: placeOf(tensor),
     found: `[${order.map((axis) => printIterDomain(axis)).join(", ")}]`,
-    expected: "the parts of an axis next to each other and in their order, but for those with a DID type",
+    expected: "the logical axes, in any order",
     help: "reshape the tensor so that the parts are axes of their own",
   });
 }
