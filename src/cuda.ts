@@ -1,5 +1,7 @@
 /** `braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
 export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
+export type { GraphUse } from "./backends/cuda/prepared-program.ts";
+export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 
 import type { Backend } from "./backends/backend.ts";

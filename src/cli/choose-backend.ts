@@ -2,21 +2,31 @@
 import { readFile } from "node:fs/promises";
 import type { Backend } from "../backends/backend.ts";
 import { type BlasUse, createCpuBackend, parseSchedule } from "../cpu.ts";
+import { createCudaBackend, type GraphUse, soloRendezvous } from "../cuda.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
+import type { World } from "../launch/join-world.ts";
+import { withProgramCheck } from "./checked-backend.ts";
 import { systemReason } from "./system-reason.ts";
 
-/** Throws `option-value`, `file-unreadable`, `schedule-invalid`. */
-export async function chooseBackend({
-  on,
-  schedule,
-  blas,
-}: {
+export interface BackendFlags {
   readonly on: BackendName;
   readonly schedule?: string;
   readonly blas: BlasUse;
-}): Promise<BackendName | Backend> {
-  if (schedule === undefined) return on === "cpu" ? createCpuBackend({ blas }) : on;
+  readonly graph: GraphUse;
+}
+
+/** `world` is of a rank in a process of its own. Throws `option-value`, `file-unreadable`, `schedule-invalid`. */
+export async function chooseBackend(
+  { on, schedule, blas, graph }: BackendFlags,
+  world: World | null,
+  options: Readonly<Record<string, string>>,
+): Promise<Backend> {
+  if (schedule === undefined) {
+    if (on === "cpu") return createCpuBackend({ blas });
+    const backend = createCudaBackend({ rendezvous: world ?? soloRendezvous(), graph });
+    return world === null ? backend : withProgramCheck(backend, world, options);
+  }
   if (on !== "cpu") {
     fail({
       code: "option-value",

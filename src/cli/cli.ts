@@ -22,7 +22,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     .description("Compiles sharded tensor programs into host programs that overlap communication with computation.")
     .version(packageVersion(), "--version")
     .addCommand(lowerCommand(terminal, finish))
-    .addCommand(runCommand(terminal, finish))
+    .addCommand(runCommand(terminal, finish, args))
     .addCommand(doctorCommand(terminal, finish));
   for (const command of [braid, ...braid.commands]) {
     command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {

@@ -1,8 +1,11 @@
 /** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
 import { Command, Option } from "commander";
 import { blasUses } from "../cpu.ts";
+import { graphUses, requireGpus } from "../cuda.ts";
 import { renderDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
+import type { World } from "../launch/join-world.ts";
+import { unreachable } from "../support/unreachable.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { assignment, choice, positiveNumber, sizes, wholeNumber } from "./option-values.ts";
@@ -10,11 +13,22 @@ import { addProgramFlags } from "./program-flags.ts";
 import { withProgress } from "./progress.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
 import { runDocument, runText } from "./run-result.ts";
+import { runAsRank } from "./run-as-rank.ts";
+import { runInProcesses } from "./run-in-processes.ts";
 import type { Terminal } from "./terminal.ts";
+import { whereToRun } from "./where-to-run.ts";
+
+/** Milliseconds that ranks may differ by on their way to the same point, beyond the time that a run may take: compiling kernels, say. */
+const rankSlack = 60_000;
 
 const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
 
-export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
+/** `args` are those of the whole command line, for processes that run it again. */
+export function runCommand(
+  terminal: Terminal,
+  finish: (status: ExitStatus) => void,
+  args: readonly string[] = [],
+): Command {
   const command = addProgramFlags(new Command("run"))
     .description("Runs a program on all its devices, with random inputs.")
     .addOption(
@@ -48,6 +62,11 @@ export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => v
         .default("auto"),
     )
     .addOption(
+      new Option(`--graph <${graphUses.join("|")}>`, "replay runs as CUDA graphs (--on cuda)")
+        .argParser(choice("--graph", graphUses))
+        .default("auto"),
+    )
+    .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer")
         .argParser(positiveNumber("--timeout", 30))
         .default(30),
@@ -56,9 +75,28 @@ export function runCommand(terminal: Terminal, finish: (status: ExitStatus) => v
     .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false))
     .addOption(new Option("--trace <file>", "write the last run as a trace for ui.perfetto.dev"));
   return command.action(async (file: string, flags: RunFlags) => {
-    const result = await withProgress(terminal, (step) => runFile(file, flags, loweringOptionsOf(command), step));
-    terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
-    for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);
-    finish(result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed);
+    const given = command.getOptionValueSource("devices") === "cli" ? flags.devices : null;
+    const where = whereToRun(flags.on, given, flags.devices);
+    const run = async (world: World | null): Promise<ExitStatus> => {
+      const result = await withProgress(terminal, (step) =>
+        runFile(file, { ...flags, devices: where.devices }, loweringOptionsOf(command), step, world),
+      );
+      if (result === null) return exitStatus.ok;
+      terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
+      for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);
+      return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
+    };
+    const exchangeTimeout = Math.ceil(flags.timeout * 1000) + rankSlack;
+    switch (where.kind) {
+      case "here":
+        return finish(await run(null));
+      case "processes":
+        requireGpus(where.devices);
+        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
+      case "rank":
+        return finish(await runAsRank(where, exchangeTimeout, run));
+      default:
+        unreachable(where);
+    }
   });
 }

@@ -1,39 +1,37 @@
 /** What `braid run` does, without printing: from a program file and flags to a RunResult. */
 import { createHash } from "node:crypto";
 import type { RunReport } from "../backends/backend.ts";
-import type { BlasUse } from "../cpu.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
-import type { BackendName } from "../executor/backend-by-name.ts";
 import { MultiDeviceExecutor } from "../executor/multi-device-executor.ts";
 import { isSharded, type TensorArgument } from "../executor/tensor-arguments.ts";
 import { print } from "../host/print.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
+import type { World } from "../launch/join-world.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
-import { chooseBackend } from "./choose-backend.ts";
+import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
 import { buildFusion } from "./build-fusion.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
+import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "./progress.ts";
+import { gatherRuns } from "./gather-runs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
-export interface RunFlags extends ProgramFlags {
-  readonly on: BackendName;
+export interface RunFlags extends ProgramFlags, BackendFlags {
   readonly streams: number;
   readonly size: ReadonlyMap<string, number>;
   readonly repeat: number;
   readonly check: boolean;
   readonly seed: number;
-  readonly schedule?: string;
-  readonly blas: BlasUse;
   /** In seconds. */
   readonly timeout: number;
   readonly printHost: boolean;
@@ -72,15 +70,17 @@ export interface RunResult {
   readonly failures: readonly Diagnostic[];
 }
 
+/** `world` is of a rank in a process of its own; then all ranks but 0 get null, and rank 0 the result of all. */
 export async function runFile(
   file: string,
   flags: RunFlags,
   options: Partial<LoweringOptions>,
   step: Step,
-): Promise<RunResult> {
+  world: World | null,
+): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   step(`loading ${file}`);
-  const on = await chooseBackend(flags);
+  const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
   const { fusion, params } = await buildFusion(file, flags);
   const data = fusion.data();
   const sizes = inputSizes(data, flags.size);
@@ -95,41 +95,65 @@ export async function runFile(
     on,
     streams: flags.streams,
     timeout: Math.ceil(flags.timeout * 1000),
+    ...(world === null ? {} : { localRanks: [world.rank] }),
   });
+  const host = flags.printHost ? print(executor.hostProgram(0)) : null;
+  const ran = await closing(executor, async () => {
+    const own = await runRepeatedly(executor, inputs, flags, step);
+    return world === null ? own : gatherRuns(world, data, sizes, own);
+  });
+  if (ran === null) return null;
+  const outputs = ran.outputs.map(wholeTensor);
+  const last = at(ran.runs, ran.runs.length - 1);
+  const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
+  if (flags.check) step("evaluating the oracle");
+  const checks = flags.check ? checkOutputs(data, inputs, sizes, outputs) : null;
+  return {
+    file,
+    flags,
+    params,
+    options,
+    sizes,
+    milliseconds: ran.runs.map(({ report }) => report.milliseconds),
+    outputs: outputs.map((tensor, i) => ({
+      name: `T${at(data.outputs, i)}`,
+      dtype: tensor.dtype,
+      shape: tensor.shape,
+      fingerprint: fingerprint(tensor),
+      check: checks === null ? null : at(checks, i).check,
+    })),
+    host,
+    last,
+    trace,
+    failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
+  };
+}
+
+/** Ranks in processes close together, before one of them goes on to check results. */
+async function closing<T>(executor: MultiDeviceExecutor, work: () => Promise<T>): Promise<T> {
   try {
-    const host = flags.printHost ? print(executor.hostProgram(0)) : null;
-    const { outputs, runs } = await runRepeatedly(executor, inputs, flags, step);
-    const last = at(runs, runs.length - 1);
-    const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
-    if (flags.check) step("evaluating the oracle");
-    const checks = flags.check ? checkOutputs(data, inputs, sizes, outputs) : null;
-    return {
-      file,
-      flags,
-      params,
-      options,
-      sizes,
-      milliseconds: runs.map(({ report }) => report.milliseconds),
-      outputs: outputs.map((tensor, i) => ({
-        name: `T${at(data.outputs, i)}`,
-        dtype: tensor.dtype,
-        shape: tensor.shape,
-        fingerprint: fingerprint(tensor),
-        check: checks === null ? null : at(checks, i).check,
-      })),
-      host,
-      last,
-      trace,
-      failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
-    };
+    return await work();
   } finally {
     await executor.close();
   }
 }
 
-interface OneRun {
-  readonly program: Program;
-  readonly report: RunReport;
+/** What ranks in processes must have in common, by the names of the command line. */
+function chosenOptions(
+  file: string,
+  { devices, streams, set, size, seed }: RunFlags,
+  options: Partial<LoweringOptions>,
+): Readonly<Record<string, string>> {
+  const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
+  return {
+    FILE: file,
+    "--devices": String(devices),
+    "--streams": String(streams),
+    "--set": list(set),
+    "--size": list(size),
+    "--seed": String(seed),
+    ...Object.fromEntries(Object.entries(options).map(([name, value]) => [name, String(value)])),
+  };
 }
 
 async function runRepeatedly(
@@ -137,13 +161,13 @@ async function runRepeatedly(
   inputs: readonly Tensor[],
   { repeat, devices }: RunFlags,
   step: Step,
-): Promise<{ readonly outputs: readonly Tensor[]; readonly runs: readonly OneRun[] }> {
+): Promise<Runs> {
   const runs: OneRun[] = [];
-  let outputs: readonly Tensor[] = [];
+  let outputs: readonly TensorArgument[] = [];
   for (let i = 0; i < repeat; i++) {
     step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
-    outputs = (await executor.run(inputs, { onReport })).map(wholeTensor);
+    outputs = await executor.run(inputs, { onReport });
   }
   return { outputs, runs };
 }
@@ -153,7 +177,7 @@ function writeTrace(file: string, { program, report }: OneRun, step: Step): Prom
   return writeTraceFile(file, chromeTraceText(program, report.trace));
 }
 
-/** A run gathers its outputs unless asked not to. */
+/** Outputs are gathered: by the executor, or from the ranks' processes. */
 function wholeTensor(output: TensorArgument): Tensor {
   invariant(!isSharded(output), "the outputs of a run are gathered");
   return output;
