@@ -1,7 +1,7 @@
 /**
  * The CPU back end as a whole: AG+matmul with m = k = n = 2048 on 8 ranks by number of workers, with the share of the workers' time that
- * lies in kernels and copies, and what one command costs that does nothing but order streams. Run it from the built package
- * (`npm run bench`): worker threads run the built files.
+ * lies in kernels and copies; one large Allreduce and Allgather, which two workers do in parts; and what one command costs that does
+ * nothing but order streams. Run it from the built package (`npm run bench`): worker threads run the built files.
  */
 import { Bench } from "tinybench";
 import {
@@ -12,6 +12,8 @@ import {
   matmul,
   MultiDeviceExecutor,
   record,
+  set,
+  sum,
   type RunReport,
   type Program,
   Tensor,
@@ -21,6 +23,7 @@ import { createCpuBackend } from "braid/cpu";
 const devices = 8;
 const chunks = 8;
 const size = 2048;
+const collectiveElements = 2 ** 21;
 
 function allgatherMatmul(): Fusion {
   const f = new Fusion();
@@ -31,6 +34,17 @@ function allgatherMatmul(): Fusion {
   for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
   a.axis(1).parallelize("DIDx");
   c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** One collective of 8 MiB on every rank: an Allreduce of all elements, or an Allgather of an eighth from each. */
+function collective(type: "Allreduce" | "Allgather"): Fusion {
+  const f = new Fusion();
+  const parts = f.input([devices, type === "Allreduce" ? collectiveElements : collectiveElements / devices], "float");
+  const whole = type === "Allreduce" ? sum(parts, [0]) : set(parts);
+  f.output(whole);
+  for (const tensor of [parts, whole]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  parts.axis(0).parallelize("DIDx");
   return f;
 }
 
@@ -47,6 +61,7 @@ export async function benchCpu(): Promise<Bench> {
   const bench = new Bench({ name: "CPU back end", iterations: 5, time: 0, warmupIterations: 1, warmupTime: 0 });
   const shares = new Map<number, number[]>();
   const executors: MultiDeviceExecutor[] = [];
+  const moved = new Map<string, number[]>();
   const inputs = [Tensor.zeros([chunks, devices, size / (chunks * devices), size]), Tensor.zeros([size, size])];
   for (const { data } of inputs) data.forEach((_, i) => (data[i] = (i % 7) / 8));
   for (const workers of [1, 2]) {
@@ -65,6 +80,22 @@ export async function benchCpu(): Promise<Bench> {
       });
     });
   }
+  for (const type of ["Allreduce", "Allgather"] as const) {
+    for (const workers of [1, 2]) {
+      const executor = await MultiDeviceExecutor.create(collective(type), {
+        devices,
+        on: createCpuBackend({ workers }),
+      });
+      executors.push(executor);
+      const elements = type === "Allreduce" ? collectiveElements : collectiveElements / devices;
+      const values = [Tensor.zeros([devices, elements])];
+      const reports: number[] = [];
+      moved.set(`${type}, 8 MiB, 8 ranks, ${workers} worker${workers === 1 ? "" : "s"}`, reports);
+      for (let run = 0; run < 30; run++) {
+        await executor.run(values, { gather: false, onReport: ({ milliseconds }) => reports.push(milliseconds) });
+      }
+    }
+  }
   const commands = 20_000;
   const program = orderingOnly(commands);
   for (const workers of [0, 1]) {
@@ -78,6 +109,11 @@ export async function benchCpu(): Promise<Bench> {
   for (const [workers, share] of shares) {
     const median = share.toSorted((x, y) => x - y)[Math.floor(share.length / 2)] ?? 0;
     console.log(`${workers} worker(s): ${(100 * median).toFixed(0)} % of their time in kernels and copies (median)`);
+  }
+  for (const [name, times] of moved) {
+    console.log(
+      `${name}: ${times.toSorted((x, y) => x - y)[Math.floor(times.length / 2)]?.toFixed(2)} ms (median of the runs alone)`,
+    );
   }
   await Promise.all(executors.map((executor) => executor.close()));
   return bench;

@@ -68,7 +68,7 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
     const expected = outputs(program, onMachine);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
-    for (let run = 0; run < 10; run++) {
+    for (let run = 0; run < 50; run++) {
       await prepared.execute({ timeout: 20_000 });
       expect(outputs(program, prepared)).toBe(expected);
     }
