@@ -1,0 +1,33 @@
+/** Libraries and where they were found, the device, and memory between ranks with a signal to and fro. */
+import { cublasLtPrototypes } from "../../src/backends/cuda/bindings/cublaslt-api.ts";
+import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
+import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
+import { ncclPrototypes } from "../../src/backends/cuda/bindings/nccl-api.ts";
+import { nvrtcPrototypes } from "../../src/backends/cuda/bindings/nvrtc-api.ts";
+import { openGpu, out } from "../../src/backends/cuda/gpu.ts";
+import { type PartContext, type Row, rowOf } from "./rows.ts";
+
+export async function* deviceRows({ world }: PartContext): AsyncGenerator<Row> {
+  yield await rowOf("driver", () => loadLibrary("driver", driverPrototypes).file);
+  yield await rowOf("GPU", () => {
+    const gpu = openGpu(world.rank, world.localRank);
+    const free = out((value) => gpu.call.cuMemGetInfo_v2(value, [0]));
+    const text = `${gpu.name}, sm_${gpu.capability}, ${gpu.multiprocessors} SMs, driver API ${gpu.driverVersion}, ${(free / 2 ** 30).toFixed(1)} of ${(gpu.memoryBytes / 2 ** 30).toFixed(1)} GiB free`;
+    gpu[Symbol.dispose]();
+    return text;
+  });
+  yield await rowOf("NVRTC", () => {
+    const { file, functions } = loadLibrary("nvrtc", nvrtcPrototypes);
+    const minor: [number] = [0];
+    const major = out((value) => functions.nvrtcVersion(value, minor));
+    return `${major}.${minor[0]}, ${file}`;
+  });
+  yield await rowOf("cuBLASLt", () => {
+    const { file, functions } = loadLibrary("cublasLt", cublasLtPrototypes);
+    return `${functions.cublasLtGetVersion()}, ${file}`;
+  });
+  yield await rowOf("NCCL", () => {
+    const { file, functions } = loadLibrary("nccl", ncclPrototypes);
+    return `${out((value) => functions.ncclGetVersion(value))}, ${file}`;
+  });
+}

@@ -1,0 +1,89 @@
+/**
+ * What a GPU machine does with Braid, as one short table: libraries, every kernel against the oracle, bandwidths, products, and programs over all GPUs in each idiom, eager and
+ * as graphs. One process per GPU.
+ *
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed or world
+ */
+import { createRequire } from "node:module";
+import path from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { enterWorld } from "../../src/launch/enter-world.ts";
+import { rankEnvironment } from "../../src/launch/rank-environment.ts";
+import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
+import { deviceRows } from "./device-rows.ts";
+import { kernelRows } from "./kernel-rows.ts";
+import type { PartContext, Row } from "./rows.ts";
+import { speedRows } from "./speed-rows.ts";
+import { worldRows } from "./world-rows.ts";
+
+const parts = { device: deviceRows, kernels: kernelRows, speed: speedRows, world: worldRows } as const;
+type PartName = keyof typeof parts;
+
+const rankMark = "--as-rank";
+
+async function main(values: readonly string[]): Promise<number> {
+  if (values[0] === rankMark) return runRank(values.slice(1));
+  const [devices = "2", ...names] = values;
+  const self = fileURLToPath(import.meta.url);
+  const require = createRequire(import.meta.url);
+  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
+  const { end, statuses } = await spawnRanks({
+    worldSize: Number(devices),
+    command: [process.execPath, jiti, self, rankMark, ...names],
+    env: process.env,
+    timeout: 60_000,
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+  });
+  if (end !== null) console.log(`ended early by rank ${end.rank}: ${end.reason}`);
+  return statuses.every((status) => status === 0) ? 0 : 1;
+}
+
+async function runRank(names: readonly string[]): Promise<number> {
+  const who = rankEnvironment(process.env);
+  if (who === null) throw new Error("no rank in the environment");
+  const world = await enterWorld(who, process.env, 60_000);
+  const context: PartContext = { world };
+  let failures = 0;
+  for (const name of Object.keys(parts) as PartName[]) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const start = performance.now();
+    const rows: Row[] = [];
+    try {
+      for await (const row of parts[name](context)) rows.push(row);
+    } catch (error) {
+      rows.push({ name: `${name} ended`, ok: false, text: error instanceof Error ? error.message : String(error) });
+    }
+    failures += await report(context, name, rows, performance.now() - start);
+  }
+  await world.leave();
+  return failures === 0 ? 0 : 1;
+}
+
+/** Rank 0 prints its rows and what failed on the others. */
+async function report(
+  { world }: PartContext,
+  part: string,
+  rows: readonly Row[],
+  milliseconds: number,
+): Promise<number> {
+  const bytes = new TextEncoder().encode(JSON.stringify(rows));
+  const all = (await world.allGather(bytes)).map((each) => JSON.parse(new TextDecoder().decode(each)) as Row[]);
+  if (world.rank === 0) {
+    console.log(`== ${part} (${(milliseconds / 1000).toFixed(1)} s)`);
+    for (const [rank, own] of all.entries()) {
+      for (const { name, ok, text } of own) {
+        if (rank > 0 && ok) continue;
+        console.log(
+          `${ok ? "ok  " : "FAIL"} ${rank > 0 ? `rank ${rank}: ` : ""}${name}: ${text.split("\n").slice(0, 14).join("\n       ")}`,
+        );
+      }
+    }
+  }
+  return all.flat().filter(({ ok }) => !ok).length;
+}
+
+process.exitCode = await main(process.argv.slice(2));
+process.exit();

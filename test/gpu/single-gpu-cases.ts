@@ -1,0 +1,122 @@
+/** Fusions for one GPU: every op with every dtype, layouts that cuBLASLt reads in place, and fused units. */
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import {
+  abs,
+  add,
+  amax,
+  amin,
+  broadcast,
+  cast,
+  div,
+  exp,
+  gelu,
+  linear,
+  matmul,
+  mul,
+  neg,
+  permute,
+  prod,
+  relu,
+  reshape,
+  set,
+  slice,
+  squeeze,
+  sub,
+  sum,
+} from "../../src/ir/api/ops.ts";
+import type { TensorView } from "../../src/ir/api/tensor-view.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+
+export interface GpuCase {
+  readonly name: string;
+  readonly build: () => Fusion;
+}
+
+type Build = (f: Fusion) => readonly TensorView[];
+
+function fusionCase(name: string, build: Build): GpuCase {
+  return {
+    name,
+    build: () => {
+      const f = new Fusion();
+      for (const output of build(f)) f.output(output);
+      return f;
+    },
+  };
+}
+
+const every = keysOf(dtypes);
+const floats = every.filter((dtype) => dtypes[dtype].family === "float");
+const arithmetic = every.filter((dtype) => dtype !== "bool");
+
+const unary = { neg, abs, relu, exp, gelu } as const;
+const binary = { add, sub, mul, div } as const;
+const reductions = { sum, prod, amax, amin } as const;
+
+export const singleGpuCases: readonly GpuCase[] = [
+  ...arithmetic.flatMap((dtype) => [
+    fusionCase(`unary ops of ${dtype}`, (f) => {
+      const x = f.input([33, 40], dtype);
+      const names = dtypes[dtype].family === "float" ? keysOf(unary) : (["neg", "abs", "relu"] as const);
+      return names.map((name) => unary[name](x));
+    }),
+    fusionCase(`binary ops of ${dtype}`, (f) => {
+      const [x, y] = [f.input([33, 40], dtype), f.input([33, 40], dtype)];
+      return keysOf(binary).map((name) => binary[name](x, y));
+    }),
+    fusionCase(`matmul of ${dtype}`, (f) => [matmul(f.input([65, 48], dtype), f.input([48, 40], dtype))]),
+    fusionCase(`linear with bias of ${dtype}`, (f) => [
+      linear(f.input([3, 64, 48], dtype), f.input([40, 48], dtype), f.input([40], dtype)),
+    ]),
+  ]),
+  ...every.map((dtype) =>
+    fusionCase(`casts from ${dtype}`, (f) => {
+      const x = f.input([500], dtype);
+      return every.filter((to) => to !== dtype).map((to) => cast(x, to));
+    }),
+  ),
+  ...every.map((dtype) =>
+    fusionCase(`reductions of ${dtype}`, (f) => {
+      const x = f.input([7, 64, 33], dtype);
+      const names = dtype === "bool" ? (["amax", "amin"] as const) : keysOf(reductions);
+      return names.flatMap((name) => [[0], [1], [2], [0, 2], [0, 1, 2]].map((axes) => reductions[name](x, axes)));
+    }),
+  ),
+  ...floats.flatMap((dtype) => [
+    fusionCase(`batched matmul of ${dtype}`, (f) => [
+      matmul(f.input([3, 2, 33, 24], dtype), f.input([2, 24, 16], dtype)),
+    ]),
+    fusionCase(`products of transposed ${dtype}`, (f) => {
+      const [a, b, c, d] = [
+        f.input([64, 48], dtype),
+        f.input([48, 64], dtype),
+        f.input([48, 32], dtype),
+        f.input([32, 48], dtype),
+      ];
+      const t = (x: TensorView): TensorView => permute(x, [1, 0]);
+      return [matmul(a, c), matmul(t(b), c), matmul(a, t(d)), matmul(t(b), t(d)), t(matmul(a, c))];
+    }),
+  ]),
+  fusionCase("a vector times a matrix times a vector", (f) => {
+    const [x, m, y] = [f.input([48], "float"), f.input([48, 40], "float"), f.input([40], "float")];
+    return [matmul(x, m), matmul(m, y), matmul(matmul(x, m), y)];
+  }),
+  fusionCase("a mean taken off, scaled, gelu, in bfloat16", (f) => {
+    const [x, weight] = [f.input([64, 1024], "bfloat16"), f.input([1024], "bfloat16")];
+    const wide = cast(x, "float");
+    const flags = [false, true];
+    const mean = broadcast(mul(sum(wide, [1]), f.input([64], "float")), flags);
+    return [gelu(mul(cast(sub(wide, mean), "bfloat16"), broadcast(weight, [true, false])))];
+  }),
+  fusionCase("views of every kind, fused", (f) => {
+    const x = f.input([4, 6, 10], "half");
+    const y = reshape(permute(x, [2, 0, 1]), [10, 24]);
+    const z = slice(y, [1, 3], [9, 19]);
+    return [neg(z), set(permute(x, [1, 2, 0])), squeeze(sum(broadcast(z, [true, false, false]), [1]), [0])];
+  }),
+  fusionCase("long rows and columns", (f) => {
+    const x = f.input([3000, 700], "bfloat16");
+    return [sum(x, [0]), sum(x, [1]), amax(x, [0, 1])];
+  }),
+];
