@@ -73,7 +73,7 @@ export function createPartRunner<Saved>(options: PartRunnerOptions<Saved>): Part
     if (work === undefined || !hasIdleWorker(scheduler)) return false;
     const { length } = work.parts;
     offerParts(board, worker, { work: number, command: current.command }, length);
-    callWorkers(scheduler);
+    callWorkers(scheduler, length - 1);
     for (let taken = takePartOf(board, worker); taken !== null; taken = takePartOf(board, worker)) run(taken);
     while (!allPartsDone(board, worker, length) && !isOver(scheduler));
     return true;

@@ -8,15 +8,21 @@ import { type KernelPart, splitKernel } from "../../../kernels/split-kernel.ts";
 const leastWork = 2 ** 21;
 
 /** More parts than workers, so that one that comes late still finds some. */
-export const partsPerWorker = 2;
+const partsPerWorker = 2;
+
+/** Into how many parts work is cut that is `size` times as large as the least that is worth it: none takes less than about 12 us. */
+export function partCount(size: number, workers: number): number {
+  return Math.min(partsPerWorker * workers, Math.floor(4 * size));
+}
 
 /** By KernelId: two parts or more, or null for a kernel that runs whole. */
 export type Partition = readonly (readonly KernelPart[] | null)[];
 
 export function partitionKernels({ kernels }: Program, workers: number): Partition {
   return kernels.map((kernel) => {
-    if (workers === 1 || kernelWork(kernel) < leastWork) return null;
-    const parts = splitKernel(kernel, partsPerWorker * workers);
+    const size = kernelWork(kernel) / leastWork;
+    if (workers === 1 || size < 1) return null;
+    const parts = splitKernel(kernel, partCount(size, workers));
     return parts.length > 1 ? parts : null;
   });
 }

@@ -172,9 +172,9 @@ export function hasIdleWorker({ shared }: Scheduler): boolean {
   return Atomics.load(shared, words.idle) > 0;
 }
 
-/** Calls all sleeping workers to look again. */
-export function callWorkers(scheduler: Scheduler): void {
-  if (Atomics.load(scheduler.shared, words.sleepers) > 0) alarm(scheduler, Infinity);
+/** Calls as many sleeping workers to look again. */
+export function callWorkers(scheduler: Scheduler, count: number): void {
+  if (Atomics.load(scheduler.shared, words.sleepers) > 0) alarm(scheduler, count);
 }
 
 /** Milliseconds: bounds what a lost alarm could cost. */

@@ -10,7 +10,7 @@ import { invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
 import { chainBytes, cutChains } from "./cut-chains.ts";
 import { mostParts } from "./part-board.ts";
-import { partitionKernels, partsPerWorker } from "./partition.ts";
+import { partCount, partitionKernels } from "./partition.ts";
 
 /** The parts of one work, two or more. */
 export type SharedWork =
@@ -55,6 +55,6 @@ export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: num
 }
 
 function partsOf(chains: readonly Chain[], workers: number): readonly (readonly Chain[])[] {
-  const bytes = chains.reduce((sum, chain) => sum + chainBytes(chain), 0);
-  return bytes < leastBytes ? [] : cutChains(chains, partsPerWorker * workers);
+  const size = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / leastBytes;
+  return size < 1 ? [] : cutChains(chains, partCount(size, workers));
 }
