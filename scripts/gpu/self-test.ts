@@ -52,7 +52,11 @@ async function runRank(names: readonly string[]): Promise<number> {
     const start = performance.now();
     const rows: Row[] = [];
     try {
-      for await (const row of parts[name](context)) rows.push(row);
+      if (world.rank === 0) console.log(`== ${name}`);
+      for await (const row of parts[name](context)) {
+        rows.push(row);
+        if (world.rank === 0) console.log(rowText(row));
+      }
     } catch (error) {
       rows.push({ name: `${name} ended`, ok: false, text: error instanceof Error ? error.message : String(error) });
     }
@@ -62,7 +66,7 @@ async function runRank(names: readonly string[]): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-/** Rank 0 prints its rows and what failed on the others. */
+/** What failed on other ranks and not on rank 0, whose rows stand above already. */
 async function report(
   { world }: PartContext,
   part: string,
@@ -71,18 +75,23 @@ async function report(
 ): Promise<number> {
   const bytes = new TextEncoder().encode(JSON.stringify(rows));
   const all = (await world.allGather(bytes)).map((each) => JSON.parse(new TextDecoder().decode(each)) as Row[]);
+  const [first = []] = all;
   if (world.rank === 0) {
-    console.log(`== ${part} (${(milliseconds / 1000).toFixed(1)} s)`);
     for (const [rank, own] of all.entries()) {
-      for (const { name, ok, text } of own) {
-        if (rank > 0 && ok) continue;
-        console.log(
-          `${ok ? "ok  " : "FAIL"} ${rank > 0 ? `rank ${rank}: ` : ""}${name}: ${text.split("\n").slice(0, 14).join("\n       ")}`,
-        );
+      if (rank === 0) continue;
+      for (const row of own) {
+        const known = row.ok || first.some(({ name, ok }) => name === row.name && !ok);
+        if (!known || row.name.startsWith("kernels against")) console.log(`rank ${rank}: ${rowText(row)}`);
       }
     }
+    const failed = all.flat().filter(({ ok }) => !ok).length;
+    console.log(`   ${part}: ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
   }
   return all.flat().filter(({ ok }) => !ok).length;
+}
+
+function rowText({ name, ok, text }: Row): string {
+  return `${ok ? "ok  " : "FAIL"} ${name}: ${text.split("\n").slice(0, 10).join("\n       ").slice(0, 1200)}`;
 }
 
 process.exitCode = await main(process.argv.slice(2));

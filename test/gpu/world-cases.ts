@@ -94,12 +94,14 @@ function mlp(devices: number): Fusion {
   const x = f.input([96, 64], "bfloat16");
   const up = f.input([devices, 64, 48], "bfloat16");
   const down = f.input([devices, 48, 64], "bfloat16");
-  const hidden = gelu(matmul(x, up));
+  const product = matmul(x, up);
+  const hidden = gelu(product);
   const partial = matmul(hidden, down);
-  const y = add(sum(partial, [0]), x);
+  const total = sum(partial, [0]);
+  const y = add(total, x);
   f.output(y);
-  onMesh(devices, [x, up, hidden, down, partial, y]);
-  for (const tensor of [up, hidden, down, partial]) tensor.axis(0).parallelize("DIDx");
+  onMesh(devices, [x, up, product, hidden, down, partial, total, y]);
+  for (const tensor of [up, product, hidden, down, partial]) tensor.axis(0).parallelize("DIDx");
   return f;
 }
 
