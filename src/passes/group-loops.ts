@@ -16,7 +16,7 @@ import { walk } from "../host/traverse.ts";
 import { at } from "../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 import { dependences } from "./dependences.ts";
-import { acceptsRotation, type LoopMember, type Rotation } from "./loop-member.ts";
+import { canRunBeside, type LoopMember, type PeerTeam } from "./loop-member.ts";
 import { type Edge, typedFusion } from "./typed-fusion.ts";
 
 /** Ops that share a loop, in an order in which they can run. */
@@ -25,7 +25,8 @@ export interface StreamLoop {
   /** The axis that the loop prints: the Stream axis of its first op. */
   readonly over: IterDomain;
   readonly members: readonly LoopMember[];
-  readonly rotation: Rotation | null;
+  /** The devices that exchange in the loop; null for none. */
+  readonly peers: PeerTeam | null;
 }
 
 /** `members[i]` is what loops need to know of statement i of the program; null for a statement without a Stream axis. */
@@ -61,19 +62,19 @@ function groupStretch(
   const edges = dependences(statements, ownerOf).map((before, node) =>
     before.map((from): Edge => ({ from, fusible: areFusible(members[from], members[node], classes) })),
   );
-  const rotations = spreadRotations(members, edges, tensors);
+  const teams = spreadTeams(members, edges, tensors);
   const types = members.map((member, node) => {
     if (member === null) return null;
-    const rotation = rotations[node] ?? null;
+    const team = teams[node] ?? null;
     const over = `${classes.of(member.counted)} ${printScalar(member.counted.extent)}`;
-    return rotation === null ? over : `${over} ${rotation.type} ${rotation.mesh.toString()}`;
+    return team === null ? over : `${over} ${team.type} ${team.mesh.toString()}`;
   });
   return typedFusion(edges, types).map((nodes): Statement | StreamLoop => {
     const first = at(nodes, 0);
     const inLoop = nodes.flatMap((node) => members[node] ?? []);
     const [opener] = inLoop;
     if (opener === undefined) return at(statements, first);
-    return { kind: "StreamLoop", over: opener.stream, members: inLoop, rotation: rotations[first] ?? null };
+    return { kind: "StreamLoop", over: opener.stream, members: inLoop, peers: teams[first] ?? null };
   });
 }
 
@@ -95,17 +96,17 @@ function areFusible(
 }
 
 /**
- * The rotation of every member: its own, or that of an op it is connected to and whose loop it can share. An op that nothing connects
- * to a rotated one runs its chunks in plain order.
+ * The team in whose loop every member runs: the one that it exchanges with, or that of an op it is connected to and whose loop it can
+ * share. What nothing connects to an exchange runs in loops without one.
  */
-function spreadRotations(
+function spreadTeams(
   members: readonly (LoopMember | null)[],
   edges: readonly (readonly Edge[])[],
   tensors: readonly Tensor[],
-): readonly (Rotation | null)[] {
-  const rotations = members.map((member) => member?.rotation ?? null);
-  const reached = rotations.flatMap((rotation, node) => (rotation === null ? [] : [node]));
-  if (reached.length === 0) return rotations;
+): readonly (PeerTeam | null)[] {
+  const teams = members.map((member) => member?.peers ?? null);
+  const reached = teams.flatMap((team, node) => (team === null ? [] : [node]));
+  if (reached.length === 0) return teams;
   const neighbours = members.map((): number[] => []);
   edges.forEach((before, node) => {
     for (const { from, fusible } of before) {
@@ -115,16 +116,16 @@ function spreadRotations(
     }
   });
   for (const node of reached) {
-    const rotation = at(rotations, node);
+    const team = at(teams, node);
     for (const next of at(neighbours, node)) {
       const member = members[next] ?? null;
-      if (rotation === null || member === null || rotations[next] !== null) continue;
-      if (!acceptsRotation(member, rotation, tensors)) continue;
-      rotations[next] = rotation;
+      if (team === null || member === null || teams[next] !== null) continue;
+      if (!canRunBeside(team, member, tensors)) continue;
+      teams[next] = team;
       reached.push(next);
     }
   }
-  return rotations;
+  return teams;
 }
 
 /** A slice, in a hand-built program, shares the memory of what it is a slice of. */

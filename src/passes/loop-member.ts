@@ -5,6 +5,7 @@
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import type { DIDType, IterDomain, Tensor } from "../ir/domain.ts";
 import type { Op } from "../ir/ops.ts";
+import { at } from "../support/invariant.ts";
 import type { PointToPointForm } from "./point-to-point-form.ts";
 import { reshardedOperands, sameMesh } from "./sharding.ts";
 import { loopedOperandAxes } from "./slice-op.ts";
@@ -21,12 +22,12 @@ export interface LoopMember {
   readonly read: readonly (IterDomain | null)[];
   /** The axis of the output of which an iteration completes the loop's own index; null where it completes another one. */
   readonly made: IterDomain | null;
-  /** The devices over which the loop's index is rotated, so that each starts with its own chunk; null for none. */
-  readonly rotation: Rotation | null;
+  /** With whom the op exchanges; null for none. */
+  readonly peers: PeerTeam | null;
 }
 
-/** Iteration i works on chunk `( position + i ) % size`, by the rank's position along `type`. */
-export interface Rotation {
+/** Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ along `type`. */
+export interface PeerTeam {
   readonly mesh: DeviceMesh;
   readonly type: DIDType;
 }
@@ -35,27 +36,27 @@ export function loopMember(
   op: Op,
   stream: IterDomain,
   form: PointToPointForm | null,
-  rotates: boolean,
+  exchanges: boolean,
   tensors: readonly Tensor[],
 ): LoopMember {
   const counted = form === null || form.kind === "gather" ? stream : form.scattered.to;
   const read = loopedOperandAxes(op, counted, tensors);
   const made = form === null || form.kind === "gather" ? stream : null;
-  const rotation = form !== null && rotates ? { mesh: form.mesh, type: form.type } : null;
-  return { op, form, stream, counted, read, made, rotation };
+  const peers = form !== null && exchanges ? { mesh: form.mesh, type: form.type } : null;
+  return { op, form, stream, counted, read, made, peers };
 }
 
-export function sameRotation(a: Rotation | null, b: Rotation | null): boolean {
-  return a === null || b === null ? a === b : a.type === b.type && a.mesh.equals(b.mesh);
+function sameTeam(a: PeerTeam | null, b: PeerTeam): boolean {
+  return a?.type === b.type && a.mesh.equals(b.mesh);
 }
 
 /**
- * Whether the op may run where the chunk of an iteration differs between devices: its tensors lie on the rotation's mesh, and if it
- * is a collective, then among devices that have the same position along the rotation's type.
+ * Whether the op may run in a loop in which `team` exchanges: at any moment its devices are at different chunks (in a rotated loop) or
+ * iterations (in a linear one). Its tensors lie on the team's mesh, and a collective may only be among devices that have the same
+ * position along the team's type.
  */
-export function acceptsRotation(member: LoopMember, rotation: Rotation, tensors: readonly Tensor[]): boolean {
-  if (member.form !== null) return sameRotation(member.rotation, rotation);
-  const { op } = member;
-  const onMesh = [...op.inputs, op.output].every((id) => sameMesh(tensors[id]?.mesh ?? null, rotation.mesh));
-  return onMesh && reshardedOperands(op, tensors).every(({ types }) => !types.includes(rotation.type));
+export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
+  if (form !== null) return sameTeam(peers, team);
+  const onMesh = [...op.inputs, op.output].every((id) => sameMesh(at(tensors, id).mesh, team.mesh));
+  return onMesh && reshardedOperands(op, tensors).every(({ types }) => !types.includes(team.type));
 }

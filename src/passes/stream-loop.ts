@@ -28,15 +28,15 @@ export function emitLoop(
   rank: number,
   options: LoweringOptions,
 ): readonly Statement[] {
-  const { over, rotation } = loop;
+  const { over, peers } = loop;
+  const isRotated = peers !== null && options.pointToPoint === "rotated";
   const stop = over.extent;
   const allocations = loop.members.flatMap((member) => allocation(member, edit, rank, options));
   const caller = addStream(edit, null);
   const worker = addStream(edit, binary("mod", loopIndex, named("numberOfStreams")));
-  const index =
-    rotation === null
-      ? loopIndex
-      : binary("mod", binary("add", teamPositions(rotation.mesh, rotation.type, rank).own, loopIndex), stop);
+  const index = isRotated
+    ? binary("mod", binary("add", teamPositions(peers.mesh, peers.type, rank).own, loopIndex), stop)
+    : loopIndex;
   const slicer = createSlicer(edit, index);
   const context: LoopContext = {
     edit,
@@ -45,7 +45,7 @@ export function emitLoop(
     options,
     iteration: loopIndex,
     index,
-    isRotated: rotation !== null,
+    isRotated,
     stop,
     worker,
   };

@@ -59,7 +59,7 @@ function memberOf(statement: Statement, tensors: readonly Tensor[], options: Low
   if (stream === null || !isOp(statement)) return null;
   const form = pointToPointForm(statement, stream, tensors);
   if (form !== null) requireBackend(statement, options);
-  return loopMember(statement, stream, form, options.pointToPoint === "rotated", tensors);
+  return loopMember(statement, stream, form, options.pointToPoint !== "broadcast", tensors);
 }
 
 /** UCC neither coalesces sends and receives nor reaches peers' memory, so that its exchanges would wait for each other. */

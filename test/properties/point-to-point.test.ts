@@ -24,7 +24,8 @@ interface Recipe {
   readonly scattered: number;
   readonly extents: readonly number[];
   readonly before: boolean;
-  readonly behind: "nothing" | "add" | "matmul";
+  /** `columns`: a matmul whose columns are sharded, and a set that gathers them chunk by chunk. */
+  readonly behind: "nothing" | "add" | "matmul" | "columns";
   readonly streamed: boolean;
   readonly schedule: string;
   readonly streams: number;
@@ -41,7 +42,7 @@ const recipes: fc.Arbitrary<Recipe> = fc.record({
   scattered: fc.nat({ max: 3 }),
   extents: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 2 }),
   before: fc.boolean(),
-  behind: fc.constantFrom("nothing", "add", "matmul"),
+  behind: fc.constantFrom("nothing", "add", "matmul", "columns"),
   streamed: fc.boolean(),
   schedule: fc.constantFrom(...Object.keys(schedules)),
   streams: fc.constantFrom(1, 2, 3, 7),
@@ -81,13 +82,24 @@ function build(recipe: Recipe): Fusion {
   if (recipe.behind === "nothing" || recipe.form !== "gather") {
     f.output(y);
   } else {
-    const weight = recipe.behind === "matmul" ? f.input([at(shape, shape.length - 1), 2]) : null;
+    // The contracted axis takes no Stream.
+    const isStreamed = recipe.behind === "add" || position < shape.length - 1;
+    const columns = recipe.behind === "columns" ? size : 2;
+    const weight = recipe.behind === "add" ? null : f.input([at(shape, shape.length - 1), columns]);
     const z = weight === null ? add(y, y) : matmul(y, weight);
+    if (isStreamed) z.axis(position).parallelize("Stream");
     if (weight !== null) tensors.push(weight);
     tensors.push(z);
-    // The contracted axis, and rows of which the weight has none, take no Stream.
-    if (weight === null || position < shape.length - 1) z.axis(position).parallelize("Stream");
-    f.output(z);
+    if (weight === null || recipe.behind !== "columns") {
+      f.output(z);
+    } else {
+      const whole = set(z);
+      tensors.push(whole);
+      weight.axis(1).parallelize(type);
+      z.axis(shape.length - 1).parallelize(type);
+      if (isStreamed) whole.axis(position).parallelize("Stream");
+      f.output(whole);
+    }
   }
   for (const tensor of tensors) tensor.setDeviceMesh(mesh);
   return f;
