@@ -33,6 +33,7 @@ export function createScalarArithmetic(state: BuilderState): ScalarArithmetic {
     div: combine("div"),
     mod: combine("mod"),
     ceilDiv: combine("ceilDiv"),
+    min: combine("min"),
     eq: combine("eq"),
     ne: combine("ne"),
     lt: combine("lt"),

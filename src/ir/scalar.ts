@@ -7,7 +7,7 @@
  * scalar-fold.ts fold as nvFuser's simplifying builder does for sizes.
  */
 export type ScalarOp =
-  "add" | "sub" | "mul" | "div" | "mod" | "ceilDiv" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "and" | "or";
+  "add" | "sub" | "mul" | "div" | "mod" | "ceilDiv" | "min" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "and" | "or";
 
 export type Scalar =
   | { readonly kind: "constant"; readonly value: number }
@@ -59,6 +59,7 @@ export const scalarOps: { readonly [K in ScalarOp]: ScalarOpFacts } = {
   div: { text: "/", evaluate: (a, b) => Math.trunc(a / b) },
   mod: { text: "%", evaluate: (a, b) => a % b },
   ceilDiv: { text: "ceilDiv", call: true, evaluate: (a, b) => Math.ceil(a / b) },
+  min: { text: "min", call: true, evaluate: Math.min },
   eq: { text: "==", evaluate: (a, b) => Number(a === b) },
   ne: { text: "!=", evaluate: (a, b) => Number(a !== b) },
   lt: { text: "<", evaluate: (a, b) => Number(a < b) },

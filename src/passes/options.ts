@@ -70,7 +70,7 @@ export const loweringOptionSchema = {
     type: "switch",
     default: true,
     flag: "--no-shrink",
-    help: "keep loop-local buffers at full extent (as this version always does)",
+    help: "keep loop-local buffers at full extent",
   },
   disablePasses: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
 } as const satisfies { readonly [K in keyof LoweringOptions]: OptionRow };

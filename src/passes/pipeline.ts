@@ -11,6 +11,7 @@ import { decomposeReshardings } from "./decompose-reshardings.ts";
 import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
 import { prepareFusion } from "./prepare-fusion.ts";
 import { segment } from "./segment.ts";
+import { shrinkStreamBuffers } from "./shrink-stream-buffers.ts";
 import { streamParallelType } from "./stream-parallel-type.ts";
 import { validators } from "./validators.ts";
 
@@ -21,6 +22,7 @@ export const passes = {
   streamParallelType,
   convertOpToCommunication,
   deallocate,
+  shrinkStreamBuffers,
 } as const;
 
 export const passNames: readonly string[] = Object.values(passes).map((pass) => pass.name);
@@ -55,7 +57,7 @@ export function runPipeline(fusion: FusionData, context: PassContext, observe: P
   const segmented = runObserved(segment, decomposed, context, observe);
   const looped = run(streamParallelType, segmented);
   const communicating = run(convertOpToCommunication, looped);
-  return run(deallocate, communicating);
+  return run(shrinkStreamBuffers, run(deallocate, communicating));
 }
 
 function runObserved<From extends Stage, To extends Stage>(

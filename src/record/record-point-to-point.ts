@@ -12,7 +12,6 @@
 import type { PointToPoint, View } from "../commands/transfer.ts";
 import type { CommunicatorBackend, EndCoalescing, P2PCommunication } from "../host/nodes.ts";
 import { invariant } from "../support/invariant.ts";
-import { stateOf } from "./memory.ts";
 import type { Post } from "./posts.ts";
 import { transfer } from "./record-transfer.ts";
 import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
@@ -67,12 +66,10 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
 }
 
 export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
-  const { memory, options, sequences, streams, tape } = recorder;
+  const { options, sequences, streams, tape } = recorder;
   const key = `${role} ${peer}`;
   const sequence = sequences.get(key) ?? 0;
   sequences.set(key, sequence + 1);
-  // Peers reach this buffer directly, inputs and outputs too.
-  stateOf(memory, view).symmetric = true;
   const { p2pProtocol: protocol } = options;
   const pair = tape.pairs.push({ protocol, role, peer, sequence, view }) - 1;
   const stream = streams.current;

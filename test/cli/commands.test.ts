@@ -84,6 +84,7 @@ describe("braid lower", () => {
       "// after stream-parallel-type",
       "// after convert-op-to-communication",
       "// after deallocate",
+      "// after shrink-stream-buffers",
     ]);
     const one = await cli("lower", example, "--print-after", "segment");
     expect(one.out).toMatch(/^\/\/ after segment\n%HostIrContainer/);

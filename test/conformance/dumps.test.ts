@@ -59,10 +59,13 @@ const fusions: Readonly<Record<string, () => Fusion>> = {
   },
 };
 
+/** nvFuser neither frees nor shrinks. */
+const unchanged = { deallocate: false, shrinkStreamBuffers: false } as const;
+
 describe.each(Object.keys(fusions))("%s", (name) => {
   it("prints as nvFuser printed it", () => {
     const fusion = fusions[name]?.() ?? new Fusion();
-    const host = lower(fusion, { deallocate: false, shrinkStreamBuffers: false });
+    const host = lower(fusion, unchanged);
     const dump = readFileSync(join(folder, `${name}.hir`), "utf8");
     expect(normalized(print(host, { style: "2025-05" }))).toBe(normalized(dump));
   });
@@ -83,7 +86,7 @@ describe("one-loop dumps", () => {
       outputs.push(next);
     }
     f.output(outputs[sets] ?? set(f.input([null])));
-    const text = print(lower(f, { deallocate: false }), { style: "2025-04" });
+    const text = print(lower(f, unchanged), { style: "2025-04" });
     const dump = readFileSync(join(folder, `${name}.hir`), "utf8");
     // Two-loop form moves GetCurrentStream out and the synchronization with it into a loop of its own.
     const lines = (of: string): string[] => of.split("\n").filter((line) => line.trim() !== "");
@@ -97,7 +100,6 @@ describe("one-loop dumps", () => {
 });
 
 describe("point-to-point dumps", () => {
-  const unchanged = { deallocate: false, shrinkStreamBuffers: false } as const;
   const dump = (name: string): string => normaliseDump(readFileSync(join(folder, `${name}.hir`), "utf8")).text;
 
   it("e2b-allgather-p2p-nccl: the linear Allgather prints as nvFuser printed it", () => {

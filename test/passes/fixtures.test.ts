@@ -13,6 +13,7 @@ const folders = [
   "stream-parallel-type",
   "convert-op-to-communication",
   "deallocate",
+  "shrink-stream-buffers",
 ];
 
 describe.each(folders)("%s", (pass) => {

@@ -2,7 +2,7 @@
  * Collectives of the CUDA backend: what each member does, and that they give the bits of the same collectives of a library, on every team,
  * dtype and reduction, over iterations on several streams, and in repeated runs.
  */
-import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, record } from "braid";
+import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
 import { describe, expect, it } from "vitest";
 import type { CommunicationType, CommunicatorBackend, HostProgram, ReduceOpType } from "../../src/host/nodes.ts";
 import { communicationTypes } from "../../src/host/communication-types.ts";
@@ -11,8 +11,7 @@ import type { Tensor } from "../../src/numerics/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
-import { listing } from "./listing.ts";
-import { floats, onRanks, runPrograms } from "./run-programs.ts";
+import { onRanks, runPrograms } from "./run-programs.ts";
 
 const world = 4;
 const width = 5;
