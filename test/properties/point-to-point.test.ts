@@ -34,7 +34,7 @@ interface Recipe {
 }
 
 const recipes: fc.Arbitrary<Recipe> = fc.record({
-  form: fc.constantFrom("gather", "exchange", "reduce"),
+  form: fc.constantFrom("gather", "gather", "exchange", "reduce"),
   devices: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 1 }),
   rows: fc.constantFrom(1, 1, 2, 3),
   along: fc.constantFrom("DIDx", "DIDy"),
@@ -42,7 +42,7 @@ const recipes: fc.Arbitrary<Recipe> = fc.record({
   scattered: fc.nat({ max: 3 }),
   extents: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 2 }),
   before: fc.boolean(),
-  behind: fc.constantFrom("nothing", "add", "matmul", "columns"),
+  behind: fc.constantFrom("nothing", "add", "matmul", "columns", "columns"),
   streamed: fc.boolean(),
   schedule: fc.constantFrom(...Object.keys(schedules)),
   streams: fc.constantFrom(1, 2, 3, 7),
@@ -138,11 +138,14 @@ it("gives one set of bits by get, put, sends and receives, and broadcasts, in an
       const inputs = randomInputs(shapes, createRandom(seed), "uniform");
       const results: (readonly Tensor[])[] = [];
       for (const [i, schedule] of Object.values(schedules).entries()) {
-        const on = createCpuBackend({ schedule: { kind: "seed", seed: seed + i } });
         const setting = { ...settingOf(recipe, schedule), streams: 1 + (i % 4) };
-        const executor = await MultiDeviceExecutor.create(build(recipe), { ...setting, on });
-        results.push((await executor.run(inputs)) as Tensor[]);
-        await executor.close();
+        // One queue per rank: hardware may have no more.
+        for (const queues of ["streams", "ranks"] as const) {
+          const on = createCpuBackend({ schedule: { kind: "seed", seed: seed + i }, queues });
+          const executor = await MultiDeviceExecutor.create(build(recipe), { ...setting, on });
+          results.push((await executor.run(inputs)) as Tensor[]);
+          await executor.close();
+        }
       }
       for (const result of results) expect(result).toEqual(results[0]);
     }),
