@@ -18,6 +18,7 @@ export { lower, type LowerOptions, runPass } from "./passes/lower.ts";
 export { passes } from "./passes/pipeline.ts";
 export { convertOpToCommunication } from "./passes/convert-op-to-communication.ts";
 export { deallocate } from "./passes/deallocate.ts";
+export { shrinkStreamBuffers } from "./passes/shrink-stream-buffers.ts";
 export { streamParallelType } from "./passes/stream-parallel-type.ts";
 export { record } from "./record/record.ts";
 export type { RecordOptions } from "./record/options.ts";
