@@ -1,0 +1,277 @@
+// A CUDA driver, NVRTC and cuBLASLt that run on the CPU, for tests on machines without a GPU. Streams execute at once, in the order of their issue: a verified program
+// completes that way too (docs/commands.md, one queue). Device memory is shared memory, so that processes map it as they map peers' memory. Kernels are their sources,
+// compiled by g++ with cuda-on-cpu.hpp. cuBLASLt knows no algorithm, so that products run as generated kernels.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+using U64 = uint64_t;
+#define API extern "C" __attribute__((visibility("default"))) int
+
+static const char *setting(const char *name, const char *otherwise) {
+  const char *value = getenv(name);
+  return value ? value : otherwise;
+}
+static int record(const char *name) {
+  // What was called, for tests that count calls.
+  if (const char *file = getenv("FAKE_CUDA_LOG")) {
+    if (FILE *log = fopen(file, "a")) {
+      fprintf(log, "%s\n", name);
+      fclose(log);
+    }
+  }
+  return 0;
+}
+
+struct Shared { std::string name; size_t bytes; };
+static std::map<U64, Shared> allocations;
+static U64 nextHandle = 1000;
+static std::map<U64, std::chrono::steady_clock::time_point> events;
+
+// What a stream is to do: now, or, while a capture is under way, at every launch of the graph.
+using Work = std::function<int()>;
+using Graph = std::vector<Work>;
+static Graph *capture = nullptr;
+static int enqueue(Work work) {
+  if (capture == nullptr) return work();
+  capture->push_back(work);
+  return 0;
+}
+
+API cuInit(unsigned) { return record("cuInit"); }
+API cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+API cuGetErrorName(int status, const char **text) { *text = status == 999 ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_FAKE"; return 0; }
+API cuGetErrorString(int, const char **text) { *text = "a fake error"; return 0; }
+API cuDeviceGetCount(int *count) { *count = atoi(setting("FAKE_CUDA_DEVICES", "8")); return 0; }
+API cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+API cuDeviceGetName(char *name, int length, int) { snprintf(name, length, "Fake GPU"); return 0; }
+API cuDeviceGetAttribute(int *value, int attribute, int) { *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 4; return 0; }
+API cuDeviceTotalMem_v2(size_t *bytes, int) { *bytes = 8ull << 30; return 0; }
+API cuDeviceCanAccessPeer(int *can, int, int) { *can = 1; return 0; }
+API cuDeviceGetPCIBusId(char *id, int length, int) { snprintf(id, length, "0000:00:00.0"); return 0; }
+API cuDevicePrimaryCtxRetain(U64 *context, int) { *context = 1; return 0; }
+API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+API cuCtxSetCurrent(U64) { return 0; }
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
+API cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 4ull << 30; *total = 8ull << 30; return 0; }
+API cuMemAlloc_v2(U64 *address, size_t bytes) {
+  if (bytes > (4ull << 30)) return 2;
+  static int count = 0;
+  std::string name = "/braid-fake-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  int file = shm_open(name.c_str(), O_CREAT | O_RDWR, 0600);
+  if (file < 0 || ftruncate(file, bytes)) return 999;
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (memory == MAP_FAILED) return 999;
+  memset(memory, 0xa5, bytes);
+  *address = (U64)memory;
+  allocations[*address] = {name, bytes};
+  return 0;
+}
+API cuMemFree_v2(U64 address) {
+  auto found = allocations.find(address);
+  if (found == allocations.end()) return 1;
+  munmap((void *)address, found->second.bytes);
+  shm_unlink(found->second.name.c_str());
+  allocations.erase(found);
+  return 0;
+}
+API cuMemHostAlloc(U64 *address, size_t bytes, unsigned) { *address = (U64)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
+API cuMemFreeHost(U64 address) { free((void *)address); return 0; }
+struct IpcHandle { char bytes[64]; };
+API cuIpcGetMemHandle(IpcHandle *handle, U64 address) {
+  auto found = allocations.find(address);
+  if (found == allocations.end()) return 1;
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle->bytes, &found->second.bytes, 8);
+  strncpy(handle->bytes + 8, found->second.name.c_str(), 55);
+  return 0;
+}
+API cuIpcOpenMemHandle_v2(U64 *address, IpcHandle handle, unsigned) {
+  size_t bytes;
+  memcpy(&bytes, handle.bytes, 8);
+  int file = shm_open(handle.bytes + 8, O_RDWR, 0600);
+  if (file < 0) return 999;
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (memory == MAP_FAILED) return 999;
+  *address = (U64)memory;
+  return record("cuIpcOpenMemHandle");
+}
+API cuIpcCloseMemHandle(U64) { return record("cuIpcCloseMemHandle"); }
+API cuMemsetD8Async(U64 address, unsigned char value, size_t count, U64) {
+  return enqueue([=] { memset((void *)address, value, count); return 0; });
+}
+static int move(U64 to, U64 from, size_t bytes) { memcpy((void *)to, (void *)from, bytes); return 0; }
+API cuMemcpyHtoDAsync_v2(U64 to, U64 from, size_t bytes, U64) { return enqueue([=] { return move(to, from, bytes); }); }
+API cuMemcpyDtoHAsync_v2(U64 to, U64 from, size_t bytes, U64) { return enqueue([=] { return move(to, from, bytes); }); }
+API cuMemcpyDtoDAsync_v2(U64 to, U64 from, size_t bytes, U64) {
+  record("cuMemcpyDtoDAsync");
+  return enqueue([=] { return move(to, from, bytes); });
+}
+struct Side { size_t x, y; int type; U64 host, device, array; size_t pitch; };
+struct Copy2D { Side source, destination; size_t width, height; };
+API cuMemcpy2DAsync_v2(const Copy2D *given, U64) {
+  const Copy2D copy = *given;
+  if (copy.source.type != 2 || copy.destination.type != 2) return 1;
+  record("cuMemcpy2DAsync");
+  return enqueue([=] {
+    for (size_t i = 0; i < copy.height; i++)
+      move(copy.destination.device + i * copy.destination.pitch, copy.source.device + i * copy.source.pitch, copy.width);
+    return 0;
+  });
+}
+API cuStreamCreateWithPriority(U64 *stream, unsigned, int) { *stream = nextHandle++; return 0; }
+API cuStreamDestroy_v2(U64) { return 0; }
+API cuStreamQuery(U64) { return 0; }
+API cuStreamWaitEvent(U64, U64 event, unsigned) { return events.count(event) ? 0 : 1; }
+struct MemoryOperation { int type; U64 address; uint32_t value, high, flags, padding; U64 alias, rest; };
+static_assert(sizeof(MemoryOperation) == 48, "as in cuda.h");
+static int perform(const MemoryOperation &each) {
+  auto &word = *(std::atomic<uint32_t> *)each.address;
+  if (each.type == 2) {
+    word.store(each.value);
+    return 0;
+  }
+  if (each.type != 1 || each.flags != 1) return 1;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (word.load() != each.value) {
+    if (std::chrono::steady_clock::now() > end) return 702;
+    usleep(20);
+  }
+  return 0;
+}
+API cuStreamBatchMemOp_v2(U64, unsigned count, const MemoryOperation *operations, unsigned) {
+  record("cuStreamBatchMemOp");
+  std::vector<MemoryOperation> batch(operations, operations + count);
+  return enqueue([=] {
+    for (auto &each : batch)
+      if (int status = perform(each)) return status;
+    return 0;
+  });
+}
+API cuStreamBeginCapture_v2(U64, int) { capture = new Graph; return record("cuStreamBeginCapture"); }
+API cuStreamEndCapture(U64, U64 *graph) { *graph = (U64)capture; capture = nullptr; return 0; }
+API cuEventCreate(U64 *event, unsigned) { *event = nextHandle++; return 0; }
+API cuEventDestroy_v2(U64) { return 0; }
+API cuEventRecord(U64 event, U64) {
+  events[event] = std::chrono::steady_clock::now();
+  return enqueue([=] { events[event] = std::chrono::steady_clock::now(); return 0; });
+}
+API cuEventQuery(U64 event) { return events.count(event) ? 0 : 600; }
+API cuEventElapsedTime(float *milliseconds, U64 start, U64 end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(events[end] - events[start]).count();
+  return 0;
+}
+API cuGraphInstantiateWithFlags(U64 *exec, U64 graph, U64) { *exec = (U64) new Graph(*(Graph *)graph); return 0; }
+API cuGraphUpload(U64, U64) { return 0; }
+API cuGraphLaunch(U64 exec, U64) {
+  record("cuGraphLaunch");
+  for (auto &work : *(Graph *)exec)
+    if (int status = work()) return status;
+  return 0;
+}
+API cuGraphExecDestroy(U64 exec) { delete (Graph *)exec; return 0; }
+API cuGraphDestroy(U64 graph) { delete (Graph *)graph; return 0; }
+
+using Kernel = void (*)(const unsigned *grid, unsigned threads, void **parameters);
+API cuModuleLoadData(U64 *module, const char *image) {
+  // The fake NVRTC's image: an ELF mark, the length, the folder of the header, then the source as a C++ file.
+  std::string path = "/tmp/braid-fake-" + std::to_string(getpid()) + "-" + std::to_string(nextHandle++);
+  uint64_t length;
+  memcpy(&length, image + 8, 8);
+  std::ofstream(path + ".cpp") << std::string(image + 16, length);
+  std::string command = "g++ -std=c++17 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing " + path + ".cpp -o " + path + ".so";
+  int status = system(command.c_str());
+  void *library = status == 0 ? dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  unlink((path + ".cpp").c_str());
+  unlink((path + ".so").c_str());
+  if (library == nullptr) return 200;
+  *module = (U64)library;
+  return 0;
+}
+API cuModuleUnload(U64) { return 0; }
+API cuModuleGetFunction(U64 *fn, U64 module, const char *) { *fn = (U64)dlsym((void *)module, "run"); return *fn ? 0 : 500; }
+API cuLaunchKernel(U64 fn, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, U64, void **parameters, U64) {
+  record("cuLaunchKernel");
+  return enqueue([=] {
+    unsigned grid[] = {x, y, z};
+    ((Kernel)fn)(grid, threads, parameters);
+    return 0;
+  });
+}
+
+static std::map<U64, std::string> programs;
+static std::string log;
+API nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 0; return 0; }
+extern "C" const char *nvrtcGetErrorString(int) { return "NVRTC_ERROR_FAKE"; }
+API nvrtcCreateProgram(U64 *program, const char *source, const char *, int, U64, U64) { programs[*program = nextHandle++] = source; return 0; }
+API nvrtcDestroyProgram(U64 *program) { programs.erase(*program); *program = 0; return 0; }
+static void replaceAll(std::string &text, const std::string &from, const std::string &to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+}
+static void replaceLine(std::string &text, const std::string &start, const std::string &to) {
+  for (size_t at = text.find(start); at != std::string::npos; at = text.find(start)) text.replace(at, text.find('\n', at) - at, to);
+}
+API nvrtcCompileProgram(U64 program, int count, const char **options) {
+  if (count < 1 || strncmp(options[0], "-arch=sm_", 9)) return 5;
+  std::string &text = programs[program];
+  replaceLine(text, "asm(\"max.NaN.f32 ", "z = emulate_max(x, y);");
+  replaceLine(text, "asm(\"min.NaN.f32 ", "z = emulate_min(x, y);");
+  replaceLine(text, "asm(\"cvt.f32.f16 ", "y = emulate_half_to_float(x);");
+  replaceLine(text, "asm(\"cvt.rn.f16.f32 ", "y = emulate_float_to_half(x);");
+  replaceLine(text, "asm(\"cvt.rn.bf16.f32 ", "y = emulate_float_to_bfloat16(x);");
+  bool barriers = text.find("__syncthreads") != std::string::npos;
+  size_t open = text.find("braid_kernel(") + 13;
+  std::string list = text.substr(open, text.find(") {", open) - open);
+  size_t parameters = list.empty() ? 0 : 1;
+  for (char each : list) parameters += each == ',';
+  replaceAll(text, "extern \"C\" ", "static ");
+  std::string arguments;
+  for (size_t i = 0; i < parameters; i++) arguments += (i ? ", " : "") + ("Any{*(char **)parameters[" + std::to_string(i) + "]}");
+  text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } };\n" + text +
+         "\nextern \"C\" void run(const unsigned *grid, unsigned threads, void **parameters) { emulation::launch({grid[0], grid[1], grid[2]}, threads, " +
+         (barriers ? "true" : "false") + ", [=] { braid_kernel(" + arguments + "); }); }\n";
+  return 0;
+}
+API nvrtcGetProgramLogSize(U64, size_t *bytes) { *bytes = 1; return 0; }
+API nvrtcGetProgramLog(U64, char *text) { *text = 0; return 0; }
+API nvrtcGetCUBINSize(U64 program, size_t *bytes) { *bytes = programs[program].size() + 16; return 0; }
+API nvrtcGetCUBIN(U64 program, char *image) {
+  const std::string &text = programs[program];
+  uint64_t length = text.size();
+  memcpy(image, "\x7f" "ELFfake", 8);
+  memcpy(image + 8, &length, 8);
+  memcpy(image + 16, text.data(), length);
+  return 0;
+}
+
+API cublasLtCreate(U64 *handle) { *handle = 1; return 0; }
+API cublasLtDestroy(U64) { return 0; }
+extern "C" size_t cublasLtGetVersion() { return 130000; }
+extern "C" const char *cublasLtGetStatusName(int) { return "CUBLAS_STATUS_FAKE"; }
+extern "C" const char *cublasLtGetStatusString(int) { return "a fake status"; }
+API cublasLtMatmulDescCreate(U64 *made, int, int) { *made = nextHandle++; return 0; }
+API cublasLtMatmulDescDestroy(U64) { return 0; }
+API cublasLtMatmulDescSetAttribute(U64, int, const void *, size_t) { return 0; }
+API cublasLtMatrixLayoutCreate(U64 *made, int, U64, U64, int64_t) { *made = nextHandle++; return 0; }
+API cublasLtMatrixLayoutDestroy(U64) { return 0; }
+API cublasLtMatrixLayoutSetAttribute(U64, int, const void *, size_t) { return 0; }
+API cublasLtMatmulPreferenceCreate(U64 *made) { *made = nextHandle++; return 0; }
+API cublasLtMatmulPreferenceDestroy(U64) { return 0; }
+API cublasLtMatmulPreferenceSetAttribute(U64, int, const void *, size_t) { return 0; }
+API cublasLtMatmulAlgoGetHeuristic(U64, U64, U64, U64, U64, U64, U64, int, void *, int *returned) { *returned = 0; return 0; }
+API cublasLtMatmul(U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, U64, size_t, U64) { return 15; }
