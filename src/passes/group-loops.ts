@@ -79,8 +79,9 @@ function groupStretch(
 }
 
 /**
- * Whether an op may run in the loop of another whose result it reads: another chunk than the loop's own may not be there yet. A
- * broadcast axis can link axes of different extents.
+ * Whether an op may run in the loop of another that comes before it: it reads the other's result, and that at the loop's own index, as
+ * another chunk may not be there yet. A broadcast axis can link axes of different extents. An op that overwrites what the other uses,
+ * in a hand-built program, waits for all of its loop.
  */
 function areFusible(
   producer: LoopMember | null | undefined,
@@ -90,9 +91,9 @@ function areFusible(
   if (producer === null || producer === undefined || consumer === null || consumer === undefined) return false;
   const { counted, made, op } = producer;
   if (!classes.same(counted, consumer.counted) || !sameScalar(counted.extent, consumer.counted.extent)) return false;
-  return consumer.op.inputs.every(
-    (input, operand) => input !== op.output || (made !== null && consumer.read[operand]?.id === made.id),
-  );
+  if (made === null || [...op.inputs, op.output].includes(consumer.op.output)) return false;
+  const reads = consumer.op.inputs.flatMap((input, operand) => (input === op.output ? [consumer.read[operand]] : []));
+  return reads.length > 0 && reads.every((axis) => axis?.id === made.id);
 }
 
 /**

@@ -84,6 +84,22 @@ describe("hand-built programs", () => {
   });
 });
 
+describe("hand-built programs that overwrite", () => {
+  it("an op that overwrites what a loop reads whole has a loop of its own", () => {
+    const h = new HostProgramBuilder();
+    const x = h.tensor([2, 2], { parallel: ["Stream"] });
+    const [w, y] = [h.input([2, 2]), h.tensor([2, 2, { reduced: 2 }], { parallel: ["Stream"] })];
+    h.output(x);
+    h.output(y);
+    // Every row of the product reads all rows of x.
+    h.matmul(w, x, { out: y });
+    h.set(w, { out: x });
+    const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];
+    const looped = runPass(passes.streamParallelType, h.build());
+    expect(looped.body.map(({ kind }) => kind)).toEqual([...loop, ...loop]);
+  });
+});
+
 describe("without decompose-reshardings", () => {
   const options: LowerOptions = { disablePasses: ["decompose-reshardings"] };
 
