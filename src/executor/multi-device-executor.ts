@@ -15,6 +15,7 @@ import { requireMeshSizes, shapeOf, type Sizes, sizesFromMeshes, sizesFromShapes
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
 import { record } from "../record/record.ts";
+import { type CopyLane, moveCopiesToLane } from "../schedule/copy-lane.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
@@ -33,6 +34,11 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
    */
   readonly localRanks?: readonly number[];
+  /**
+   * `dedicated`: copies from and to peers run on a stream of their own on each device. If not given, so with `on: "cuda"` and not
+   * elsewhere.
+   */
+  readonly copyLane?: CopyLane;
   /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
   readonly timeout?: number;
 }
@@ -73,7 +79,7 @@ export class MultiDeviceExecutor {
 
   /** Lowers `fusion` for every rank and opens the back end. Throws what lowering throws, and `mesh-too-large`. */
   static async create(fusion: HasFusionData, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
-    const { devices, on = "cpu", streams, timeout, localRanks, ...lowering } = options;
+    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, ...lowering } = options;
     requireWholeNumber("MultiDeviceExecutor.create(fusion, { devices })", devices, 1);
     if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
     for (const rank of localRanks ?? []) requireLocalRank(rank, devices);
@@ -83,7 +89,10 @@ export class MultiDeviceExecutor {
     const hosts = Array.from({ length: devices }, (_, rank) => lower(fusion, { ...lowering, rank }));
     const backend = await loadBackend(on);
     const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
-    return new MultiDeviceExecutor(data, hosts, group, options);
+    return new MultiDeviceExecutor(data, hosts, group, {
+      ...options,
+      copyLane: copyLane ?? (backend.name === "cuda" ? "dedicated" : "inline"),
+    });
   }
 
   /** The host program of one rank. */
@@ -159,7 +168,8 @@ export class MultiDeviceExecutor {
     const numberOfStreams = this.#options.streams ?? 4;
     const { p2pProtocol = "get" } = this.#options;
     const lists = this.#hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
-    const program = link(lists);
+    const linked = link(lists);
+    const program = this.#options.copyLane === "dedicated" ? moveCopiesToLane(linked) : linked;
     const prepared = await this.#group.prepare(program);
     const outputShapes = this.#fusion.outputs.map((id) => shapeOf(at(this.#fusion.tensors, id), sizes));
     return { program, prepared, inputShapes, outputShapes };

@@ -1,0 +1,92 @@
+/** The copy lane: what moves, the edges around it, and the same bits in every schedule of the machine. */
+import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
+import { describe, expect, it } from "vitest";
+import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
+import { link } from "../../src/commands/link.ts";
+import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { parseSchedule } from "../../src/machine/schedule.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+
+const devices = 4;
+
+function ring(
+  options: { communicatorBackend: "cuda"; p2pProtocol: "get" | "put" } | { communicatorBackend: "nccl" },
+): Program {
+  const f = new Fusion();
+  const a = f.input([devices, 6, 8], "float");
+  const b = f.input([8, 5], "float");
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return link(
+    Array.from({ length: devices }, (_, rank) =>
+      record(lower(f, { ...options, rank }), {
+        rank,
+        sizes: new Map(),
+        numberOfStreams: 2,
+        ...("p2pProtocol" in options ? { p2pProtocol: options.p2pProtocol } : {}),
+      }),
+    ),
+  );
+}
+
+async function outputs(program: Program, schedule: string): Promise<readonly Uint8Array[]> {
+  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers: "eager" }).prepare(program);
+  const random = createRandom(2);
+  for (const { id, role, bytes } of program.buffers) {
+    if (role === "input")
+      prepared.write(id, new Uint8Array(Float32Array.from({ length: bytes / 4 }, () => random.float()).buffer));
+  }
+  for (let run = 0; run < 3; run++) await prepared.execute();
+  return program.buffers.flatMap(({ id, role }) => (role === "output" ? [prepared.read(id)] : []));
+}
+
+describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
+  it("all lie on one lane per rank, each between an event to it and one back", () => {
+    const program = moveCopiesToLane(ring({ communicatorBackend: "cuda", p2pProtocol: protocol }));
+    for (const { rank, streams, commands, origins, transferOf, eventCount } of program.ranks) {
+      const lane = streams.findIndex(({ role }) => role === "lane");
+      expect(streams.filter(({ role }) => role === "lane")).toHaveLength(1);
+      const peers = commands.flatMap((command, i) =>
+        command.kind === "copy" &&
+        [command.source, command.destination].some(({ buffer }) => at(program.buffers, buffer).rank !== rank)
+          ? [i]
+          : [],
+      );
+      expect(peers.length).toBeGreaterThan(0);
+      for (const i of peers) {
+        expect(commands[i]?.stream).toBe(lane);
+        expect([i - 2, i - 1, i + 1, i + 2].map((j) => commands[j]?.kind)).toEqual([
+          "recordEvent",
+          "waitEvent",
+          "recordEvent",
+          "waitEvent",
+        ]);
+      }
+      expect(origins).toHaveLength(commands.length);
+      expect(transferOf).toHaveLength(commands.length);
+      const events = commands.flatMap((command) => (command.kind === "recordEvent" ? [command.event] : []));
+      expect(new Set(events).size).toBe(events.length);
+      expect(events.length).toBe(eventCount);
+    }
+  });
+
+  it("give the same bits in every schedule", async () => {
+    const program = ring({ communicatorBackend: "cuda", p2pProtocol: protocol });
+    const expected = await outputs(program, "seed:1");
+    for (const seed of [1, 2, 3, 4]) {
+      const found = await outputs(moveCopiesToLane(program), `seed:${seed}`);
+      for (const [i, bytes] of found.entries()) expect(Buffer.compare(bytes, at(expected, i))).toBe(0);
+    }
+  });
+});
+
+describe("a Program whose ranks copy nothing from peers", () => {
+  it("stays the same object", () => {
+    const program = ring({ communicatorBackend: "nccl" });
+    expect(moveCopiesToLane(program)).toBe(program);
+  });
+});
