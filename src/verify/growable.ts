@@ -1,0 +1,55 @@
+/** Typed arrays that grow, and lists of numbers stored behind each other: what the tables of the verifier are built from. */
+
+/** A list of 32-bit integers. */
+export interface IntList {
+  readonly length: number;
+  push(value: number): void;
+  /** What was pushed, in an array of its own. */
+  toArray(): Int32Array;
+}
+
+export function createIntList(capacity = 64): IntList {
+  let values = new Int32Array(capacity);
+  let length = 0;
+  return {
+    get length() {
+      return length;
+    },
+    push: (value) => {
+      if (length === values.length) {
+        const larger = new Int32Array(2 * length);
+        larger.set(values);
+        values = larger;
+      }
+      values[length++] = value;
+    },
+    toArray: () => values.slice(0, length),
+  };
+}
+
+/** Of row r: values[start[r]] to values[start[r + 1] - 1]. */
+export interface Rows {
+  readonly start: Int32Array;
+  readonly values: Int32Array;
+}
+
+export interface RowsBuilder {
+  /** Adds a value to the row under way. */
+  add(value: number): void;
+  /** Ends the row under way. */
+  close(): void;
+  finish(): Rows;
+}
+
+export function createRows(rowCount: number): RowsBuilder {
+  const values = createIntList();
+  const start = new Int32Array(rowCount + 1);
+  let row = 0;
+  return {
+    add: (value) => values.push(value),
+    close: () => {
+      start[++row] = values.length;
+    },
+    finish: () => ({ start, values: values.toArray() }),
+  };
+}

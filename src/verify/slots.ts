@@ -1,0 +1,90 @@
+/**
+ * Signals and the waits that take them: the n-th wait on a slot takes the n-th signal, which needs every signal to happen after the wait
+ * before it, and every wait too, else two waits could take each other's signal. With both, and with signals in the order of their
+ * list, the pairs are the same in every execution; without, that is a slot overrun.
+ */
+import type { Clocks, Snapshot } from "./clocks.ts";
+
+/** A signal, or a wait, that may come before one on its slot that must precede it. */
+export interface SlotMisuse {
+  readonly slot: number;
+  readonly kind: "signal" | "wait";
+  /** Its visit. */
+  readonly next: number;
+  /** The visit of the wait that must come before; for a signal out of its list's order, of the signal. */
+  readonly before: number;
+}
+
+export interface Slots {
+  /** Returns the chains that waited for it. */
+  signal(slot: number, chain: number, position: number, visit: number): readonly number[];
+  /** Takes the next signal; false if there is none, and then `signal` will name the chain. */
+  take(slot: number, chain: number, position: number, visit: number): boolean;
+  readonly misuses: readonly SlotMisuse[];
+}
+
+interface SlotState {
+  /** Signals that no wait has taken. */
+  readonly pending: Snapshot[];
+  readonly waiting: number[];
+  /** Every wait so far, in order. */
+  readonly taken: Taken[];
+  readonly signalled: number[];
+}
+
+interface Taken {
+  readonly visit: number;
+  readonly chain: number;
+  readonly position: number;
+}
+
+const none: readonly number[] = [];
+
+export function createSlots(clocks: Clocks): Slots {
+  const states = new Map<number, SlotState>();
+  const misuses: SlotMisuse[] = [];
+  const stateOf = (slot: number): SlotState => {
+    const known = states.get(slot);
+    if (known !== undefined) return known;
+    const state = { pending: [], waiting: [], taken: [], signalled: [] };
+    states.set(slot, state);
+    return state;
+  };
+  const mustFollow = (
+    slot: number,
+    wait: Taken | undefined,
+    chain: number,
+    next: number,
+    kind: SlotMisuse["kind"],
+  ): void => {
+    if (wait === undefined || clocks.knows(chain, wait.chain, wait.position)) return;
+    misuses.push({ slot, kind, next, before: wait.visit });
+  };
+  return {
+    misuses,
+    signal: (slot, chain, position, visit) => {
+      const state = stateOf(slot);
+      mustFollow(slot, state.taken[state.signalled.length - 1], chain, visit, "signal");
+      const last = state.signalled.at(-1);
+      if (last !== undefined && last > visit) misuses.push({ slot, kind: "signal", next: last, before: visit });
+      state.signalled.push(visit);
+      state.pending.push(clocks.snapshot(chain, position, 1));
+      return state.waiting.length === 0 ? none : state.waiting.splice(0);
+    },
+    take: (slot, chain, position, visit) => {
+      const state = stateOf(slot);
+      const snapshot = state.pending.shift();
+      if (snapshot === undefined) {
+        state.waiting.push(chain);
+        return false;
+      }
+      const last = state.taken.at(-1);
+      mustFollow(slot, last, chain, visit, "wait");
+      if (last !== undefined && last.visit > visit)
+        misuses.push({ slot, kind: "wait", next: last.visit, before: visit });
+      clocks.join(chain, snapshot);
+      state.taken.push({ visit, chain, position });
+      return true;
+    },
+  };
+}
