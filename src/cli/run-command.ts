@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import { blasUses } from "../cpu.ts";
 import { graphUses, requireGpus } from "../cuda.ts";
+import { copyLanes } from "../schedule/copy-lane.ts";
 import { renderDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
 import type { World } from "../launch/join-world.ts";
@@ -65,6 +66,12 @@ export function runCommand(
       new Option(`--graph <${graphUses.join("|")}>`, "replay runs as CUDA graphs (--on cuda)")
         .argParser(choice("--graph", graphUses))
         .default("auto"),
+    )
+    .addOption(
+      new Option(
+        `--copy-lane <${copyLanes.join("|")}>`,
+        "copies from and to peers on a stream of their own per device, or where the host program has them (default: dedicated with --on cuda)",
+      ).argParser(choice("--copy-lane", copyLanes)),
     )
     .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer")

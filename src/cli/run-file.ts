@@ -12,6 +12,7 @@ import type { World } from "../launch/join-world.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
+import type { CopyLane } from "../schedule/copy-lane.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
@@ -28,6 +29,8 @@ import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.t
 
 export interface RunFlags extends ProgramFlags, BackendFlags {
   readonly streams: number;
+  /** The executor's default if it is not given. */
+  readonly copyLane?: CopyLane;
   readonly size: ReadonlyMap<string, number>;
   readonly repeat: number;
   readonly check: boolean;
@@ -94,6 +97,7 @@ export async function runFile(
     devices: flags.devices,
     on,
     streams: flags.streams,
+    ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
     timeout: Math.ceil(flags.timeout * 1000),
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
@@ -141,7 +145,7 @@ async function closing<T>(executor: MultiDeviceExecutor, work: () => Promise<T>)
 /** What ranks in processes must have in common, by the names of the command line. */
 function chosenOptions(
   file: string,
-  { devices, streams, set, size, seed }: RunFlags,
+  { devices, streams, copyLane, set, size, seed }: RunFlags,
   options: Partial<LoweringOptions>,
 ): Readonly<Record<string, string>> {
   const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
@@ -149,6 +153,7 @@ function chosenOptions(
     FILE: file,
     "--devices": String(devices),
     "--streams": String(streams),
+    "--copy-lane": String(copyLane),
     "--set": list(set),
     "--size": list(size),
     "--seed": String(seed),
@@ -159,7 +164,7 @@ function chosenOptions(
 async function runRepeatedly(
   executor: MultiDeviceExecutor,
   inputs: readonly Tensor[],
-  { repeat, devices }: RunFlags,
+  { repeat, devices, trace, timeline }: RunFlags,
   step: Step,
 ): Promise<Runs> {
   const runs: OneRun[] = [];
@@ -167,7 +172,9 @@ async function runRepeatedly(
   for (let i = 0; i < repeat; i++) {
     step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
-    outputs = await executor.run(inputs, { onReport });
+    // Only the last run is shown. Runs that are not traced may be replayed as graphs.
+    const shown = i === repeat - 1 && (trace !== undefined || timeline);
+    outputs = await executor.run(inputs, { onReport, trace: shown });
   }
   return { outputs, runs };
 }

@@ -48,8 +48,10 @@ export interface RunOptions {
   readonly outputs?: readonly TensorArgument[] | undefined;
   /** false, and with `localRanks`: return one shard per rank (null for one that this process does not hold) instead of whole outputs. */
   readonly gather?: boolean;
-  /** Called with the back end's report, traced, when the run has ended. */
+  /** Called with the back end's report when the run has ended. */
   readonly onReport?: (report: RunReport, program: Program) => void;
+  /** Whether the report is traced; so, if not given, where there is an `onReport`. A traced run on GPUs is no graph. */
+  readonly trace?: boolean;
 }
 
 /** A Program prepared for one set of sizes. */
@@ -141,7 +143,7 @@ export class MultiDeviceExecutor {
     }
     const report = await prepared.execute({
       timeout: this.#options.timeout ?? 30_000,
-      trace: options.onReport !== undefined,
+      trace: options.trace ?? options.onReport !== undefined,
     });
     options.onReport?.(report, program);
     return this.#readOutputs(entry, given, options.gather ?? this.#options.localRanks === undefined);
