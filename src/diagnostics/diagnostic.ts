@@ -16,6 +16,8 @@ export type Place =
 
 export interface Diagnostic {
   readonly code: DiagnosticCode;
+  /** `error` if left out. A note tells of something that is right and could be better. */
+  readonly severity?: "error" | "note";
   /** One sentence, no trailing period. */
   readonly message: string;
   readonly place?: Place;
@@ -55,7 +57,7 @@ function renderPlace(place: Place): string {
 
 /** Plain text of several lines: message and code, then where, found, expected, fix and notes. */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
-  const lines = [`error[${diagnostic.code}]: ${diagnostic.message}`];
+  const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
   if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);
   if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);
