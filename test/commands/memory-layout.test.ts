@@ -109,7 +109,7 @@ describe("arenas", () => {
     expect(at(program.ranks, 0).arenaBytes).toEqual({ input: 1024, output: 512, temporary: 0, symmetric: 0 });
   });
 
-  test("put what a peer reads or writes into the symmetric arena, and share nothing there", () => {
+  test("put what a peer reads or writes into the symmetric arena, and share bytes there as elsewhere", () => {
     const program = link(
       buildLists(2, (list, rank) => {
         const [own, other] = [list.temporary([4]), list.temporary([4])];
@@ -122,7 +122,25 @@ describe("arenas", () => {
       }),
     );
     expect(program.buffers.map(({ arena }) => arena)).toEqual(["symmetric", "symmetric", "temporary", "temporary"]);
-    expect(offsets(program)).toEqual([0, 256, 0, 0]);
+    expect(offsets(program)).toEqual([0, 0, 0, 0]);
+    expect(program.ranks.map(({ arenaBytes }) => arenaBytes)).toEqual([
+      { input: 0, output: 0, temporary: 0, symmetric: 256 },
+      { input: 0, output: 0, temporary: 256, symmetric: 0 },
+    ]);
+  });
+
+  test("of different arenas share nothing", () => {
+    const program = link(
+      buildLists(2, (list, rank) => {
+        const [seen, own] = [list.temporary([4]), list.temporary([4])];
+        for (const view of [seen, own, seen]) {
+          list.alloc(0, view);
+          list.free(0, view);
+        }
+        list.pair("get", rank === 0 ? "send" : "recv", 1 - rank, seen);
+      }),
+    );
+    expect(program.ranks[0]?.arenaBytes).toEqual({ input: 0, output: 0, temporary: 256, symmetric: 256 });
   });
 });
 

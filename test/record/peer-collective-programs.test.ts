@@ -304,6 +304,27 @@ describe("the judge finds nothing wrong", () => {
     });
   });
 
+  it("temporaries that peers read and that share bytes", () => {
+    const h = new HostProgramBuilder();
+    const mesh = DeviceMesh.range(3);
+    const x = h.input([64], { mesh });
+    const [sums, y] = [h.tensor([64], { mesh }), h.tensor([3, 64], { mesh })];
+    h.output(sums);
+    h.output(y);
+    for (const [type, output] of [
+      ["Allreduce", sums],
+      ["Allgather", y],
+    ] as const) {
+      const t = h.allocate(h.tensor([64], { mesh }));
+      h.add(x, x, { out: t });
+      h.wait(h.communication(type, { input: t, output, backend: "cuda" }));
+      h.deallocate(t);
+    }
+    const program = linked(onRanks(3, () => h.build()));
+    expect(program.ranks.map(({ arenaBytes }) => arenaBytes.symmetric)).toEqual([256, 256, 256]);
+    expect(judge(program)).toMatchObject({ ok: true });
+  });
+
   it("SendRecv", () => {
     expect(judge(linked(programs("SendRecv", { team: [3, 1], rows: 2, streams: 2 })))).toMatchObject(sound);
   });

@@ -1,6 +1,7 @@
 /** Sends and receives: coalesced, alone, and one-sided by either protocol. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
+import { link } from "../../src/commands/link.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import { record } from "../../src/record/record.ts";
 import { listing } from "./listing.ts";
@@ -132,13 +133,17 @@ describe("CUDA", () => {
     `);
   });
 
-  it("puts what peers reach into the symmetric arena, inputs and outputs too", () => {
-    const { buffers } = record(ring("send first"), { rank: 0 });
-    expect(buffers.map(({ role, arena }) => [role, arena])).toEqual([
-      ["input", "symmetric"],
-      ["output", "symmetric"],
-    ]);
-  });
+  it.each([
+    ["get", "send first", ["symmetric", "output"]],
+    ["put", "recv first", ["input", "symmetric"]],
+  ] as const)(
+    "%s: what peers reach lies in the symmetric arena, inputs and outputs too",
+    (p2pProtocol, order, arenas) => {
+      const program = ring(order);
+      const { buffers } = link([0, 1, 2].map((rank) => record(program, { rank, p2pProtocol })));
+      expect(buffers.map(({ arena }) => arena)).toEqual([...arenas, ...arenas, ...arenas]);
+    },
+  );
 
   it("takes a signal once: a second Wait follows the stream that took it", () => {
     const h = new HostProgramBuilder();

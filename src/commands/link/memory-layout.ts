@@ -1,6 +1,7 @@
 /**
  * Gives every buffer of a rank a place in its arena. Only temporaries share bytes, and only where the free of one stands before the
- * alloc of the other on the same stream: in-order streams then keep their uses apart without further proof.
+ * alloc of the other on the same stream: in-order streams then keep their uses apart without further proof. For temporaries that peers
+ * access too: a program frees one behind the Wait that says that they are done, or the free itself is the race.
  */
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
@@ -30,18 +31,18 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
     arenaBytes[arena] += aligned(buffer.bytes);
     return offset;
   };
-  const shares = (buffer: Buffer): boolean => buffer.role === "temporary" && at(arenas, buffer.id) === "temporary";
   const lastMark = lastMarks(list);
-  const freeByStream = new Map<number, Block[]>();
+  const freeBlocks = new Map<string, Block[]>();
   // Bytes that others had before stay with their stream: all of their buffers must then be apart pairwise.
   const reused = new Set<BufferId>();
   const allocStream = new Map<BufferId, number>();
   for (const [index, command] of list.commands.entries()) {
     if (command.kind !== "alloc" && command.kind !== "free") continue;
     const buffer = at(list.buffers, command.buffer);
-    if (!shares(buffer)) continue;
-    const free = freeByStream.get(command.stream) ?? [];
-    freeByStream.set(command.stream, free);
+    if (buffer.role !== "temporary") continue;
+    const key = `${at(arenas, buffer.id)} ${command.stream}`;
+    const free = freeBlocks.get(key) ?? [];
+    freeBlocks.set(key, free);
     const offset = offsets.get(buffer.id);
     if (command.kind === "alloc" && offset === undefined) {
       const taken = takeFirstFit(free, aligned(buffer.bytes));
