@@ -65,7 +65,9 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       // Streams that wait for a peer never end: the driver frees what is held when the process does.
       if (failure !== null) return;
       await session.openedCommunicators()?.close();
-      // Nobody unmaps or frees what a peer still uses.
+      // Nobody unmaps what a run still uses, and nobody frees what a peer has mapped.
+      await rendezvous.barrier();
+      session.heap.unmap();
       await rendezvous.barrier();
       session[Symbol.dispose]();
     },

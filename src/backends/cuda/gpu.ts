@@ -40,7 +40,7 @@ export interface Gpu extends Disposable {
 }
 
 /** Kernels use instructions of Ampere: bfloat16 conversions and maxima that pass NaN on. */
-const oldestCapability = 80;
+export const oldestCapability = 80;
 
 /** Streams that wait for a signal hold a hardware queue each; the driver reads this when it starts. */
 const hardwareQueues = "32";
@@ -122,8 +122,8 @@ function tooOld(rank: number, name: string, capability: number): never {
     code: "gpu-unsupported",
     message: "this GPU is too old for the CUDA back end",
     place: { kind: "option", text: "--on cuda" },
-    found: `rank ${rank}: ${name}, compute capability ${capability / 10}`,
-    expected: `compute capability ${oldestCapability / 10} (Ampere) or newer`,
+    found: `rank ${rank}: ${name}, compute capability ${(capability / 10).toFixed(1)}`,
+    expected: `compute capability ${(oldestCapability / 10).toFixed(1)} (Ampere) or newer`,
     help: "run on a newer GPU, or on the CPU",
   });
 }

@@ -19,6 +19,8 @@ export interface PeerMemory {
 export interface PeerHeap extends Disposable {
   /** All ranks call it together; each asks for its own size, and 0 is a size. Throws `gpu-memory`, `gpu-call-failed`. */
   readonly allocate: (bytes: number) => Promise<PeerMemory>;
+  /** Gives peers' memory back: they may free it when all ranks have. */
+  readonly unmap: () => void;
 }
 
 interface OwnAllocation {
@@ -37,13 +39,17 @@ interface Announcement {
 
 const headerBytes = 24;
 
+/** The driver cuts smaller allocations out of blocks of this size, and a handle shares the whole block. */
+const shareableBytes = 2 << 20;
+
 export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rendezvous): PeerHeap {
   const own: OwnAllocation[] = [];
   /** By rank and number. */
   const mapped = new Map<string, { readonly generation: number; readonly address: number }>();
   let stale: DeviceBlock[] = [];
 
-  const takeOwn = (bytes: number): OwnAllocation => {
+  const takeOwn = (asked: number): OwnAllocation => {
+    const bytes = Math.ceil(asked / shareableBytes) * shareableBytes;
     const free = own.filter(({ inUse }) => !inUse);
     const fitting = free.find(({ block }) => block.bytes >= bytes);
     if (fitting !== undefined) return fitting;
@@ -88,6 +94,11 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
     return address;
   };
 
+  const unmap = (): void => {
+    for (const { address } of mapped.values()) if (address !== 0) gpu.call.cuIpcCloseMemHandle(address);
+    mapped.clear();
+  };
+
   return {
     allocate: async (bytes) => {
       const taken = takeOwn(bytes);
@@ -107,9 +118,9 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
         },
       };
     },
+    unmap,
     [Symbol.dispose]: () => {
-      for (const { address } of mapped.values()) if (address !== 0) gpu.call.cuIpcCloseMemHandle(address);
-      mapped.clear();
+      unmap();
       for (const block of [...stale, ...own.map((allocation) => allocation.block)]) block[Symbol.dispose]();
       own.length = 0;
       stale = [];

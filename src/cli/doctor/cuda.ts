@@ -1,0 +1,128 @@
+/**
+ * Findings about the NVIDIA stack that the CUDA back end needs: each library with its version, as the back end itself would load it, every GPU that the driver
+ * sees, and whether the GPUs reach each other's memory. Nothing is allocated and no context is made.
+ */
+import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
+import {
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+  type DriverFunctions,
+  driverPrototypes,
+  type Out,
+} from "../../backends/cuda/bindings/driver-api.ts";
+import { type CudaLibrary, cudaLibraries, libraryFolders } from "../../backends/cuda/bindings/library-places.ts";
+import { type LoadedLibrary, loadLibrary, type Prototypes } from "../../backends/cuda/bindings/native-library.ts";
+import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
+import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
+import { oldestCapability, out } from "../../backends/cuda/gpu.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import type { Finding } from "./finding.ts";
+
+const gives: { readonly [L in CudaLibrary]: string } = {
+  driver: "runs on NVIDIA GPUs (--on cuda)",
+  nvrtc: "compiles kernels for GPUs (--on cuda)",
+  cublasLt: "matmul on GPUs (--on cuda)",
+  nccl: "collectives between GPUs (--on cuda)",
+};
+
+export function cudaFindings(): readonly Finding[] {
+  const driver = tryLoad("driver", driverPrototypes);
+  return [
+    libraryFinding("driver", driver, (functions) => cudaVersion(out((value) => functions.cuDriverGetVersion(value)))),
+    libraryFinding("nvrtc", tryLoad("nvrtc", nvrtcPrototypes), (functions) => {
+      const minor: Out = [0];
+      const major = out((value) => functions.nvrtcVersion(value, minor));
+      return `${major}.${minor[0]}`;
+    }),
+    libraryFinding("cublasLt", tryLoad("cublasLt", cublasLtPrototypes), (functions) => {
+      const version = Number(functions.cublasLtGetVersion());
+      return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`;
+    }),
+    libraryFinding("nccl", tryLoad("nccl", ncclPrototypes), (functions) => {
+      const version = out((value) => functions.ncclGetVersion(value));
+      return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`;
+    }),
+    ...(driver instanceof DiagnosticError ? [noGpu("the driver is missing")] : gpuFindings(driver.functions)),
+  ];
+}
+
+function tryLoad<F>(library: CudaLibrary, prototypes: Prototypes<F>): LoadedLibrary<F> | DiagnosticError {
+  try {
+    return loadLibrary(library, prototypes);
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error;
+    throw error;
+  }
+}
+
+function libraryFinding<F>(
+  library: CudaLibrary,
+  loaded: LoadedLibrary<F> | DiagnosticError,
+  version: (functions: F) => string,
+): Finding {
+  const { title, files } = cudaLibraries[library];
+  const row = { name: title, gives: gives[library] };
+  if (!(loaded instanceof DiagnosticError)) {
+    return { ...row, status: "ok", detail: `${version(loaded.functions)}, ${loaded.file}`, lookedIn: [] };
+  }
+  const [diagnostic] = loaded.diagnostics;
+  const tooOld = diagnostic?.place?.kind === "file";
+  const detail = tooOld ? `${diagnostic.place.path}: ${diagnostic.found ?? ""}` : `no ${files.join(", ")}`;
+  const lookedIn = tooOld ? [] : ["the loader's path", ...libraryFolders()];
+  return { ...row, status: tooOld ? "too-old" : "missing", detail, lookedIn };
+}
+
+function gpuFindings(driver: DriverFunctions): readonly Finding[] {
+  const status = driver.cuInit(0);
+  if (status !== 0) return [noGpu(`none (the driver does not start: CUDA error ${status})`)];
+  const count = out((value) => driver.cuDeviceGetCount(value));
+  if (count === 0) return [noGpu("none")];
+  const devices = Array.from({ length: count }, (_, ordinal) => out((value) => driver.cuDeviceGet(value, ordinal)));
+  return [...devices.map((device, ordinal) => gpuFinding(driver, device, ordinal)), ...peerFindings(driver, devices)];
+}
+
+function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): Finding {
+  const attribute = (number: number): number => out((value) => driver.cuDeviceGetAttribute(value, number, device));
+  const bytes = new Uint8Array(256);
+  driver.cuDeviceGetName(bytes, bytes.length, device);
+  const name = new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  const capability =
+    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const memory = out((value) => driver.cuDeviceTotalMem_v2(value, device));
+  return {
+    name: `GPU ${ordinal}`,
+    status: capability < oldestCapability ? "too-old" : "ok",
+    detail: `${name}, compute capability ${(capability / 10).toFixed(1)}, ${(memory / 2 ** 30).toFixed(0)} GiB`,
+    gives: gives.driver,
+    lookedIn: [],
+  };
+}
+
+/** One row: whether every GPU can map every other's memory, which the one-sided protocols need. */
+function peerFindings(driver: DriverFunctions, devices: readonly number[]): readonly Finding[] {
+  if (devices.length < 2) return [];
+  const apart = devices.flatMap((device, i) =>
+    devices.flatMap((peer, j) =>
+      i === j || out((value) => driver.cuDeviceCanAccessPeer(value, device, peer)) === 1 ? [] : [`${i} -> ${j}`],
+    ),
+  );
+  return [
+    {
+      name: "peer access",
+      status: apart.length === 0 ? "ok" : "missing",
+      detail: apart.length === 0 ? `all ${devices.length} GPUs` : `not from ${apart.join(", ")}`,
+      gives: "copies between GPUs (--backend cuda)",
+      lookedIn: [],
+    },
+  ];
+}
+
+function noGpu(detail: string): Finding {
+  return { name: "GPU", status: "missing", detail, gives: gives.driver, lookedIn: [] };
+}
+
+/** 13000 is 13.0. */
+function cudaVersion(version: number): string {
+  return `CUDA ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+}
