@@ -45,7 +45,7 @@ export interface Finding extends Diagnostic {
   readonly severity: "error" | "note";
   /** The commands that it is about: of a race both, of a deadlock those of the cycle. */
   readonly commands: readonly CommandPlace[];
-  /** How many pairs of commands of the same statements it stands for. */
+  /** How many commands, or pairs of them, of the same statements it stands for. */
   readonly occurrences: number;
   readonly memory: SharedMemory | null;
   /** The last command that both come after. */

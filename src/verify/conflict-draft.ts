@@ -1,0 +1,132 @@
+/**
+ * A conflict of two accesses as a finding. Which of the two should come first is read from the program: the earlier run, then the earlier statement and
+ * iteration. What they are says which mistake it is: an alloc or free makes it one of lifetimes, a library's transfer on the same
+ * rank a missing Wait, anything else a race.
+ */
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import { at } from "../support/invariant.ts";
+import type { Draft } from "./draft.ts";
+import type { CommandPlace, SharedMemory } from "./finding.ts";
+import type { Graph } from "./graph.ts";
+import { placeOf, placeText, programOrder, statementText } from "./places.ts";
+import type { RegionTable } from "./region-table.ts";
+import type { Access, Conflict } from "./shadow.ts";
+import { sliceText } from "./slice-text.ts";
+
+interface Side {
+  readonly access: Access;
+  readonly place: CommandPlace;
+}
+
+export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {
+  const sides = [conflict.first, conflict.second].map((access): Side => ({
+    access,
+    place: placeOf(graph, access.visit),
+  }));
+  const [one, other] = [at(sides, 0), at(sides, 1)];
+  const [first, second] = programOrder(one.place, other.place) <= 0 ? [one, other] : [other, one];
+  const memory = sharedMemory(graph, table, first.access.region, second.access.region);
+  const { code, message } = mistakeOf(first, second, memory);
+  return {
+    code,
+    severity: "error",
+    message,
+    visits: [first.access.visit, second.access.visit],
+    memory,
+    found: `${accessText(first)} ${memory.slice}, and nothing orders it before ${accessText(second)} the same`,
+    expected: `the first before the second${second.place.run > first.place.run ? ", also from one run to the next" : ""}`,
+    help: fixOf(first.place, second.place),
+    notes: [
+      `first: ${placeText(first.place)}${runText(first.place, second.place)}`,
+      `second: ${placeText(second.place)}${runText(second.place, first.place)}`,
+    ],
+    edge: [first.access.visit, second.access.visit],
+  };
+}
+
+/** The bytes in which two regions of one block meet. */
+export function sharedMemory({ program }: Graph, table: RegionTable, a: number, b: number): SharedMemory {
+  const { regions, overlaps, shared } = table;
+  const [first, second] = [at(regions, a), at(regions, b)];
+  let bytes = 0;
+  for (let i = at(overlaps.start, a); i < at(overlaps.start, a + 1); i++) {
+    if (overlaps.values[i] === b) bytes = at(shared, i);
+  }
+  const { rank, name } = at(program.buffers, second.buffer);
+  return { rank, tensor: name, slice: sliceText(program, second, first), bytes };
+}
+
+interface Mistake {
+  readonly code: DiagnosticCode;
+  readonly message: string;
+}
+
+function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory): Mistake {
+  const what = `${tensor} on rank ${rank}`;
+  const [a, b] = [first.place, second.place];
+  const anew = b.run > a.run ? "the next run" : "it";
+  if (a.kind === "free" && b.kind === "free") {
+    return { code: "freed-twice", message: `${what} is freed by two commands in no fixed order` };
+  }
+  if (a.kind === "alloc") {
+    return { code: "used-before-alloc", message: `${what} may be used before it is allocated` };
+  }
+  if (a.kind === "free") {
+    return b.kind === "alloc"
+      ? { code: "memory-shared", message: `${what} may be allocated before the buffer that lay there is freed` }
+      : { code: "used-after-free", message: `${what} may be used after it has been freed` };
+  }
+  if (b.kind === "free") {
+    return { code: "freed-in-use", message: `${what} may be freed while it is still ${verbOf(first)}` };
+  }
+  if (b.kind === "alloc") {
+    return { code: "freed-in-use", message: `${what} may be allocated by ${anew} while it is still ${verbOf(first)}` };
+  }
+  if (a.kind === "transfer" && a.rank === b.rank) {
+    return {
+      code: "transfer-not-waited",
+      message: `${what} is ${verbOf(second)} without a Wait for the transfer that ${first.access.writes ? "writes" : "reads"} it`,
+    };
+  }
+  const words =
+    first.access.writes === second.access.writes
+      ? "two writes"
+      : first.access.writes
+        ? "a write and a read"
+        : "a read and a write";
+  return {
+    code: "data-race",
+    message: `${words} of ${what} have no order${b.run > a.run ? " from one run to the next" : ""}`,
+  };
+}
+
+function verbOf({ access }: Side): string {
+  return access.writes ? "written" : "read";
+}
+
+function accessText({ access, place }: Side): string {
+  const who = place.command === null ? `the caller of rank ${place.rank}` : `rank ${place.rank}, ${place.streamName}`;
+  return `${who} ${place.kind === "alloc" ? "allocates" : place.kind === "free" ? "frees" : access.writes ? "writes" : "reads"}`;
+}
+
+function runText(place: CommandPlace, other: CommandPlace): string {
+  return place.run === other.run ? "" : ` (run ${place.run})`;
+}
+
+/** The statement that would order the two. */
+function fixOf(first: CommandPlace, second: CommandPlace): string {
+  const target = second.command === null ? null : statementText(second);
+  if (first.rank !== second.rank) {
+    const when =
+      second.run > first.run ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
+    return `let rank ${second.rank} wait, ${when}, for a signal or transfer that rank ${first.rank} sends after ${statementText(first)}`;
+  }
+  if (second.run > first.run || target === null) {
+    return first.kind === "transfer"
+      ? `Wait for ${statementText(first)} before the program ends`
+      : `Synchronize ${first.streamName} with ${second.streamName} before the program ends`;
+  }
+  return first.kind === "transfer"
+    ? `Wait for ${statementText(first)} on ${second.streamName} before ${target}`
+    : `Synchronize ${first.streamName} on ${second.streamName} before ${target}`;
+}

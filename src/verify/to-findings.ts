@@ -1,0 +1,56 @@
+/**
+ * Problems as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
+ * missing synchronization is one finding and not one per iteration and rank.
+ */
+import { at } from "../support/invariant.ts";
+import type { Draft } from "./draft.ts";
+import type { Finding } from "./finding.ts";
+import type { Graph } from "./graph.ts";
+import { diagnosticPlace, placeOf } from "./places.ts";
+import type { Problem } from "./problem.ts";
+import { problemDraft } from "./problem-draft.ts";
+import type { RegionTable } from "./region-table.ts";
+
+export function toFindings(graph: Graph, table: RegionTable, problems: readonly Problem[]): readonly Finding[] {
+  const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
+  for (const problem of problems) {
+    const draft = problemDraft(graph, table, problem);
+    const key = keyOf(graph, draft);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { draft, occurrences: 1 });
+    else group.occurrences++;
+  }
+  return [...groups.values()].map(({ draft, occurrences }) => findingOf(graph, draft, occurrences));
+}
+
+/** Equal for the same mistake in another iteration or on another rank. */
+function keyOf(graph: Graph, { code, visits, memory }: Draft): string {
+  const places = visits.map((visit) => placeOf(graph, visit));
+  const [first] = places;
+  const statements = places.map(
+    ({ kind, path, run, rank }) =>
+      `${kind} ${path.join(".")} ${run - (first?.run ?? 0)} ${rank === first?.rank ? "here" : "there"}`,
+  );
+  return [code, memory?.tensor ?? "", ...statements].join("|");
+}
+
+function findingOf(graph: Graph, draft: Draft, occurrences: number): Finding {
+  const { code, severity, message, visits, memory, found, expected, help, notes, edge } = draft;
+  const commands = visits.map((visit) => placeOf(graph, visit));
+  const last = commands.at(-1);
+  return {
+    code,
+    severity,
+    message,
+    ...(last === undefined ? {} : { place: diagnosticPlace(last) }),
+    found,
+    expected,
+    help,
+    notes: occurrences === 1 ? notes : [...notes, `and ${occurrences - 1} more of the same statements`],
+    commands,
+    occurrences,
+    memory,
+    ancestor: null,
+    missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
+  };
+}
