@@ -5,7 +5,7 @@ import { searchAll } from "./exhaustive.ts";
 import { judge } from "./judge.ts";
 import { randomProgram } from "./random-program.ts";
 
-const programs = 1000;
+const programs = 400;
 const mostStates = 20_000;
 
 describe("the judge", () => {
@@ -36,6 +36,6 @@ describe("the judge", () => {
       if (!verdict.deadlock && verdict.races.length === 0) seen.clean++;
     }
     expect(seen.searched).toBeGreaterThan(0.9 * programs);
-    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(50);
+    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(15);
   }, 120_000);
 });
