@@ -1,0 +1,53 @@
+/** The whole CUDA back end on fake GPUs: calls as the real libraries take them, peers' memory, signals, graphs and transfers. */
+import { createRequire } from "node:module";
+import { readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
+import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/cuda/fake-gpu is skipped: ${obstacle}`);
+
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(2);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+async function runRanks(script: string, ...values: readonly string[]) {
+  const require = createRequire(import.meta.url);
+  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
+  const printed: string[] = [];
+  const result = await spawnRanks({
+    worldSize: 2,
+    command: [process.execPath, jiti, path.join(import.meta.dirname, "fake", script), ...values],
+    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
+    env: { ...process.env, ...fakes.env },
+    timeout: 30_000,
+    out: (text) => void printed.push(text),
+    err: (text) => void printed.push(text),
+  });
+  return { ...result, printed: printed.join("") };
+}
+
+describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
+  it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
+    const { statuses, printed } = await runRanks("rank.ts");
+    const lines = printed.trim().split("\n");
+    expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
+    expect(lines).toHaveLength(9);
+    expect(statuses).toEqual([0, 0]);
+    const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
+    const count = (name: string): number => calls.filter((call) => call === name).length;
+    // Ring and gather map peers' memory; every mapping is given back.
+    expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
+    expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
+    // 6 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(12);
+    expect(count("cuGraphLaunch")).toBe(6 * 2 * 8);
+  }, 120_000);
+});

@@ -1,0 +1,69 @@
+/** One rank of a test on fake GPUs: runs small programs in every idiom and prints a line for each. */
+import process from "node:process";
+import { createCudaBackend } from "../../../src/cuda.ts";
+import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
+import { Fusion } from "../../../src/ir/api/fusion.ts";
+import { add, matmul, set, sum } from "../../../src/ir/api/ops.ts";
+import { enterWorld } from "../../../src/launch/enter-world.ts";
+import { rankEnvironment } from "../../../src/launch/rank-environment.ts";
+import type { LoweringOptions } from "../../../src/passes/options.ts";
+import { checkCase } from "../../gpu/check-case.ts";
+
+const who = rankEnvironment(process.env);
+if (who === null) throw new Error("no rank in the environment");
+const world = await enterWorld(who, process.env, 20_000);
+const devices = world.worldSize;
+
+/** All-gather and product by chunks, a sum over devices, and a change of the sharded axis. */
+const programs: Readonly<Record<string, () => Fusion>> = {
+  ring: () => {
+    const f = new Fusion();
+    const a = f.input([devices, 3, 4], "half");
+    const b = f.input([4, 5], "half");
+    const c = matmul(a, b);
+    f.output(c);
+    for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    a.axis(0).parallelize("DIDx");
+    c.axis(0).parallelize("Stream");
+    return f;
+  },
+  sum: () => {
+    const f = new Fusion();
+    const x = f.input([devices, 2 * devices, 6], "float");
+    const total = sum(x, [0]);
+    const y = add(total, total);
+    f.output(y);
+    for (const tensor of [x, total, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    x.axis(0).parallelize("DIDx");
+    return f;
+  },
+  gather: () => {
+    const f = new Fusion();
+    const x = f.input([3, devices, 5], "int64");
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    x.axis(1).parallelize("DIDx");
+    return f;
+  },
+};
+
+const idioms: readonly Partial<LoweringOptions>[] = [
+  { communicatorBackend: "nccl" },
+  { communicatorBackend: "cuda", p2pProtocol: "get" },
+  { communicatorBackend: "cuda", p2pProtocol: "put" },
+];
+
+let failed = false;
+for (const [name, build] of Object.entries(programs)) {
+  for (const lowering of idioms) {
+    // The fake NCCL is not captured.
+    const graph = lowering.communicatorBackend === "nccl" ? "off" : "on";
+    const on = createCudaBackend({ rendezvous: world, graph, timeout: 20_000 });
+    const problems = await checkCase(build(), { ...lowering, rank: world.rank, devices, on, repeat: 3 });
+    failed ||= problems.length > 0;
+    if (world.rank === 0) console.log(`${name} ${Object.values(lowering).join(" ")}: ${problems.join("; ") || "ok"}`);
+  }
+}
+await world.leave();
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,69 @@
+/** The CUDA back end on this machine's GPUs: every kernel on one, every program on 2, 4 and 8 as far as there are so many. Skipped without a GPU. */
+import { createRequire } from "node:module";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
+import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
+import { out } from "../../src/backends/cuda/gpu.ts";
+import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
+
+/** 0 with a printed reason where there is no driver or no GPU. */
+function gpuCount(): number {
+  try {
+    const { functions } = loadLibrary("driver", driverPrototypes);
+    const status = functions.cuInit(0);
+    if (status === 0) return out((value) => functions.cuDeviceGetCount(value));
+    console.log(`test/gpu is skipped: the driver does not start, CUDA error ${status}`);
+  } catch (error) {
+    console.log(`test/gpu is skipped: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`);
+  }
+  return 0;
+}
+
+const gpus = gpuCount();
+
+/** Ranks are processes; the self-test's parts hold the cases. */
+async function selfTest(devices: number, part: string) {
+  const require = createRequire(import.meta.url);
+  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
+  const script = path.join(import.meta.dirname, "../../scripts/gpu/self-test.ts");
+  const printed: string[] = [];
+  const result = await spawnRanks({
+    worldSize: devices,
+    command: [process.execPath, jiti, script, "--as-rank", part],
+    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
+    env: process.env,
+    timeout: 60_000,
+    out: (text) => void printed.push(text),
+    err: (text) => void printed.push(text),
+  });
+  return { ...result, printed: printed.join("") };
+}
+
+function failedRows(printed: string): readonly string[] {
+  return printed.split("\n").filter((line) => /^(rank \d+: )?FAIL/.test(line));
+}
+
+describe("kernels", () => {
+  it.skipIf(gpus < 1)(
+    "have the oracle's results",
+    async () => {
+      const { printed, statuses } = await selfTest(1, "kernels");
+      expect(failedRows(printed)).toEqual([]);
+      expect(statuses).toEqual([0]);
+    },
+    600_000,
+  );
+});
+
+describe.each([2, 4, 8])("%i GPUs", (devices) => {
+  it.skipIf(gpus < devices)(
+    "run every program in every idiom, eager and as graphs",
+    async () => {
+      const { printed, statuses } = await selfTest(devices, "world");
+      expect(failedRows(printed)).toEqual([]);
+      expect(statuses.every((status) => status === 0)).toBe(true);
+    },
+    600_000,
+  );
+});
