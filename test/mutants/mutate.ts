@@ -44,7 +44,9 @@ function* mutantsOfList(list: CommandList, worldSize: number): Generator<ListMut
     const kind = kindOf(command, list);
     if (kind === null) continue;
     const name = `${command.kind} at ${index}`;
-    yield { kind, change: "delete", what: `${name} deleted`, list: without(list, index) };
+    if (!isLastOfCollective(list, index)) {
+      yield { kind, change: "delete", what: `${name} deleted`, list: without(list, index) };
+    }
     for (const [change, replaced] of retargeted(list, index, command)) {
       yield { kind, change: "retarget", what: `${name} ${change}`, list: replaced };
     }
@@ -159,6 +161,13 @@ function swapped(list: CommandList, a: number, b: number): CommandList {
   const swap = <T>(values: readonly T[]): readonly T[] =>
     values.map((value, i) => (i === a ? at(values, b) : i === b ? at(values, a) : value));
   return { ...list, commands: swap(list.commands), origins: swap(list.origins) };
+}
+
+/** A member that does nothing in a collective is none, and not what a recorder writes. */
+function isLastOfCollective({ commands }: CommandList, index: number): boolean {
+  const own = at(commands, index);
+  if (!("collective" in own)) return false;
+  return commands.every((other, i) => i === index || !("collective" in other) || other.collective !== own.collective);
 }
 
 function without(list: CommandList, index: number): CommandList {

@@ -1,0 +1,91 @@
+/** Every example under every combination of lowering options: what becomes of it. */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { DiagnosticError, type Fusion, link, type LoweringOptions, lower, MultiDeviceExecutor, record } from "braid";
+import { createCpuBackend } from "braid/cpu";
+import { loadProgram } from "../../src/cli/load-program.ts";
+import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
+import { compare } from "../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { loweringOptionSchema } from "../../src/passes/options.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { verify } from "../../src/verify/verify.ts";
+
+export const devices = 4;
+export const streams = 3;
+
+const folder = path.resolve(import.meta.dirname, "../../examples");
+
+export const examples: readonly string[] = readdirSync(folder)
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => name.replace(/\.ts$/, ""));
+
+/** Small, and every axis divides by devices and chunks. */
+const parameters: Readonly<Record<string, number>> = { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 4 };
+
+export async function exampleFusion(name: string): Promise<Fusion> {
+  const { program } = await loadProgram(path.join(folder, `${name}.ts`));
+  const params = Object.fromEntries(Object.entries(parameters).filter(([known]) => known in program.defaults));
+  return program.build({ devices, params });
+}
+
+type Options = Partial<LoweringOptions>;
+
+/** The options that choose an idiom: rows of the matrix. A protocol may also be left out. */
+export const idioms: readonly Options[] = loweringOptionSchema.communicatorBackend.choices.flatMap(
+  (communicatorBackend) =>
+    loweringOptionSchema.pointToPoint.choices.flatMap((pointToPoint) => [
+      { communicatorBackend, pointToPoint },
+      ...loweringOptionSchema.p2pProtocol.choices.map((p2pProtocol) => ({
+        communicatorBackend,
+        pointToPoint,
+        p2pProtocol,
+      })),
+    ]),
+);
+
+const switchNames = [
+  "interStreamSynchronization",
+  "insertReshardingAfter",
+  "deallocate",
+  "shrinkStreamBuffers",
+] as const;
+
+/** Every combination of the options that are on or off. */
+export const switches: readonly Options[] = Array.from({ length: 2 ** switchNames.length }, (_, bits) =>
+  Object.fromEntries(switchNames.map((name, i) => [name, ((bits >> i) & 1) === 1])),
+);
+
+/** `ok`: it lowers, verifies and runs to the oracle's result. Else the code of the diagnostic. */
+export async function outcome(fusion: Fusion, options: Options): Promise<string> {
+  try {
+    const data = fusion.data();
+    const sizes = sizesFromMeshes(data.tensors);
+    const p2pProtocol = options.p2pProtocol ?? "get";
+    const lists = Array.from({ length: devices }, (_, rank) =>
+      record(lower(fusion, { ...options, rank }), { rank, sizes, numberOfStreams: streams, p2pProtocol }),
+    );
+    const error = verify(link(lists)).findings.find(({ severity }) => severity === "error");
+    if (error !== undefined) return error.code;
+    const shapes = data.inputs.map((id) => {
+      const tensor = at(data.tensors, id);
+      return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+    });
+    const inputs = randomInputs(shapes, createRandom(1), "uniform");
+    const on = createCpuBackend({ schedule: { kind: "turns" }, blas: "off" });
+    const executor = await MultiDeviceExecutor.create(fusion, { ...options, devices, streams, on });
+    const outputs = await executor.run(inputs);
+    await executor.close();
+    const expected = evaluateFusion(data, inputs);
+    const wrong = outputs.some((output, i) => {
+      if (!("data" in output)) return true;
+      return compare(output, at(expected.outputs, i), at(expected.bounds, i)).firstBad !== null;
+    });
+    return wrong ? "check-failed" : "ok";
+  } catch (error) {
+    if (error instanceof DiagnosticError) return at(error.diagnostics, 0).code;
+    throw error;
+  }
+}
