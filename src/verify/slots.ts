@@ -30,6 +30,8 @@ interface SlotState {
   /** Every wait so far, in order. */
   readonly taken: Taken[];
   readonly signalled: number[];
+  /** Signals that came before the wait that must precede them, by that wait's place in `taken`. */
+  readonly early: Map<number, number>;
 }
 
 interface Taken {
@@ -46,7 +48,7 @@ export function createSlots(clocks: Clocks): Slots {
   const stateOf = (slot: number): SlotState => {
     const known = states.get(slot);
     if (known !== undefined) return known;
-    const state = { pending: [], waiting: [], taken: [], signalled: [] };
+    const state = { pending: [], waiting: [], taken: [], signalled: [], early: new Map<number, number>() };
     states.set(slot, state);
     return state;
   };
@@ -64,7 +66,9 @@ export function createSlots(clocks: Clocks): Slots {
     misuses,
     signal: (slot, chain, position, visit) => {
       const state = stateOf(slot);
-      mustFollow(slot, state.taken[state.signalled.length - 1], chain, visit, "signal");
+      const turn = state.signalled.length;
+      if (turn > state.taken.length) state.early.set(turn - 1, visit);
+      else mustFollow(slot, state.taken[turn - 1], chain, visit, "signal");
       const last = state.signalled.at(-1);
       if (last !== undefined && last > visit) misuses.push({ slot, kind: "signal", next: last, before: visit });
       state.signalled.push(visit);
@@ -83,6 +87,8 @@ export function createSlots(clocks: Clocks): Slots {
       if (last !== undefined && last.visit > visit)
         misuses.push({ slot, kind: "wait", next: last.visit, before: visit });
       clocks.join(chain, snapshot);
+      const early = state.early.get(state.taken.length);
+      if (early !== undefined) misuses.push({ slot, kind: "signal", next: early, before: visit });
       state.taken.push({ visit, chain, position });
       return true;
     },
