@@ -1,4 +1,5 @@
 /** Times of a rank by state: on a Program of two ranks that compute, exchange, copy from each other and gather. */
+import { DeviceMesh, HostProgramBuilder, record } from "braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -63,6 +64,18 @@ describe("overlapOf", () => {
     const events = [event(0, kernel, 0, 10), event(0, copy, 10, 12), event(0, get, 4, 14)];
     const [rank] = overlapOf(program, events);
     expect(rank).toMatchObject({ kernels: 10, copies: 10, communication: 10, hidden: 6, overlap: 0.6 });
+  });
+
+  it("counts a launch that combines peers' inputs as a transfer, not as a kernel", () => {
+    const h = new HostProgramBuilder();
+    const mesh = DeviceMesh.range(2);
+    const [x, y] = [h.input([4], { mesh }), h.tensor([4], { mesh })];
+    h.output(y);
+    h.wait(h.communication("Allreduce", { input: x, output: y, backend: "cuda" }));
+    const reduced = link([0, 1].map((rank) => record(h.build(), { rank })));
+    const command = at(reduced.ranks, 0).commands.findIndex(({ kind }) => kind === "launch");
+    const [rank] = overlapOf(reduced, [{ rank: 0, stream: 0, command, start: 1, end: 3 }]);
+    expect(rank).toMatchObject({ kernels: 0, transfers: 2, waiting: 0, communication: 2, overlap: 0 });
   });
 
   it("takes kernels of the same rank only", () => {
