@@ -1,0 +1,151 @@
+/**
+ * The all-gather + matmul over all GPUs as a pipeline over the devices, prepared once and run many times without moving inputs: median over runs of the maximum over ranks, by the
+ * host's clock, beside one product of the whole shape.
+ */
+import { createCudaBackend } from "../../src/cuda.ts";
+import type { Prepared } from "../../src/backends/backend.ts";
+import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { link } from "../../src/commands/link.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { shardOf } from "../../src/executor/shard.ts";
+import { DeviceMesh } from "../../src/ir/device-mesh.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { linear } from "../../src/ir/api/ops.ts";
+import { sizesFromMeshes } from "../../src/ir/sizes.ts";
+import type { World } from "../../src/launch/join-world.ts";
+import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { lower } from "../../src/passes/lower.ts";
+import type { LoweringOptions } from "../../src/passes/options.ts";
+import { record } from "../../src/record/record.ts";
+import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { at } from "../../src/support/invariant.ts";
+import { noise } from "./noise.ts";
+import { median, type Row, rowOf } from "./rows.ts";
+
+export interface PipelineShape {
+  readonly m: number;
+  readonly k: number;
+  /** Of each GPU. */
+  readonly n: number;
+}
+
+export const pipelineShapes: readonly PipelineShape[] = [
+  { m: 32_768, k: 16_384, n: 8192 },
+  { m: 8192, k: 8192, n: 8192 },
+  { m: 16_384, k: 16_384, n: 2048 },
+  { m: 2048, k: 8192, n: 8192 },
+  { m: 16_384, k: 2048, n: 1024 },
+];
+
+interface Variant {
+  readonly name: string;
+  readonly lowering: Partial<LoweringOptions>;
+  readonly lane: boolean;
+  readonly streams: number;
+  readonly graph: "on" | "off";
+}
+
+const get = { communicatorBackend: "cuda", p2pProtocol: "get" } as const;
+const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
+
+const variants: readonly Variant[] = [
+  { name: "nccl", lowering: { communicatorBackend: "nccl" }, lane: false, streams: 4, graph: "off" },
+  { name: "get, lane, 2 streams", lowering: get, lane: true, streams: 2, graph: "off" },
+  { name: "get, lane, 2 streams, graph", lowering: get, lane: true, streams: 2, graph: "on" },
+  { name: "get, lane, 8 streams, graph", lowering: get, lane: true, streams: 8, graph: "on" },
+  { name: "get, inline, 8 streams, graph", lowering: get, lane: false, streams: 8, graph: "on" },
+  { name: "put, lane, 2 streams, graph", lowering: put, lane: true, streams: 2, graph: "on" },
+];
+
+const runs = 20;
+const warmUp = 4;
+
+/** One row per variant; ranks stay in step. */
+export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGenerator<Row> {
+  const { m, k, n } = shape;
+  const label = `m ${m} k ${k} n ${n}`;
+  const flops = 2 * m * k * n;
+  const rate = (milliseconds: number): string =>
+    `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
+  yield await rowOf(`${label}: one product`, async () => {
+    const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
+    const own = await measure(shape, 1, 0, rendezvous, {
+      name: "alone",
+      lowering: {},
+      lane: false,
+      streams: 1,
+      graph: "off",
+    });
+    return rate(await slowest(world, own));
+  });
+  for (const variant of variants) {
+    yield await rowOf(`${label}: ${variant.name}`, async () =>
+      rate(await slowest(world, await measure(shape, world.worldSize, world.rank, world, variant))),
+    );
+    if (world.signal.aborted) return;
+  }
+}
+
+type BackendRendezvous = Parameters<typeof createCudaBackend>[0]["rendezvous"];
+
+/** Milliseconds of each run on this rank. */
+async function measure(
+  { m, k, n }: PipelineShape,
+  devices: number,
+  rank: number,
+  rendezvous: BackendRendezvous,
+  { lowering, lane, streams, graph }: Variant,
+): Promise<readonly number[]> {
+  const f = new Fusion();
+  const a = f.input([devices, m / devices, k], "bfloat16");
+  const w = f.input([n, k], "bfloat16");
+  const c = linear(a, w);
+  f.output(c);
+  if (devices > 1) {
+    for (const tensor of [a, w, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    a.axis(0).parallelize("DIDx");
+    c.axis(0).parallelize("Stream");
+  }
+  const data = f.data();
+  const { p2pProtocol = "get" } = lowering;
+  const lists = Array.from({ length: devices }, (_, each) =>
+    record(lower(f, { ...lowering, rank: each }), {
+      rank: each,
+      sizes: sizesFromMeshes(data.tensors),
+      numberOfStreams: streams,
+      p2pProtocol,
+    }),
+  );
+  const linked = link(lists);
+  const program = lane ? moveCopiesToLane(linked) : linked;
+  const group = await createCudaBackend({ rendezvous, graph }).open({ world: devices, localRanks: [rank] });
+  const prepared = await group.prepare(program);
+  writeInputs(f, program, prepared, rank);
+  const times: number[] = [];
+  for (let i = 0; i < warmUp + runs; i++) {
+    await rendezvous.barrier();
+    const { milliseconds } = await prepared.execute();
+    if (i >= warmUp) times.push(milliseconds);
+  }
+  prepared.release();
+  await group.close();
+  return times;
+}
+
+function writeInputs(f: Fusion, { buffers }: Program, prepared: Prepared, rank: number): void {
+  const data = f.data();
+  const whole = noise(f);
+  for (const buffer of buffers) {
+    if (buffer.role !== "input" || buffer.rank !== rank || buffer.position === null) continue;
+    const tensor = at(data.tensors, at(data.inputs, buffer.position));
+    const given = at(whole, buffer.position);
+    prepared.write(buffer.id, shardOf(tensor, given.shape, tensorBytes(given), rank));
+  }
+}
+
+/** Of every run the slowest rank's time; of these the median. */
+async function slowest(world: World, own: readonly number[]): Promise<number> {
+  const all = await world.allGather(new Uint8Array(Float64Array.from(own).buffer));
+  const times = all.map((bytes) => new Float64Array(bytes.slice().buffer));
+  return median(own.map((_, i) => Math.max(...times.map((each) => at(each, i)))));
+}
