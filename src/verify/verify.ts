@@ -101,11 +101,30 @@ function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
   });
   return [
     ...staticProblems(graph, table),
-    ...misuses.map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
+    ...misuses
+      .filter(({ before, next }) => Math.min(before, next) < nodeCount)
+      .map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
     ...progressProblems(graph, stuckAt !== null),
-    ...shadow.conflicts.map((conflict): Problem => ({ kind: "conflict", ...conflict })),
+    ...withoutRepeats(shadow.conflicts, nodeCount).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
     ...withoutRacing(contents.problems, shadow.conflicts, table),
   ];
+}
+
+/**
+ * The second run repeats the mistakes of the first, which has less order; and two commands that race within a run are not worth a second
+ * finding where the one meets the other's next run.
+ */
+function withoutRepeats(conflicts: readonly Conflict[], nodeCount: number): readonly Conflict[] {
+  const pairOf = ({ first, second }: Conflict): string => {
+    const nodes = [first.visit % nodeCount, second.visit % nodeCount];
+    return `${Math.min(...nodes)} ${Math.max(...nodes)}`;
+  };
+  const inFirst = conflicts.filter(({ first, second }) => Math.max(first.visit, second.visit) < nodeCount);
+  const pairs = new Set(inFirst.map(pairOf));
+  const across = conflicts.filter(
+    ({ first, second }) => Math.floor(first.visit / nodeCount) !== Math.floor(second.visit / nodeCount),
+  );
+  return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)))];
 }
 
 /** A run that is stuck without a circle waits for what never comes, which a static check has told. */
