@@ -5,6 +5,7 @@ import { config } from "../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../src/backends/cuda/nccl/transfer-plan.ts";
 import { planCopy } from "../../src/backends/cuda/run/copy-plan.ts";
 import { signalOperations, waitOperations, writeOperation } from "../../src/backends/cuda/run/memory-operations.ts";
+import { writePlaneCopy } from "../../src/backends/cuda/run/plane-copy.ts";
 import { missingEdges } from "../../src/backends/cuda/run/stream-edges.ts";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId } from "../../src/commands/command.ts";
@@ -216,6 +217,26 @@ describe("edges of streams", () => {
       { kind: "waitEvent", stream: caller, event: event(2) },
     ];
     expect(missingEdges(commands)).toEqual({ forks: [], joins: [] });
+  });
+});
+
+describe("a pitched copy", () => {
+  it("is encoded as cuda.h lays CUDA_MEMCPY2D out: device to device, addresses, pitches, then the extent", () => {
+    const bytes = new DataView(new ArrayBuffer(128));
+    writePlaneCopy(bytes, {
+      source: 0x7f00_0000_1000,
+      sourcePitch: 4096,
+      destination: 0x7f00_0000_2000,
+      destinationPitch: 1024,
+      width: 1000,
+      height: 7,
+    });
+    const words = [16, 72].map((offset) => bytes.getUint32(offset, true));
+    const longs = [32, 48, 88, 104, 112, 120].map((offset) => Number(bytes.getBigUint64(offset, true)));
+    expect([words, longs]).toEqual([
+      [2, 2],
+      [0x7f00_0000_1000, 4096, 0x7f00_0000_2000, 1024, 1000, 7],
+    ]);
   });
 });
 

@@ -189,7 +189,7 @@ function createPlan(): PlanBuilder {
 }
 
 /** Whether the elements lie side by side in row-major order. */
-export function isContiguous({ shape, strides }: View): boolean {
+function isContiguous({ shape, strides }: View): boolean {
   const dense = contiguousStrides(shape);
   return shape.every((extent, axis) => extent === 1 || strides[axis] === dense[axis]);
 }

@@ -48,7 +48,7 @@ function runActions(session: Session, program: Program, { actions, commandOf, bu
 }
 
 /** -1: an edge of the back end's own. */
-export function placeOf(program: Program, rank: number, index: number): Place {
+function placeOf(program: Program, rank: number, index: number): Place {
   const own = at(program.ranks, rank);
   if (index < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };
   const command = at(own.commands, index);
