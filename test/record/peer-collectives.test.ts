@@ -28,6 +28,7 @@ interface Case {
   readonly to?: readonly number[];
   readonly iterations?: number;
   readonly streams?: number;
+  readonly p2pProtocol?: "get" | "put";
 }
 
 /** Axes of one iteration's input and output: whether each has a part per member of the other side. */
@@ -96,13 +97,14 @@ function onEveryRank<T>(of: (rank: number) => T): T[] {
 
 async function expectBitsOfLibrary(setting: Case): Promise<void> {
   const inputs = inputsOf(setting, 5);
-  const run = { inputs, numberOfStreams: setting.streams ?? 2 };
+  const { streams: numberOfStreams = 2, p2pProtocol = "get" } = setting;
+  const run = { inputs, numberOfStreams, p2pProtocol };
   const expected = await runPrograms(programs(setting, "nccl"), run);
   const actual = await runPrograms(programs(setting, "cuda"), run);
   expect(actual).toEqual(expected);
   expect(actual.flat().length).toBeGreaterThan(0);
   const { ranks } = link(
-    programs(setting, "cuda").map((program, rank) => record(program, { rank, numberOfStreams: run.numberOfStreams })),
+    programs(setting, "cuda").map((program, rank) => record(program, { rank, numberOfStreams, p2pProtocol })),
   );
   expect(ranks.flatMap(({ commands }) => commands).some(({ kind }) => kind === "transfer")).toBe(false);
 }
@@ -150,6 +152,8 @@ describe("SendRecv", () => {
     [[1, 3], 1],
     [[2], 0],
   ])("of team %j with root %i", async (team, root) => {
-    await expectBitsOfLibrary({ type: "SendRecv", team, root });
+    for (const p2pProtocol of ["get", "put"] as const) {
+      await expectBitsOfLibrary({ type: "SendRecv", team, root, p2pProtocol });
+    }
   });
 });
