@@ -13,6 +13,7 @@ export { isProgram, program } from "./ir/api/program.ts";
 export type { HostProgram, Statement } from "./host/nodes.ts";
 export { HostProgramBuilder } from "./host/builder.ts";
 export { validateHostProgram } from "./host/validate.ts";
+export { parse, parseContainers, type ParsedContainer, type ParseOptions } from "./host/parse.ts";
 export { print, printFusion, printProgramOfStage, type PrintOptions } from "./host/print.ts";
 export { lower, type LowerOptions, runPass } from "./passes/lower.ts";
 export { passes } from "./passes/pipeline.ts";

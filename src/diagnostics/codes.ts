@@ -36,6 +36,12 @@ export const diagnosticCodes = {
   // host programs
   "host-program-invalid": "A host program breaks a rule of the Host IR",
   "pass-validation": "A pass left something that its stage forbids",
+  // dumps
+  "dump-syntax": "A dump cannot be read at some place",
+  "dump-unsupported": "A dump holds something of nvFuser's that Braid does not have",
+  "dump-incomplete": "A dump does not print something that its program needs",
+  "dump-contradiction": "A dump says the same thing in two ways",
+  "dump-container": "A text has no container, or not the containers that its ranks need",
   // sizes, record, link
   "size-missing": "A symbolic extent has no size",
   "size-unknown": "A size is given for an extent that the program does not have",

@@ -21,6 +21,8 @@ export interface Diagnostic {
   /** One sentence, no trailing period. */
   readonly message: string;
   readonly place?: Place;
+  /** The line of a file that `place` names, and the character of it, from 0, that a caret is put under. */
+  readonly excerpt?: { readonly text: string; readonly caret: number };
   readonly found?: string;
   readonly expected?: string;
   /** The fix, as an instruction. */
@@ -59,6 +61,7 @@ function renderPlace(place: Place): string {
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
+  if (diagnostic.excerpt) lines.push(`    ${diagnostic.excerpt.text}`, `    ${" ".repeat(diagnostic.excerpt.caret)}^`);
   if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);
   if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);
   if (diagnostic.help !== undefined) lines.push(`  fix: ${diagnostic.help}`);

@@ -1,0 +1,55 @@
+/**
+ * Finds the containers of a text: everything between is other output. The text before a header on its line is taken off every line that
+ * follows: blanks of an indented copy stay, since they do no harm; another prefix (a launcher's, a mail's `> `) is cut off.
+ */
+import type { Source } from "./source.ts";
+
+const header = "%HostIrContainer {";
+
+/** One source per container, from the line of its header to the next header. */
+export function findContainers(text: string, file: string): readonly Source[] {
+  const sources: Source[] = [];
+  let line = 1;
+  let counted = 0;
+  for (let found = text.indexOf(header); found >= 0;) {
+    const next = text.indexOf(header, found + header.length);
+    const start = text.lastIndexOf("\n", found) + 1;
+    const end = next < 0 ? text.length : text.lastIndexOf("\n", next) + 1;
+    line += countLines(text, counted, start);
+    counted = start;
+    const prefix = text.slice(start, found);
+    sources.push(
+      /\S/u.test(prefix)
+        ? withoutPrefix(text.slice(start, Math.max(end, start)), prefix, file, line)
+        : {
+            file,
+            text: text.slice(start, Math.max(end, found + header.length)),
+            firstLine: line,
+            prefixLength: 0,
+            lines: null,
+          },
+    );
+    found = next;
+  }
+  return sources;
+}
+
+function countLines(text: string, from: number, to: number): number {
+  let count = 0;
+  for (let end = text.indexOf("\n", from); end >= 0 && end < to; end = text.indexOf("\n", end + 1)) count++;
+  return count;
+}
+
+/** Lines without the prefix are other output, but for blank ones and for those whose prefix lost its last blanks. */
+function withoutPrefix(text: string, prefix: string, file: string, firstLine: number): Source {
+  const kept: string[] = [];
+  const lines: number[] = [];
+  const bare = prefix.trimEnd();
+  text.split("\n").forEach((line, i) => {
+    const own = line.startsWith(prefix) ? line.slice(prefix.length) : line.trimEnd() === bare ? "" : null;
+    if (own === null) return;
+    kept.push(own);
+    lines.push(firstLine + i);
+  });
+  return { file, text: kept.join("\n"), firstLine, prefixLength: prefix.length, lines };
+}

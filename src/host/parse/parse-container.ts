@@ -1,0 +1,196 @@
+/** One container: header, statements, host units and end; behind it the sections that say what its names and axes stand for. */
+import type { TensorId } from "../../ir/domain.ts";
+import { makeId } from "../../support/ids.ts";
+import type { HostProgram, HostUnit, Statement, UnitId } from "../nodes.ts";
+import type { ContainerParser } from "./container-parser.ts";
+import { inheritMeshes } from "./inherit-meshes.ts";
+import { collectDefinitions, type Definitions, noDefinitions } from "./definitions.ts";
+import { failAt } from "./parse-error.ts";
+import { leafOf } from "./parse-scalar.ts";
+import { parseScope } from "./parse-scope.ts";
+import { atTensor, parseTensor } from "./parse-tensor.ts";
+import { type DomainNotes, parseTransforms, transformsTitle } from "./parse-transforms.ts";
+import { parseUnit } from "./parse-unit.ts";
+import {
+  createScanner,
+  expect,
+  expectAcrossLines,
+  failExpected,
+  readWord,
+  type Scanner,
+  skipBlanks,
+  skipLine,
+  skipSpace,
+  take,
+} from "./scanner.ts";
+import type { Source } from "./source.ts";
+import { createStreamTable, streamsOf } from "./stream-table.ts";
+import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsOf } from "./tensor-table.ts";
+
+/** How constant roots of communications are meant: as device ids, as positions in the team, or as the dump's era has it. */
+export type RootMeaning = "devices" | "positions" | "era";
+
+export interface ParsedContainer {
+  readonly program: HostProgram;
+  /** The line of the header in the file, from 1. */
+  readonly line: number;
+  /** The line in which each statement begins. A statement that stands in a ShareMemHandles has none of its own. */
+  readonly lines: ReadonlyMap<Statement, number>;
+}
+
+const end = "} // %HostIrContainer";
+
+export function parseContainer(source: Source, roots: RootMeaning): ParsedContainer {
+  const scanner = createScanner(source);
+  const { definitions, notes } = readSections(source);
+  const callStyle = isCallStyle(source.text);
+  skipBlanks(scanner);
+  const column = scanner.position;
+  const tensors = createTensorTable(notes);
+  const loops: string[] = [];
+  const parser: ContainerParser = {
+    scanner,
+    tensors,
+    streams: createStreamTable(source.text, callStyle),
+    names: { definitions, symbols: tensors.symbols, loops },
+    loops,
+    loopNames: new Set(),
+    posted: new Map(),
+    units: new Map(),
+    exprCount: 0,
+    rootsAreDevices: roots === "era" ? !callStyle : roots === "devices",
+    groupNumbers: null,
+    column,
+    lines: new Map(),
+    counted: { position: 0, index: 0 },
+  };
+  expect(scanner, "%HostIrContainer");
+  expect(scanner, "{");
+  expect(scanner, "(");
+  const inputs = parseSignature(parser);
+  expect(scanner, "->");
+  expect(scanner, "(");
+  const outputs = parseSignature(parser);
+  expect(scanner, ":");
+  const body = parseScope(parser, column + 2, 0);
+  readUnits(parser);
+  expectAcrossLines(scanner, end);
+  const program: HostProgram = {
+    kind: "HostProgram",
+    tensors: slicesPrintMeshes(source.text)
+      ? tensorsOf(tensors)
+      : inheritMeshes(tensorsOf(tensors), parser.lines.keys()),
+    inputs,
+    outputs,
+    streams: streamsOf(parser.streams),
+    units: unitsOf(parser),
+    body,
+    iterDomainCount: iterDomainCountOf(tensors),
+    scalarCount: scalarCountOf([...tensors.symbols, ...definitions.known.keys(), ...parser.loopNames]),
+    exprCount: parser.exprCount,
+  };
+  return { program, line: source.lines?.[0] ?? source.firstLine, lines: parser.lines };
+}
+
+/** From 2026-01 on verbs are printed as calls. */
+function isCallStyle(text: string): boolean {
+  return /^[^\S\n]*(?:Wait|SetCurrentStream|Synchronize)\(|= GetCurrentStream\(/mu.test(text);
+}
+
+/** Not before 2025-05, when the Stream axis still had one of its first names. */
+function slicesPrintMeshes(text: string): boolean {
+  return !/Stream(?:Idx)?\d/u.test(text);
+}
+
+/** What stands behind the container, with blank lines between. */
+function readSections(source: Source): { readonly definitions: Definitions; readonly notes: DomainNotes } {
+  const { text } = source;
+  const found = text.indexOf(end);
+  const scanner = createScanner(source);
+  scanner.position = found < 0 ? text.length : found + end.length;
+  let definitions = noDefinitions;
+  let notes: DomainNotes = new Map();
+  for (;;) {
+    skipSpace(scanner);
+    if (take(scanner, "Index definitions:")) {
+      skipLine(scanner);
+      const section = collectDefinitions(text, scanner.position);
+      ({ definitions } = section);
+      scanner.position = section.end;
+    } else if (take(scanner, transformsTitle)) notes = parseTransforms(scanner);
+    else return { definitions, notes };
+  }
+}
+
+/** Inputs or outputs. Scalars are not bound by position: the run gives them by name. */
+function parseSignature({ scanner, tensors }: ContainerParser): readonly TensorId[] {
+  const ids: TensorId[] = [];
+  skipBlanks(scanner);
+  if (take(scanner, ")")) return ids;
+  for (;;) {
+    if (atTensor(scanner)) ids.push(parseTensor(scanner, tensors).id);
+    else {
+      const { position } = scanner;
+      const word = readWord(scanner);
+      if (leafOf(word).kind !== "symbol") failExpected(scanner, "a tensor", position);
+      tensors.symbols.add(word);
+    }
+    skipBlanks(scanner);
+    if (take(scanner, ")")) return ids;
+    expect(scanner, ",");
+  }
+}
+
+/** Host units, in any order; before 2025-05 there may be a list of aliases too. */
+function readUnits(parser: ContainerParser): void {
+  const { scanner } = parser;
+  for (;;) {
+    skipSpace(scanner);
+    if (/^HostUnit\d/u.test(scanner.text.slice(scanner.position, scanner.position + 9))) parseUnit(parser);
+    else if (take(scanner, "Aliases:")) refuseAliases(scanner);
+    else return;
+  }
+}
+
+function refuseAliases(scanner: Scanner): void {
+  const { position } = scanner;
+  expectAcrossLines(scanner, "{");
+  skipSpace(scanner);
+  if (take(scanner, "}")) return;
+  failAt(scanner.source, position, {
+    code: "dump-unsupported",
+    message: "the container has aliases between tensors",
+    found: "an alias",
+    expected: "Aliases:{}, or no aliases",
+    help: "write in place with one tensor that is both input and output",
+  });
+}
+
+/** By number; numbers between that the dump does not show get units that nothing posts. */
+function unitsOf({ scanner, units, posted }: ContainerParser): readonly HostUnit[] {
+  for (const [number, position] of posted) {
+    if (units.has(number)) continue;
+    failAt(scanner.source, position, {
+      code: "dump-incomplete",
+      message: `HostUnit${number} is posted, and the dump does not print its body`,
+      expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel behind the statements`,
+      help: "pass the whole container, up to its last line",
+    });
+  }
+  let count = 0;
+  for (const number of units.keys()) count = Math.max(count, number + 1);
+  return Array.from({ length: count }, (_, i) => units.get(i) ?? unusedUnit(i));
+}
+
+function unusedUnit(number: number): HostUnit {
+  const fusion = {
+    kind: "Fusion",
+    tensors: [],
+    ops: [],
+    inputs: [],
+    outputs: [],
+    iterDomainCount: 0,
+    scalarCount: 0,
+  } as const;
+  return { id: makeId<UnitId>(number), fusion };
+}

@@ -1,0 +1,137 @@
+/**
+ * Reads a dump from left to right. Nothing is looked at twice but for single characters, so a dump takes time in proportion to its
+ * length. What cannot be read fails at once, with its place in the file (parse-error.ts).
+ */
+import { failAt } from "./parse-error.ts";
+import type { Source } from "./source.ts";
+
+export interface Scanner {
+  readonly source: Source;
+  /** The text of the source. */
+  readonly text: string;
+  position: number;
+}
+
+export function createScanner(source: Source): Scanner {
+  return { source, text: source.text, position: 0 };
+}
+
+const newline = 10;
+
+/** The character code at the position; NaN at the end. */
+export function peek({ text, position }: Scanner): number {
+  return text.charCodeAt(position);
+}
+
+/** Skips blanks, but not the end of the line. */
+export function skipBlanks(scanner: Scanner): void {
+  const { text } = scanner;
+  let position = scanner.position;
+  while (isBlank(text.charCodeAt(position))) position++;
+  scanner.position = position;
+}
+
+/** Skips blanks and ends of lines. */
+export function skipSpace(scanner: Scanner): void {
+  const { text } = scanner;
+  let position = scanner.position;
+  for (;;) {
+    const code = text.charCodeAt(position);
+    if (!isBlank(code) && code !== newline) break;
+    position++;
+  }
+  scanner.position = position;
+}
+
+/** Steps over `literal`, if it is what comes next. */
+export function take(scanner: Scanner, literal: string): boolean {
+  if (!scanner.text.startsWith(literal, scanner.position)) return false;
+  scanner.position += literal.length;
+  return true;
+}
+
+/** Steps over blanks, `literal` and blanks. */
+export function expect(scanner: Scanner, literal: string): void {
+  skipBlanks(scanner);
+  if (!take(scanner, literal)) failExpected(scanner, quoted(literal));
+  skipBlanks(scanner);
+}
+
+/** Steps over white space, ends of lines too, and `literal`. */
+export function expectAcrossLines(scanner: Scanner, literal: string): void {
+  skipSpace(scanner);
+  if (!take(scanner, literal)) failExpected(scanner, quoted(literal));
+}
+
+/** `name=` or `name =`, as eras write it. */
+export function expectField(scanner: Scanner, name: string): void {
+  expect(scanner, name);
+  expect(scanner, "=");
+}
+
+/** A whole number. Signs are no part of it. */
+export function expectNumber(scanner: Scanner, what: string): number {
+  const start = scanner.position;
+  const { text } = scanner;
+  let position = start;
+  let value = 0;
+  for (;;) {
+    const digit = text.charCodeAt(position) - 48;
+    if (!(digit >= 0 && digit <= 9)) break;
+    value = value * 10 + digit;
+    position++;
+  }
+  if (position === start) failExpected(scanner, what);
+  if (!Number.isSafeInteger(value)) failExpected(scanner, `${what} below 2^53`);
+  scanner.position = position;
+  return value;
+}
+
+/** A word of letters, digits and `_`, with dots inside: `deviceIdx.x`, `Set.Permute`. Empty where none stands. */
+export function readWord(scanner: Scanner): string {
+  const { text, position: start } = scanner;
+  let position = start;
+  while (isWordPart(text.charCodeAt(position))) position++;
+  scanner.position = position;
+  return text.slice(start, position);
+}
+
+/** What follows a statement on its line: nothing but blanks. Stops at the end of the line. */
+export function expectLineEnd(scanner: Scanner): void {
+  skipBlanks(scanner);
+  if (!atLineEnd(scanner)) failExpected(scanner, "the end of the line");
+}
+
+export function atLineEnd({ text, position }: Scanner): boolean {
+  return position >= text.length || text.charCodeAt(position) === newline;
+}
+
+export function skipLine(scanner: Scanner): void {
+  const end = scanner.text.indexOf("\n", scanner.position);
+  scanner.position = end < 0 ? scanner.text.length : end + 1;
+}
+
+export function failExpected(scanner: Scanner, expected: string, position: number = scanner.position): never {
+  return failAt(scanner.source, position, {
+    code: "dump-syntax",
+    message: "the dump cannot be read",
+    expected,
+    help: "pass the dump as nvFuser or Braid printed it; a line may be cut off or edited",
+  });
+}
+
+export function quoted(literal: string): string {
+  return `"${literal}"`;
+}
+
+export function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9 || code === 13;
+}
+
+function isWordPart(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigit(code) || code === 95 || code === 46;
+}
