@@ -27,6 +27,9 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
   "rank-failed",
   "rendezvous-failed",
   "memory-limit",
+  "gpu-call-failed",
+  "gpu-memory",
+  "gpu-unsupported",
   "backend-unavailable",
 ]);
 const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed"]);

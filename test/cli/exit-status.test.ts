@@ -9,7 +9,12 @@ const runCodes: readonly DiagnosticCode[] = [
   "timed-out",
   "command-threw",
   "worker-died",
+  "rank-failed",
+  "rendezvous-failed",
   "memory-limit",
+  "gpu-call-failed",
+  "gpu-memory",
+  "gpu-unsupported",
   "backend-unavailable",
 ];
 

@@ -113,13 +113,13 @@ function peerFindings(driver: DriverFunctions, devices: readonly number[]): read
       status: apart.length === 0 ? "ok" : "missing",
       detail: apart.length === 0 ? `all ${devices.length} GPUs` : `not from ${apart.join(", ")}`,
       gives: "copies between GPUs (--backend cuda)",
-      lookedIn: [],
+      lookedIn: apart.length === 0 ? [] : ["what the driver says of each pair"],
     },
   ];
 }
 
 function noGpu(detail: string): Finding {
-  return { name: "GPU", status: "missing", detail, gives: gives.driver, lookedIn: [] };
+  return { name: "GPU", status: "missing", detail, gives: gives.driver, lookedIn: ["the driver's devices"] };
 }
 
 /** 13000 is 13.0. */
