@@ -1,7 +1,7 @@
 /** The runs of ranks in processes of their own as one: whole outputs, the slowest rank's times, the events of all. Only rank 0 gets them. */
 import { packShard, unshardInto, holders } from "../executor/shard.ts";
+import type { Signature } from "../executor/program-source.ts";
 import { isSharded } from "../executor/tensor-arguments.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import type { World } from "../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
@@ -12,7 +12,7 @@ import { gatherBytes, gatherReports } from "./world-results.ts";
 /** All ranks call it together. */
 export async function gatherRuns(
   world: World,
-  { tensors, outputs }: FusionData,
+  { tensors, outputs }: Signature,
   sizes: Sizes,
   own: Runs,
 ): Promise<Runs | null> {

@@ -1,25 +1,25 @@
 /** The sizes of symbolic extents that a run needs: from meshes, and from `--size`. */
 import { fail } from "../diagnostics/diagnostic.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
+import type { Signature } from "../executor/program-source.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import { suggestion } from "./nearest.ts";
 
 /** Throws `size-unknown`, `size-missing`, `size-contradicts-mesh`. */
-export function inputSizes(fusion: FusionData, given: ReadonlyMap<string, number>): Sizes {
-  const symbols = inputSymbols(fusion);
+export function inputSizes(program: Signature, given: ReadonlyMap<string, number>): Sizes {
+  const symbols = inputSymbols(program);
   const unknown = [...given.keys()].find((name) => !symbols.includes(name));
   if (unknown !== undefined) failUnknown(unknown, symbols);
-  const sizes = new Map([...sizesFromMeshes(fusion.tensors), ...given]);
+  const sizes = new Map([...sizesFromMeshes(program.tensors), ...given]);
   const missing = symbols.filter((name) => !sizes.has(name));
   if (missing.length > 0) failMissing(missing);
-  requireMeshSizes(fusion.tensors, sizes);
+  requireMeshSizes(program.tensors, sizes);
   return sizes;
 }
 
 /** The printed names of the inputs' symbolic extents, in order. */
-function inputSymbols(fusion: FusionData): readonly string[] {
-  const axes = fusion.inputs.flatMap((id) => at(fusion.tensors, id).domain.logical);
+function inputSymbols(program: Signature): readonly string[] {
+  const axes = program.inputs.flatMap((id) => at(program.tensors, id).domain.logical);
   return [...new Set(axes.flatMap(({ extent }) => (extent.kind === "symbol" ? [extent.name] : [])))];
 }
 

@@ -9,7 +9,7 @@ import path from "node:path";
 import { createJiti } from "jiti";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { isFusion } from "../ir/api/fusion.ts";
-import { isProgram, type Program } from "../ir/api/program.ts";
+import { isProgram, type Program } from "../host/program.ts";
 import { runningBraid } from "./running-braid.ts";
 import { createSourceMaps, type SourceMaps } from "./source-maps.ts";
 import { systemReason } from "./system-reason.ts";

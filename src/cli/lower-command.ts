@@ -4,9 +4,10 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../host/print.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../ir/print-style.ts";
 import { lower } from "../passes/lower.ts";
-import { passNames } from "../passes/pipeline.ts";
+import { passNames, type PassObserver } from "../passes/pipeline.ts";
+import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { buildFusion } from "./build-fusion.ts";
+import { buildProgram } from "./build-program.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { choice, wholeNumber } from "./option-values.ts";
@@ -55,21 +56,14 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
 async function lowerFile(file: string, flags: LowerFlags, command: Command): Promise<string> {
   const { devices, rank, style, printAfter } = flags;
   requireRank(rank, devices);
-  const { fusion, params } = await buildFusion(file, flags);
+  const { source, params } = await buildProgram(file, flags);
   const options = loweringOptionsOf(command);
   const passes: PassText[] = [];
-  const host = lower(fusion, {
-    ...options,
-    rank,
-    onPass: ({ pass, changed, program }) => {
-      if (printAfter !== "all" && printAfter !== pass) return;
-      passes.push({
-        pass,
-        changed,
-        text: printProgramOfStage(program, { style }),
-      });
-    },
-  });
+  const onPass: PassObserver = ({ pass, changed, program }) => {
+    if (printAfter !== "all" && printAfter !== pass) return;
+    passes.push({ pass, changed, text: printProgramOfStage(program, { style }) });
+  };
+  const host = "data" in source ? lower(source, { ...options, rank, onPass }) : at(source, rank);
   requireRan(printAfter, passes);
   if (!flags.json) return printAfter === undefined ? print(host, { style }) : passes.map(passSection).join("");
   const text = print(host, { style });

@@ -2,11 +2,11 @@
 import { createHash } from "node:crypto";
 import type { RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
-import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../executor/multi-device-executor.ts";
+import type { Signature } from "../executor/program-source.ts";
 import { isSharded, type TensorArgument } from "../executor/tensor-arguments.ts";
 import { print } from "../host/print.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import type { World } from "../launch/join-world.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
@@ -17,7 +17,7 @@ import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
 import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
-import { buildFusion } from "./build-fusion.ts";
+import { buildProgram } from "./build-program.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
@@ -84,15 +84,15 @@ export async function runFile(
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   step(`loading ${file}`);
   const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
-  const { fusion, params } = await buildFusion(file, flags);
-  const data = fusion.data();
-  const sizes = inputSizes(data, flags.size);
-  const shapes = inputShapes(data, sizes);
+  const { source, signature, reference, params } = await buildProgram(file, flags);
+  if (flags.check && reference === null) nothingToCheckWith(file);
+  const sizes = inputSizes(signature, flags.size);
+  const shapes = inputShapes(signature, sizes);
   requireInputMemory(shapes);
   step("drawing inputs");
   const inputs = randomInputs(shapes, createRandom(flags.seed), "uniform");
   step(`lowering for ${flags.devices} devices`);
-  const executor = await MultiDeviceExecutor.create(fusion, {
+  const executor = await MultiDeviceExecutor.create(source, {
     ...options,
     devices: flags.devices,
     on,
@@ -104,14 +104,14 @@ export async function runFile(
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
   const ran = await closing(executor, async () => {
     const own = await runRepeatedly(executor, inputs, flags, step);
-    return world === null ? own : gatherRuns(world, data, sizes, own);
+    return world === null ? own : gatherRuns(world, signature, sizes, own);
   });
   if (ran === null) return null;
   const outputs = ran.outputs.map(wholeTensor);
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   if (flags.check) step("evaluating the oracle");
-  const checks = flags.check ? checkOutputs(data, inputs, sizes, outputs) : null;
+  const checks = flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, outputs) : null;
   return {
     file,
     flags,
@@ -120,7 +120,7 @@ export async function runFile(
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
     outputs: outputs.map((tensor, i) => ({
-      name: `T${at(data.outputs, i)}`,
+      name: `T${at(signature.outputs, i)}`,
       dtype: tensor.dtype,
       shape: tensor.shape,
       fingerprint: fingerprint(tensor),
@@ -140,6 +140,18 @@ async function closing<T>(executor: MultiDeviceExecutor, work: () => Promise<T>)
   } finally {
     await executor.close();
   }
+}
+
+function nothingToCheckWith(file: string): never {
+  return fail({
+    code: "option-value",
+    message: "a host program has no oracle, and this one names no reference",
+    place: { kind: "option", text: "--check" },
+    found: `${file}: program(defaults, build) that returns a HostProgram`,
+    expected:
+      "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
+    help: "leave --check out, or name a reference",
+  });
 }
 
 /** What ranks in processes must have in common, by the names of the command line. */
@@ -190,7 +202,7 @@ function wholeTensor(output: TensorArgument): Tensor {
   return output;
 }
 
-function inputShapes({ tensors, inputs }: FusionData, sizes: Sizes): readonly TensorShape[] {
+function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {
   return inputs.map((id) => {
     const tensor = at(tensors, id);
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };

@@ -81,6 +81,7 @@ export const diagnosticCodes = {
   "input-count": "The number of inputs or outputs is wrong",
   "input-shape": "An input or output has the wrong shape or dtype",
   "device-count": "The number of devices is wrong",
+  "host-programs-differ": "The ranks' host programs have different inputs or outputs",
   "file-unreadable": "A file cannot be read",
   "file-unwritable": "A file cannot be written",
   "program-invalid": "A program file has no default export that returns a Fusion",

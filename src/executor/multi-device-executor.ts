@@ -1,5 +1,5 @@
 /**
- * The whole flow behind one object: lowers a Fusion once per rank, records and links for each set of sizes it meets, prepares a
+ * The whole flow behind one object: lowers a Fusion once per rank (or takes host programs as they are), records and links for each set of sizes it meets, prepares a
  * back end, and on every run shards the inputs, executes and gathers the outputs.
  */
 import type { Backend, Group, Prepared, RunReport } from "../backends/backend.ts";
@@ -10,15 +10,16 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import { requireMeshSizes, shapeOf, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
-import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
+import type { LowerOptions } from "../passes/lower.ts";
+import type { NamedNumbers } from "../record/options.ts";
 import { record } from "../record/record.ts";
 import { type CopyLane, moveCopiesToLane } from "../schedule/copy-lane.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
+import { type ProgramSource, rankPrograms, type Signature } from "./program-source.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
 
@@ -48,6 +49,10 @@ export interface RunOptions {
   readonly outputs?: readonly TensorArgument[] | undefined;
   /** false, and with `localRanks`: return one shard per rank (null for one that this process does not hold) instead of whole outputs. */
   readonly gather?: boolean;
+  /** Values of the scalars that the host program takes, by name: they may steer loops and branches. Other values are another Program. */
+  readonly scalars?: NamedNumbers;
+  /** Sizes of symbolic extents that no input has, by name. */
+  readonly sizes?: NamedNumbers;
   /** Called with the back end's report when the run has ended. */
   readonly onReport?: (report: RunReport, program: Program) => void;
   /** Whether the report is traced; so, if not given, where there is an `onReport`. A traced run on GPUs is no graph. */
@@ -63,7 +68,7 @@ interface Entry {
 }
 
 export class MultiDeviceExecutor {
-  readonly #fusion: FusionData;
+  readonly #signature: Signature;
   readonly #hosts: readonly HostProgram[];
   readonly #group: Group;
   readonly #options: ExecutorOptions;
@@ -72,26 +77,28 @@ export class MultiDeviceExecutor {
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  private constructor(fusion: FusionData, hosts: readonly HostProgram[], group: Group, options: ExecutorOptions) {
-    this.#fusion = fusion;
+  private constructor(signature: Signature, hosts: readonly HostProgram[], group: Group, options: ExecutorOptions) {
+    this.#signature = signature;
     this.#hosts = hosts;
     this.#group = group;
     this.#options = options;
   }
 
-  /** Lowers `fusion` for every rank and opens the back end. Throws what lowering throws, and `mesh-too-large`. */
-  static async create(fusion: HasFusionData, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
+  /**
+   * Lowers a Fusion for every rank, or takes host programs (one for all ranks, one of each, or a function of the rank), and opens
+   * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`.
+   */
+  static async create(source: ProgramSource, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
     const { devices, on = "cpu", streams, timeout, localRanks, copyLane, ...lowering } = options;
     requireWholeNumber("MultiDeviceExecutor.create(fusion, { devices })", devices, 1);
     if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
     for (const rank of localRanks ?? []) requireLocalRank(rank, devices);
     if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
-    const data = fusion.data();
-    requireMeshDevices(data.tensors, devices);
-    const hosts = Array.from({ length: devices }, (_, rank) => lower(fusion, { ...lowering, rank }));
+    const { signature, hosts } = rankPrograms(source, devices, lowering);
+    requireMeshDevices(signature.tensors, devices);
     const backend = await loadBackend(on);
     const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
-    return new MultiDeviceExecutor(data, hosts, group, {
+    return new MultiDeviceExecutor(signature, hosts, group, {
       ...options,
       copyLane: copyLane ?? (backend.name === "cuda" ? "dedicated" : "inline"),
     });
@@ -104,7 +111,7 @@ export class MultiDeviceExecutor {
   }
 
   /**
-   * One run. `inputs` holds, per input of the Fusion, the whole tensor or one shard per rank; the result holds the whole outputs
+   * One run. `inputs` holds, per input of the program, the whole tensor or one shard per rank; the result holds the whole outputs
    * (or what `options` asks for). Sizes met before run what was prepared then; new sizes are recorded, linked and prepared.
    */
   run(inputs: readonly TensorArgument[], options: RunOptions = {}): Promise<TensorArgument[]> {
@@ -128,13 +135,13 @@ export class MultiDeviceExecutor {
 
   async #run(inputs: readonly TensorArgument[], options: RunOptions): Promise<TensorArgument[]> {
     if (this.#closed) closedExecutor();
-    const entry = await this.#entryFor(inputs);
+    const entry = await this.#entryFor(inputs, options);
     const { program, prepared } = entry;
     const given = options.outputs;
     if (given !== undefined) this.#requireOutputs(entry, given);
     for (const buffer of this.#boundBuffers(program, "input")) {
       const position = positionOf(buffer);
-      const tensor = this.#tensor(this.#fusion.inputs, position);
+      const tensor = this.#tensor(this.#signature.inputs, position);
       const argument = at(inputs, position);
       const bytes = isSharded(argument)
         ? packShard(tensor, shardFor(argument, buffer.rank))
@@ -149,31 +156,41 @@ export class MultiDeviceExecutor {
     return this.#readOutputs(entry, given, options.gather ?? this.#options.localRanks === undefined);
   }
 
-  async #entryFor(inputs: readonly TensorArgument[]): Promise<Entry> {
-    const tensors = this.#fusion.inputs.map((id) => at(this.#fusion.tensors, id));
+  async #entryFor(inputs: readonly TensorArgument[], { scalars, sizes: given }: RunOptions): Promise<Entry> {
+    const tensors = this.#signature.inputs.map((id) => at(this.#signature.tensors, id));
     requireCount("input", tensors, inputs);
     const shapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), this.#options.devices));
-    const sizes = new Map([...sizesFromMeshes(this.#fusion.tensors), ...sizesFromShapes(tensors, shapes)]);
-    requireMeshSizes(this.#fusion.tensors, sizes);
+    const sizes = new Map([
+      ...sizesFromMeshes(this.#signature.tensors),
+      ...entriesOf(given),
+      ...sizesFromShapes(tensors, shapes),
+    ]);
+    requireMeshSizes(this.#signature.tensors, sizes);
     tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(shapes, i), at(inputs, i)));
-    const key = [...sizes].map(([name, size]) => `${name}=${size}`).join(",");
+    const key = [...sizes, "scalars", ...entriesOf(scalars)].join(" ");
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const made = this.#prepare(sizes, shapes);
+    const made = this.#prepare(sizes, entriesOf(scalars), shapes);
     this.#entries.set(key, made);
     // A failed preparation must not be remembered: the next run reports it afresh.
     made.catch(() => this.#entries.delete(key));
     return made;
   }
 
-  async #prepare(sizes: Sizes, inputShapes: readonly (readonly number[])[]): Promise<Entry> {
+  async #prepare(
+    sizes: Sizes,
+    scalars: readonly (readonly [string, number])[],
+    inputShapes: readonly (readonly number[])[],
+  ): Promise<Entry> {
     const numberOfStreams = this.#options.streams ?? 4;
     const { p2pProtocol = "get" } = this.#options;
-    const lists = this.#hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
+    const lists = this.#hosts.map((host, rank) =>
+      record(host, { rank, sizes, scalars: new Map(scalars), numberOfStreams, p2pProtocol }),
+    );
     const linked = link(lists);
     const program = this.#options.copyLane === "dedicated" ? moveCopiesToLane(linked) : linked;
     const prepared = await this.#group.prepare(program);
-    const outputShapes = this.#fusion.outputs.map((id) => shapeOf(at(this.#fusion.tensors, id), sizes));
+    const outputShapes = this.#signature.outputs.map((id) => shapeOf(at(this.#signature.tensors, id), sizes));
     return { program, prepared, inputShapes, outputShapes };
   }
 
@@ -184,7 +201,7 @@ export class MultiDeviceExecutor {
   }
 
   #requireOutputs(entry: Entry, given: readonly TensorArgument[]): void {
-    const tensors = this.#fusion.outputs.map((id) => at(this.#fusion.tensors, id));
+    const tensors = this.#signature.outputs.map((id) => at(this.#signature.tensors, id));
     requireCount("output", tensors, given);
     tensors.forEach((tensor, i) => {
       wholeShape("output", i, tensor, at(given, i), this.#options.devices);
@@ -198,8 +215,8 @@ export class MultiDeviceExecutor {
     gather: boolean,
   ): TensorArgument[] {
     const buffers = this.#boundBuffers(program, "output");
-    return this.#fusion.outputs.map((_, position) => {
-      const tensor = this.#tensor(this.#fusion.outputs, position);
+    return this.#signature.outputs.map((_, position) => {
+      const tensor = this.#tensor(this.#signature.outputs, position);
       const shape = at(outputShapes, position);
       const bufferOn = new Map(
         buffers.filter((buffer) => positionOf(buffer) === position).map((buffer) => [buffer.rank, buffer]),
@@ -225,7 +242,7 @@ export class MultiDeviceExecutor {
   }
 
   #tensor(ids: readonly IrTensor["id"][], position: number): IrTensor {
-    return at(this.#fusion.tensors, at(ids, position));
+    return at(this.#signature.tensors, at(ids, position));
   }
 }
 
@@ -238,6 +255,10 @@ function shardFor(shards: readonly (Tensor | null)[], rank: number): Tensor {
 
 function positionOf(buffer: PlacedBuffer): number {
   return buffer.position ?? -1;
+}
+
+function entriesOf(numbers: NamedNumbers = new Map()): readonly (readonly [string, number])[] {
+  return numbers instanceof Map ? [...numbers] : Object.entries(numbers);
 }
 
 function requireLocalRank(rank: number, devices: number): void {

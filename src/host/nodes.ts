@@ -163,3 +163,7 @@ export interface HostProgram {
   /** The next ExprId. */
   readonly exprCount: number;
 }
+
+export function isHostProgram(value: unknown): value is HostProgram {
+  return typeof value === "object" && value !== null && "kind" in value && value.kind === "HostProgram";
+}

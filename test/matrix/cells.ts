@@ -1,14 +1,14 @@
 /** Every example under every combination of lowering options: what becomes of it. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { DiagnosticError, type Fusion, link, type LoweringOptions, lower, MultiDeviceExecutor, record } from "braid";
+import { DiagnosticError, type Fusion, link, lower, MultiDeviceExecutor, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import { loadProgram } from "../../src/cli/load-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
-import { loweringOptionSchema } from "../../src/passes/options.ts";
+import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { verify } from "../../src/verify/verify.ts";
@@ -18,17 +18,19 @@ export const streams = 3;
 
 const folder = path.resolve(import.meta.dirname, "../../examples");
 
-export const examples: readonly string[] = readdirSync(folder)
-  .filter((name) => name.endsWith(".ts"))
-  .map((name) => name.replace(/\.ts$/, ""));
-
 /** Small, and every axis divides by devices and chunks. */
 const parameters: Readonly<Record<string, number>> = { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 4 };
 
-export async function exampleFusion(name: string): Promise<Fusion> {
-  const { program } = await loadProgram(path.join(folder, `${name}.ts`));
-  const params = Object.fromEntries(Object.entries(parameters).filter(([known]) => known in program.defaults));
-  return program.build({ devices, params });
+/** The examples that are Fusions; one that is a host program already has nothing to lower. */
+export async function exampleFusions(): Promise<readonly { readonly name: string; readonly fusion: Fusion }[]> {
+  const fusions: { readonly name: string; readonly fusion: Fusion }[] = [];
+  for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
+    const { program } = await loadProgram(path.join(folder, file));
+    const params = Object.fromEntries(Object.entries(parameters).filter(([known]) => known in program.defaults));
+    const fusion = program.build({ devices, params });
+    if ("data" in fusion) fusions.push({ name: file.replace(/\.ts$/, ""), fusion });
+  }
+  return fusions;
 }
 
 type Options = Partial<LoweringOptions>;

@@ -1,29 +1,28 @@
 /** docs/matrix.md holds what this test finds; `npx vitest run test/matrix -u` writes it anew. */
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
-import type { LoweringOptions } from "braid";
-import { loweringOptionSchema } from "../../src/passes/options.ts";
-import { devices, exampleFusion, examples, idioms, outcome, streams, switches } from "./cells.ts";
+import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
+import { devices, exampleFusions, idioms, outcome, streams, switches } from "./cells.ts";
 
 const file = new URL("../../docs/matrix.md", import.meta.url).pathname;
 
 it("every example under every combination of lowering options does what docs/matrix.md says", async () => {
   const cells = new Map<string, string>();
-  for (const example of examples) {
-    const fusion = await exampleFusion(example);
+  const examples = await exampleFusions();
+  for (const { name, fusion } of examples) {
     for (const [row, idiom] of idioms.entries()) {
       const found = new Map<string, Partial<LoweringOptions>[]>();
       for (const switched of switches) {
         const code = await outcome(fusion, { ...idiom, ...switched });
         found.set(code, [...(found.get(code) ?? []), switched]);
       }
-      cells.set(`${row} ${example}`, cellText(found));
+      cells.set(`${row} ${name}`, cellText(found));
     }
   }
-  const head = ["options", ...examples];
+  const head = ["options", ...examples.map(({ name }) => name)];
   const rows = idioms.map((idiom, row) => [
     flagsOf(idiom),
-    ...examples.map((example) => cells.get(`${row} ${example}`) ?? ""),
+    ...examples.map(({ name }) => cells.get(`${row} ${name}`) ?? ""),
   ]);
   const table = [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
   const text = `# Examples and options

@@ -1,8 +1,12 @@
 /** Small programs of every form of communication, as command lists: every example, under every set of options that changes what it does. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { DiagnosticError, type CommandList, lower, type LoweringOptions, record } from "braid";
+import { type CommandList, DiagnosticError, record } from "braid";
+import { type ProgramSource, rankPrograms } from "../../src/executor/program-source.ts";
 import { loadProgram } from "../../src/cli/load-program.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import type { Built } from "../../src/host/program.ts";
+import type { LoweringOptions } from "../../src/passes/options.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 
 export interface SmallProgram {
@@ -39,7 +43,11 @@ export async function smallPrograms(devices: number, streams: number): Promise<r
       Object.entries(smallParameters(devices)).filter(([name]) => known.includes(name)),
     );
     for (const options of optionSets) {
-      const lists = listsOf(() => program.build({ devices, params }), devices, streams, options);
+      const source = ((): ProgramSource => {
+        const built = program.build({ devices, params });
+        return "data" in built ? built : (rank) => hostOf(program.build({ devices, rank, params }));
+      })();
+      const lists = listsOf(source, devices, streams, options);
       if (lists === null) continue;
       const key = JSON.stringify(lists);
       const name = `${file} ${JSON.stringify(options)}, ${devices} devices, ${streams} streams`;
@@ -49,24 +57,23 @@ export async function smallPrograms(devices: number, streams: number): Promise<r
   return [...programs.values()];
 }
 
+function hostOf(built: Built): HostProgram {
+  if ("data" in built) throw new Error("a Fusion for some ranks only");
+  return built;
+}
+
 /** Null where the options do not admit the program. */
 function listsOf(
-  build: () => Parameters<typeof lower>[0],
+  source: ProgramSource,
   devices: number,
   numberOfStreams: number,
   options: Partial<LoweringOptions>,
 ): readonly CommandList[] | null {
   try {
-    const fusion = build();
-    const sizes = sizesFromMeshes(fusion.data().tensors);
-    return Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...options, rank }), {
-        rank,
-        sizes,
-        numberOfStreams,
-        p2pProtocol: options.p2pProtocol ?? "get",
-      }),
-    );
+    const { signature, hosts } = rankPrograms(source, devices, options);
+    const sizes = sizesFromMeshes(signature.tensors);
+    const { p2pProtocol = "get" } = options;
+    return hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;
