@@ -22,7 +22,7 @@ export interface MachineOptions {
   readonly queues?: QueueMode;
   /**
    * synchronous: no member of a transfer completes before all have arrived. eager: members complete as early as their own results allow
-   * (under a seed each by a coin). If not given: eager under a seed or a hold, else synchronous.
+   * (under a seed each by a coin). If not given: eager under a seed, a hold or a list that says so, else synchronous.
    */
   readonly transfers?: "synchronous" | "eager";
   readonly observer?: Observer;
@@ -80,7 +80,9 @@ export function hasEagerTransfers({
   schedule?: Schedule | undefined;
   transfers?: MachineOptions["transfers"] | undefined;
 }): boolean {
-  const byDefault = schedule?.kind === "seed" || schedule?.kind === "hold" ? "eager" : "synchronous";
+  const isEager =
+    schedule?.kind === "seed" || schedule?.kind === "hold" || (schedule?.kind === "list" && schedule.eager === true);
+  const byDefault = isEager ? "eager" : "synchronous";
   return (transfers ?? byDefault) === "eager";
 }
 

@@ -5,6 +5,7 @@
  *   hold:1:12       rank 1's command 12 completes only when nothing else can move
  *   0:2             one step of rank 0's stream 2, one line per step (or JSON: [[0, 2], [1, 0]]); # begins a comment.
  *   1:0             After the last line the default order goes on. A transfer takes two steps: arrival and completion.
+ *   eager           A line of its own: transfers are eager, else a list has synchronous ones.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 
@@ -18,7 +19,7 @@ export type Schedule =
   | { readonly kind: "turns" }
   | { readonly kind: "seed"; readonly seed: number }
   | { readonly kind: "hold"; readonly rank: number; readonly command: number }
-  | { readonly kind: "list"; readonly steps: readonly ScheduleStep[] };
+  | { readonly kind: "list"; readonly steps: readonly ScheduleStep[]; readonly eager?: boolean };
 
 /** The schedule that a text means: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `schedule-invalid`. */
 export function parseSchedule(text: string): Schedule {
@@ -33,11 +34,18 @@ export function parseSchedule(text: string): Schedule {
   if (trimmed.startsWith("[")) return { kind: "list", steps: jsonSteps(trimmed) };
   const steps = trimmed.split(/\r?\n/u).flatMap((line, i): ScheduleStep[] => {
     const content = line.replace(/#.*$/u, "").trim();
-    if (content === "") return [];
+    if (content === "" || content === eagerLine) return [];
     const [rank, stream] = pair(content) ?? malformed(`${content} (line ${i + 1})`, listExpectation);
     return [{ rank, stream }];
   });
-  return steps.length === 0 ? malformed("no steps", listExpectation) : { kind: "list", steps };
+  if (steps.length === 0) return malformed("no steps", listExpectation);
+  return hasEagerLine(trimmed) ? { kind: "list", steps, eager: true } : { kind: "list", steps };
+}
+
+const eagerLine = "eager";
+
+function hasEagerLine(text: string): boolean {
+  return text.split(/\r?\n/u).some((line) => line.replace(/#.*$/u, "").trim() === eagerLine);
 }
 
 const listExpectation = "seed:S, hold:RANK:COMMAND, or one step RANK:STREAM per line";

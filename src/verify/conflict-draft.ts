@@ -18,13 +18,20 @@ interface Side {
   readonly place: CommandPlace;
 }
 
+/** The visits of both, in the order that the program means. */
+export function intendedOrder(graph: Graph, conflict: Conflict): readonly [number, number] {
+  const [first, second] = inOrder(graph, conflict);
+  return [first.access.visit, second.access.visit];
+}
+
+function inOrder(graph: Graph, conflict: Conflict): readonly [Side, Side] {
+  const one = { access: conflict.first, place: placeOf(graph, conflict.first.visit) };
+  const other = { access: conflict.second, place: placeOf(graph, conflict.second.visit) };
+  return programOrder(one.place, other.place) <= 0 ? [one, other] : [other, one];
+}
+
 export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {
-  const sides = [conflict.first, conflict.second].map((access): Side => ({
-    access,
-    place: placeOf(graph, access.visit),
-  }));
-  const [one, other] = [at(sides, 0), at(sides, 1)];
-  const [first, second] = programOrder(one.place, other.place) <= 0 ? [one, other] : [other, one];
+  const [first, second] = inOrder(graph, conflict);
   const memory = sharedMemory(graph, table, first.access.region, second.access.region);
   const { code, message } = mistakeOf(first, second, memory);
   return {

@@ -52,4 +52,18 @@ export interface Finding extends Diagnostic {
   readonly ancestor: CommandPlace | null;
   /** The order that is missing. */
   readonly missingEdge: OrderEdge | null;
+  /** Text for `braid run --schedule`, under which the second command comes before the first; null where one run cannot show it. */
+  readonly schedule: string | null;
+}
+
+/** A command to put into a list, so that with all such steps the Program verifies. */
+export interface RepairStep {
+  readonly rank: number;
+  readonly stream: number;
+  /** Before the command that now stands at this place of the rank's list; the list's length stands for its end. */
+  readonly before: number;
+  /** `waitEvent e5`. */
+  readonly command: string;
+  /** All of it in one line. */
+  readonly text: string;
 }

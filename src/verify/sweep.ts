@@ -14,7 +14,9 @@ import { createSlots, type SlotMisuse } from "./slots.ts";
 
 /** What a sweep tells on the way. `visit` is the node's number over both runs: node + run * nodeCount. */
 export interface SweepObserver {
-  /** A node starts, and its chain knows `known`; so far it has come to `position`. */
+  /** Whether `starts` is also called for events, waits and signals, which touch no memory. */
+  readonly every?: boolean;
+  /** A node starts, and its chain knows `known`; `position` is its own in the chain. */
   starts?(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
   /** An event is waited for whose record the chain already knew. */
   redundant?(visit: number): void;
@@ -26,6 +28,11 @@ export interface SweepResult {
   readonly misuses: readonly SlotMisuse[];
   /** Rows of clock vectors that were in use at once. */
   readonly peakRows: number;
+}
+
+/** What orders others and touches no memory. A wait that has to be tried again starts again, with the same clock. */
+function isOrdering(kind: number): boolean {
+  return kind >= nodeKinds.record && kind <= nodeKinds.take;
 }
 
 export function sweep(graph: Graph, runs: number, observer: SweepObserver): SweepResult {
@@ -50,7 +57,11 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
     };
     const step = (chain: number, node: number, position: number, visit: number): boolean => {
       const what = argument[node] ?? -1;
-      switch (kind[node]) {
+      const kindHere = kind[node] ?? nodeKinds.work;
+      if (observer.every === true && isOrdering(kindHere)) {
+        observer.starts?.(node, visit, chain, position, clocks.view(chain));
+      }
+      switch (kindHere) {
         case nodeKinds.record: {
           const waits = at(eventWaits, what);
           if (waits > 0 && recorded[what] === 0) events[what] = clocks.snapshot(chain, position, waits);

@@ -3,15 +3,24 @@
  * missing synchronization is one finding and not one per iteration and rank.
  */
 import { at } from "../support/invariant.ts";
+import { type Counterexample, counterexamples } from "./counterexamples.ts";
 import type { Draft } from "./draft.ts";
 import type { Finding } from "./finding.ts";
 import type { Graph } from "./graph.ts";
-import { diagnosticPlace, placeOf } from "./places.ts";
+import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 import type { Problem } from "./problem.ts";
 import { problemDraft } from "./problem-draft.ts";
 import type { RegionTable } from "./region-table.ts";
 
-export function toFindings(graph: Graph, table: RegionTable, problems: readonly Problem[]): readonly Finding[] {
+/** Findings beyond these get no counterexample. */
+const mostExplained = 16;
+
+export function toFindings(
+  graph: Graph,
+  table: RegionTable,
+  problems: readonly Problem[],
+  explained: boolean,
+): readonly Finding[] {
   const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
   for (const problem of problems) {
     const draft = problemDraft(graph, table, problem);
@@ -20,7 +29,15 @@ export function toFindings(graph: Graph, table: RegionTable, problems: readonly 
     if (group === undefined) groups.set(key, { draft, occurrences: 1 });
     else group.occurrences++;
   }
-  return [...groups.values()].map(({ draft, occurrences }) => findingOf(graph, draft, occurrences));
+  const found = [...groups.values()];
+  const withEdge = explained ? found.filter(({ draft }) => draft.edge !== null).slice(0, mostExplained) : [];
+  const examples = counterexamples(
+    graph,
+    withEdge.flatMap(({ draft: { edge } }) => (edge === null ? [] : [edge])),
+  );
+  return found.map((group) =>
+    findingOf(graph, group.draft, group.occurrences, examples[withEdge.indexOf(group)] ?? null),
+  );
 }
 
 /** Equal for the same mistake in another iteration or on another rank. */
@@ -34,10 +51,13 @@ function keyOf(graph: Graph, { code, visits, memory }: Draft): string {
   return [code, memory?.tensor ?? "", ...statements].join("|");
 }
 
-function findingOf(graph: Graph, draft: Draft, occurrences: number): Finding {
+function findingOf(graph: Graph, draft: Draft, occurrences: number, example: Counterexample | null): Finding {
   const { code, severity, message, visits, memory, found, expected, help, notes, edge } = draft;
   const commands = visits.map((visit) => placeOf(graph, visit));
   const last = commands.at(-1);
+  const ancestor = example === null || example.ancestor === null ? null : placeOf(graph, example.ancestor);
+  const more = occurrences === 1 ? [] : [`and ${occurrences - 1} more of the same statements`];
+  const common = ancestor === null ? [] : [`both come after: ${placeText(ancestor)}`];
   return {
     code,
     severity,
@@ -46,11 +66,12 @@ function findingOf(graph: Graph, draft: Draft, occurrences: number): Finding {
     found,
     expected,
     help,
-    notes: occurrences === 1 ? notes : [...notes, `and ${occurrences - 1} more of the same statements`],
+    notes: [...notes, ...common, ...more],
     commands,
     occurrences,
     memory,
-    ancestor: null,
+    ancestor,
     missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
+    schedule: example?.schedule ?? null,
   };
 }

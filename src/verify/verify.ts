@@ -6,47 +6,51 @@ import type { CommandList } from "../commands/command.ts";
 import { link } from "../commands/link.ts";
 import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { at } from "../support/invariant.ts";
-import { type ContentsProblem, createContents } from "./contents.ts";
-import { shortestCycle } from "./deadlock.ts";
-import type { Finding } from "./finding.ts";
-import { createGraph, type Graph } from "./graph.ts";
+import { findProblems } from "./find-problems.ts";
+import type { Finding, RepairStep } from "./finding.ts";
+import { createGraph } from "./graph.ts";
+import { missingIn, stepsOf } from "./missing.ts";
+import { createRegionTable } from "./region-table.ts";
+import { type Repair, repairProgram } from "./repair.ts";
 import { toFindings } from "./to-findings.ts";
-import type { Problem } from "./problem.ts";
-import { findStuck } from "./progress.ts";
-import { createRegionTable, type RegionTable } from "./region-table.ts";
-import { type Conflict, createShadow } from "./shadow.ts";
-import { staticProblems } from "./static-checks.ts";
-import { sweep } from "./sweep.ts";
 
 export interface VerifyOptions {
-  /** Whether findings come with notes, which tell of lost time and memory; true if not given. */
-  readonly notes?: boolean;
+  /**
+   * Whether findings are explained by their nearest common ancestor, a schedule and a repair, each of which takes more sweeps; true if not
+   * given. The verdict does not depend on it.
+   */
+  readonly counterexamples?: boolean;
 }
 
 export interface VerifyReport {
   /** Whether no finding is an error. */
   readonly ok: boolean;
   readonly findings: readonly Finding[];
+  /** The fewest commands found that make the Program right, checked; null where there is nothing to repair, or no insertion does. */
+  readonly repair: readonly RepairStep[] | null;
   /** What was looked at: commands of one run over all ranks, streams that have commands, regions of memory. */
-  readonly size: {
-    readonly ranks: number;
-    readonly commands: number;
-    readonly streams: number;
-    readonly regions: number;
-  };
+  readonly size: ProgramSize;
+}
+
+export interface ProgramSize {
+  readonly ranks: number;
+  readonly commands: number;
+  readonly streams: number;
+  readonly regions: number;
 }
 
 /** Time and memory grow with commands times streams. Never throws for a Program that link made. */
-export function verify(program: Program, options: VerifyOptions = {}): VerifyReport {
-  void options;
+export function verify(program: Program, { counterexamples = true }: VerifyOptions = {}): VerifyReport {
   const graph = createGraph(program);
   const table = createRegionTable(graph);
   const problems = findProblems(graph, table);
-  const findings = toFindings(graph, table, problems);
+  const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
+  const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
+  const findings = toFindings(graph, table, problems, counterexamples);
   return {
     ok: findings.every(({ severity }) => severity !== "error"),
     findings,
+    repair: steps,
     size: {
       ranks: program.ranks.length,
       commands: program.ranks.reduce((sum, { commands }) => sum + commands.length, 0),
@@ -54,6 +58,11 @@ export function verify(program: Program, options: VerifyOptions = {}): VerifyRep
       regions: table.regions.length,
     },
   };
+}
+
+/** The Program with the fewest insertions found that make it verify, and these; null where none do, such as for a deadlock. */
+export function repair(program: Program): Repair | null {
+  return repairProgram(program, missingIn);
 }
 
 /**
@@ -76,7 +85,9 @@ export function verifyLists(lists: readonly CommandList[], options: VerifyOption
         memory: null,
         ancestor: null,
         missingEdge: null,
+        schedule: null,
       })),
+      repair: null,
       size: {
         ranks: lists.length,
         commands: lists.reduce((sum, { commands }) => sum + commands.length, 0),
@@ -85,64 +96,4 @@ export function verifyLists(lists: readonly CommandList[], options: VerifyOption
       },
     };
   }
-}
-
-const runs = 2;
-
-function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
-  const shadow = createShadow(table);
-  const contents = createContents(graph, table);
-  const { nodeCount } = graph;
-  const { stuckAt, misuses } = sweep(graph, runs, {
-    starts: (node, visit, chain, position, known) => {
-      shadow.touch(node, visit, chain, position, known);
-      if (visit < nodeCount) contents.starts(node);
-    },
-  });
-  return [
-    ...staticProblems(graph, table),
-    ...misuses
-      .filter(({ before, next }) => Math.min(before, next) < nodeCount)
-      .map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
-    ...progressProblems(graph, stuckAt !== null),
-    ...withoutRepeats(shadow.conflicts, nodeCount).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
-    ...withoutRacing(contents.problems, shadow.conflicts, table),
-  ];
-}
-
-/**
- * The second run repeats the mistakes of the first, which has less order; and two commands that race within a run are not worth a second
- * finding where the one meets the other's next run.
- */
-function withoutRepeats(conflicts: readonly Conflict[], nodeCount: number): readonly Conflict[] {
-  const pairOf = ({ first, second }: Conflict): string => {
-    const nodes = [first.visit % nodeCount, second.visit % nodeCount];
-    return `${Math.min(...nodes)} ${Math.max(...nodes)}`;
-  };
-  const inFirst = conflicts.filter(({ first, second }) => Math.max(first.visit, second.visit) < nodeCount);
-  const pairs = new Set(inFirst.map(pairOf));
-  const across = conflicts.filter(
-    ({ first, second }) => Math.floor(first.visit / nodeCount) !== Math.floor(second.visit / nodeCount),
-  );
-  return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)))];
-}
-
-/** A run that is stuck without a circle waits for what never comes, which a static check has told. */
-function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
-  const stuck = findStuck(graph, isStuck ? "streams" : "ranks");
-  const cycle = stuck === null ? null : shortestCycle(graph, stuck);
-  if (cycle === null) return [];
-  return [{ kind: isStuck ? "deadlock" : "needsConcurrency", cycle }];
-}
-
-/** Where accesses of a buffer race, what it holds is not settled: the race is told, and no consequence of it. */
-function withoutRacing(
-  problems: readonly ContentsProblem[],
-  conflicts: readonly Conflict[],
-  { buffer }: RegionTable,
-): readonly ContentsProblem[] {
-  const racing = new Set(
-    conflicts.flatMap(({ first, second }) => [first, second].map(({ region }) => at(buffer, region))),
-  );
-  return problems.filter((problem) => !racing.has(problem.buffer));
 }
