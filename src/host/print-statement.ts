@@ -7,12 +7,21 @@ import type { BinaryOpType, Op, ReductionOpType } from "../ir/ops.ts";
 import type { IrSpelling } from "../ir/print-style.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar.ts";
+import { isConstant, sameScalar } from "../ir/scalar-fold.ts";
 import { printScalar, printScalarName } from "../ir/scalar-print.ts";
 import { withoutReductions } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
-import type { Communication, HostProgram, P2PCommunication, ReduceOpType, Statement, StreamId } from "./nodes.ts";
+import type {
+  Communication,
+  ForLoop,
+  HostProgram,
+  P2PCommunication,
+  ReduceOpType,
+  Statement,
+  StreamId,
+} from "./nodes.ts";
 
 export interface PrintContext {
   readonly program: Pick<HostProgram, "tensors" | "streams">;
@@ -106,12 +115,10 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
   GetCurrentStream: ({ stream }, context, indent) => `${indent}GetCurrentStream into ${streamText(stream, context)}`,
   SetCurrentStream: ({ stream }, context, indent) => `${indent}SetCurrentStream to ${streamText(stream, context)}`,
   Synchronize: ({ stream }, context, indent) => `${indent}Synchronize ${streamText(stream, context)}`,
-  ForLoop: ({ iterDomain, index, start, stop, body }, context, indent) => {
+  ForLoop: (loop, context, indent) => {
+    const { index, body } = loop;
     const name = printScalar(index, context.spelling);
-    const range =
-      iterDomain === null
-        ? `from ${printScalar(start, context.spelling)} to ${printScalar(stop, context.spelling)}`
-        : `in ${printIterDomain(iterDomain, context.spelling)}`;
+    const range = loopRange(loop, context.spelling);
     return [`${indent}FOR ${name} ${range}:`, ...scope(body, context, indent)].join("\n");
   },
   IfThenElse: (statement, context, indent) => {
@@ -130,7 +137,7 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
   },
   Communication: (statement, context, indent) => {
     const { id, type, team, root, input, output, backend } = statement;
-    const rootText = root === null ? "" : `root=${printScalarName(root, context.spelling)}, `;
+    const rootText = root === null ? "" : `root=${printRoot(root, team, context.spelling)}, `;
     const tensors = `input=${printTensorOf(input, context)}, output=${printTensorOf(output, context)}`;
     return `${indent}Communication ${id} (type=${type}, team=(${team.join(" ")}), ${rootText}${reduceText(statement)}${tensors}, backend=${backend.toUpperCase()})`;
   },
@@ -144,6 +151,16 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
   PostOnStream: ({ unit, inputs, outputs }, context, indent) =>
     `${indent}PostOnStream (HostUnit${unit}, Inputs:{${listText(inputs, context)}}, Outputs:{${listText(outputs, context)}})`,
 };
+
+/** An axis stands for all of its indices, one after the other; other ranges print their bounds. nvFuser's loops have step 1. */
+function loopRange({ iterDomain, start, stop, step }: ForLoop, spelling: IrSpelling): string {
+  const everyIndex = isConstant(start, 0) && isConstant(step, 1);
+  if (iterDomain !== null && everyIndex && sameScalar(stop, iterDomain.extent)) {
+    return `in ${printIterDomain(iterDomain, spelling)}`;
+  }
+  const bounds = `from ${printScalar(start, spelling)} to ${printScalar(stop, spelling)}`;
+  return isConstant(step, 1) ? bounds : `${bounds} step ${printScalar(step, spelling)}`;
+}
 
 function unaryTemplate<S extends Op>(value: (input: string, op: S, context: PrintContext) => string): Template<S> {
   return (op, context, indent) =>
@@ -164,7 +181,14 @@ function scope(body: readonly Statement[], context: PrintContext, indent: string
 
 function streamText(id: StreamId, { program, spelling }: PrintContext): string {
   const index: Scalar | null = at(program.streams, id).index;
-  return `Stream ${index === null ? id : printScalar(index, spelling)}`;
+  if (index === null) return `Stream ${id}`;
+  // Without parentheses it would be the number of a stream.
+  return index.kind === "constant" ? `Stream ( ${index.value} )` : `Stream ${printScalar(index, spelling)}`;
+}
+
+/** As in nvFuser's dumps of 2025: a constant root is a device id. Other roots count the team, as in the IR. */
+function printRoot(root: Scalar, team: readonly number[], spelling: IrSpelling): string {
+  return root.kind === "constant" ? String(team[root.value] ?? root.value) : printScalarName(root, spelling);
 }
 
 /** nvFuser prints no reduction op; all but the usual sum would be lost, so they print. */

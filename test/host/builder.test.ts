@@ -386,7 +386,7 @@ describe("communications", () => {
     h.post(gather);
     expect(body(h)).toEqual([
       `Communication 0 (type=Allgather, team=(0 1), input=${x}, output=${y}, backend=NCCL)`,
-      `Communication 1 (type=Gather, team=(1 0), root=1, input=${x}, output=${y}, backend=UCC)`,
+      `Communication 1 (type=Gather, team=(1 0), root=0, input=${x}, output=${y}, backend=UCC)`,
       `Communication 2 (type=Reduce, team=(0 1), root=rank, op=MAX, input=${x}, output=${y}, backend=NCCL)`,
       `Communication 3 (type=Allreduce, team=(0 1), input=${x}, output=${y}, backend=NCCL)`,
       "Wait Communication 0",

@@ -2,13 +2,16 @@
  * Scopes in dump text: as in Python, the body of a loop or branch stands two columns further in than its header, and ends where a line
  * does not.
  */
+import type { IterDomain } from "../../ir/domain.ts";
 import { constant, type Scalar } from "../../ir/scalar.ts";
+import { sameScalar } from "../../ir/scalar-fold.ts";
 import type { ForLoop, IfThenElse, Statement } from "../nodes.ts";
 import { type ContainerParser, currentLine } from "./container-parser.ts";
 import { parseAxis } from "./parse-axis.ts";
 import { failAt } from "./parse-error.ts";
 import { leafOf, parseScalar } from "./parse-scalar.ts";
 import { parseStatement } from "./parse-statement.ts";
+import type { TensorTable } from "./tensor-table.ts";
 import { expect, expectLineEnd, failExpected, readWord, type Scanner, skipBlanks, take } from "./scanner.ts";
 
 /** Deeper than host programs nest; bounds the stack. */
@@ -88,7 +91,7 @@ function parseLoop(parser: ContainerParser, column: number, depth: number): ForL
   if (take(scanner, "in ")) {
     skipBlanks(scanner);
     const axis = parseAxis(scanner);
-    iterDomain = tensors.axes.get(axis.id)?.axis ?? axis;
+    iterDomain = ownAxis(tensors, axis);
     stop = iterDomain.extent;
   } else {
     expect(scanner, "from");
@@ -108,6 +111,13 @@ function parseLoop(parser: ContainerParser, column: number, depth: number): ForL
   const body = parseScope(parser, column + indentation, depth + 1);
   loops.pop();
   return { kind: "ForLoop", iterDomain, index: leafOf(word), start, stop, step, body };
+}
+
+/** The axis of the tensor that it belongs to, if that prints in the same way. */
+function ownAxis({ axes }: TensorTable, axis: IterDomain): IterDomain {
+  const own = axes.get(axis.id)?.axis;
+  if (own === undefined || own.iterType !== axis.iterType || own.parallelType !== axis.parallelType) return axis;
+  return sameScalar(own.extent, axis.extent) ? own : axis;
 }
 
 /** `IF Manual <predicate>:`, and `ELSE:` where its body is not empty. */
