@@ -64,9 +64,9 @@ function isRight(program: Program, missing: FindMissing): boolean {
 /** Before what may come too early for the signaller, if anything may; else at the end of the waiter's list. */
 function waitFor({ slots, ranks }: Program, slot: SlotId, wanted: readonly Order[]): Order {
   const { signaller, waiter } = at(slots, slot);
-  const needs = wanted.find(
-    (order) => order.kind === "order" && order.from.rank === signaller && order.to.rank === waiter,
-  );
+  const [needs] = wanted
+    .filter((order) => order.kind === "order" && order.from.rank === signaller && order.to.rank === waiter)
+    .sort((a, b) => a.to.command - b.to.command);
   const end = { rank: waiter, stream: 0, command: at(ranks, waiter).commands.length };
   return { kind: "take", slot, to: needs?.to ?? end };
 }
