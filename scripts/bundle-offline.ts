@@ -59,7 +59,11 @@ os.replace(unfinished, target)
 fi
 case "$1" in
   --node) shift; exec "$node" "$@" ;;
-  --script) shift; exec "$node" "$here/node_modules/jiti/lib/jiti-cli.mjs" "$@" ;;
+  --script)
+    script="$2"
+    shift 2
+    [ -f "$script" ] || script="$here/$script"
+    exec "$node" "$here/node_modules/jiti/lib/jiti-cli.mjs" "$script" "$@" ;;
   *) exec "$node" "$here/dist/cli/main.js" "$@" ;;
 esac
 `;

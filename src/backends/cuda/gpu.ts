@@ -15,7 +15,7 @@ import {
 } from "./bindings/driver-api.ts";
 import { loadLibrary, textAt } from "./bindings/native-library.ts";
 
-export interface Gpu extends Disposable {
+export interface Gpu {
   readonly rank: number;
   /** Its number on this host. */
   readonly ordinal: number;
@@ -69,6 +69,7 @@ export function openGpu(rank: number, ordinal: number): Gpu {
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   if (capability < oldestCapability) tooOld(rank, text(name), capability);
+  // Never released: cuBLASLt and NCCL keep state in the context as long as the process lives.
   const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));
   const makeCurrent = (): void => call.cuCtxSetCurrent(context);
   makeCurrent();
@@ -90,7 +91,6 @@ export function openGpu(rank: number, ordinal: number): Gpu {
     },
     priorities: { greatest: greatest[0], least: least[0] },
     makeCurrent,
-    [Symbol.dispose]: () => call.cuDevicePrimaryCtxRelease_v2(device),
   };
 }
 

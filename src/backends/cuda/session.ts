@@ -50,7 +50,7 @@ export function openSession({ rendezvous, cacheFolder }: SessionOptions): Sessio
 }
 
 function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: string | null): Session {
-  const gpu = resources.own(openGpu(rendezvous.rank, rendezvous.localRank));
+  const gpu = openGpu(rendezvous.rank, rendezvous.localRank);
   const memory = createDeviceMemory(gpu);
   const heap = resources.own(createPeerHeap(gpu, memory, rendezvous));
   const blocks = resources.own(createHostBlocks(gpu));

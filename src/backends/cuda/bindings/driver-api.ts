@@ -20,7 +20,6 @@ export interface DriverFunctions {
   cuDeviceCanAccessPeer(can: Out, device: number, peer: number): number;
   cuDeviceGetPCIBusId(id: Uint8Array, length: number, device: number): number;
   cuDevicePrimaryCtxRetain(context: Out, device: number): number;
-  cuDevicePrimaryCtxRelease_v2(device: number): number;
   cuCtxSetCurrent(context: number): number;
   cuCtxGetStreamPriorityRange(least: Out, greatest: Out): number;
   cuMemGetInfo_v2(free: Out, total: Out): number;
@@ -84,7 +83,6 @@ export const driverPrototypes: Prototypes<DriverFunctions> = {
   cuDeviceCanAccessPeer: "int cuDeviceCanAccessPeer(_Out_ int *can, int device, int peer)",
   cuDeviceGetPCIBusId: "int cuDeviceGetPCIBusId(void *id, int length, int device)",
   cuDevicePrimaryCtxRetain: "int cuDevicePrimaryCtxRetain(_Out_ uint64_t *context, int device)",
-  cuDevicePrimaryCtxRelease_v2: "int cuDevicePrimaryCtxRelease_v2(int device)",
   cuCtxSetCurrent: "int cuCtxSetCurrent(uint64_t context)",
   cuCtxGetStreamPriorityRange: "int cuCtxGetStreamPriorityRange(_Out_ int *least, _Out_ int *greatest)",
   cuMemGetInfo_v2: "int cuMemGetInfo_v2(_Out_ size_t *free, _Out_ size_t *total)",

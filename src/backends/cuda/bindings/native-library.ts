@@ -36,6 +36,7 @@ export function loadLibrary<F>(library: CudaLibrary, prototypes: Prototypes<F>):
       failures.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
       continue;
     }
+    keepLoaded(koffi, file);
     return { file, functions: bind(koffi, handle, title, file, prototypes) };
   }
   return fail({
@@ -76,6 +77,20 @@ function requireKoffi(): typeof Koffi {
       },
     ]);
   }
+}
+
+/** RTLD_NOW | RTLD_NODELETE of dlfcn.h. */
+const neverUnload = 0x1002;
+
+/**
+ * koffi unloads a library with the last of its functions. CUDA's libraries hold threads and state of the process that do not survive
+ * that.
+ */
+function keepLoaded(koffi: typeof Koffi, file: string): void {
+  const dlopen: (name: string, flags: number) => number = koffi
+    .load(null)
+    .func("uint64_t dlopen(const char *name, int flags)");
+  dlopen(file, neverUnload);
 }
 
 function bind<F>(
