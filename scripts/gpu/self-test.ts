@@ -3,8 +3,10 @@
  * as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed or world
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world or replays
+ *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
@@ -15,10 +17,17 @@ import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 import { deviceRows } from "./device-rows.ts";
 import { kernelRows } from "./kernel-rows.ts";
 import type { PartContext, Row } from "./rows.ts";
+import { replayRows } from "./replay-rows.ts";
 import { speedRows } from "./speed-rows.ts";
 import { worldRows } from "./world-rows.ts";
 
-const parts = { device: deviceRows, kernels: kernelRows, speed: speedRows, world: worldRows } as const;
+const parts = {
+  device: deviceRows,
+  kernels: kernelRows,
+  speed: speedRows,
+  world: worldRows,
+  replays: replayRows,
+} as const;
 type PartName = keyof typeof parts;
 
 const rankMark = "--as-rank";
@@ -46,9 +55,13 @@ async function runRank(names: readonly string[]): Promise<number> {
   if (who === null) throw new Error("no rank in the environment");
   const world = await enterWorld(who, process.env, 60_000);
   const context: PartContext = { world };
+  const outAt = names.indexOf("--out");
+  const outFile = outAt < 0 ? null : (names[outAt + 1] ?? null);
+  const wanted = outAt < 0 ? names : names.toSpliced(outAt, 2);
+  const results: Record<string, readonly (readonly Row[])[]> = {};
   let failures = 0;
   for (const name of Object.keys(parts) as PartName[]) {
-    if (names.length > 0 && !names.includes(name)) continue;
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
     const start = performance.now();
     const rows: Row[] = [];
     try {
@@ -60,7 +73,19 @@ async function runRank(names: readonly string[]): Promise<number> {
     } catch (error) {
       rows.push({ name: `${name} ended`, ok: false, text: error instanceof Error ? error.message : String(error) });
     }
-    failures += await report(context, name, rows, performance.now() - start);
+    const all = await report(context, name, rows, performance.now() - start);
+    results[name] = all;
+    failures += all.flat().filter(({ ok }) => !ok).length;
+  }
+  if (world.rank === 0 && outFile !== null) {
+    const document = {
+      date: new Date().toISOString(),
+      devices: world.worldSize,
+      node: process.version,
+      failures,
+      results,
+    };
+    writeFileSync(outFile, `${JSON.stringify(document, undefined, 2)}\n`);
   }
   await world.leave();
   return failures === 0 ? 0 : 1;
@@ -72,7 +97,7 @@ async function report(
   part: string,
   rows: readonly Row[],
   milliseconds: number,
-): Promise<number> {
+): Promise<readonly (readonly Row[])[]> {
   const bytes = new TextEncoder().encode(JSON.stringify(rows));
   const all = (await world.allGather(bytes)).map((each) => JSON.parse(new TextDecoder().decode(each)) as Row[]);
   const [first = []] = all;
@@ -87,7 +112,7 @@ async function report(
     const failed = all.flat().filter(({ ok }) => !ok).length;
     console.log(`   ${part}: ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
   }
-  return all.flat().filter(({ ok }) => !ok).length;
+  return all;
 }
 
 function rowText({ name, ok, text }: Row): string {

@@ -1,0 +1,97 @@
+/**
+ * Ten thousand replays of one graph with changing inputs: the ring all-gather + matmul over whole numbers, whose results are exact, so that a signal that is taken twice or too
+ * early shows as a wrong number.
+ */
+import { createCudaBackend } from "../../src/cuda.ts";
+import { link } from "../../src/commands/link.ts";
+import { shardOf, unshardInto } from "../../src/executor/shard.ts";
+import { DeviceMesh } from "../../src/ir/device-mesh.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { matmul } from "../../src/ir/api/ops.ts";
+import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
+import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { lower } from "../../src/passes/lower.ts";
+import { record } from "../../src/record/record.ts";
+import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { type PartContext, type Row, rowOf } from "./rows.ts";
+
+const replays = 10_000;
+/** Inputs change, and results are compared, in every so manieth run. */
+const checkedEvery = 50;
+const inputSets = 8;
+
+export async function* replayRows({ world }: PartContext): AsyncGenerator<Row> {
+  for (const protocol of ["get", "put"] as const) {
+    yield await rowOf(`${replays} replays, ${protocol}`, () => replay(world, protocol));
+    if (world.signal.aborted) return;
+  }
+}
+
+async function replay(world: PartContext["world"], p2pProtocol: "get" | "put"): Promise<string> {
+  const { rank, worldSize: devices } = world;
+  const f = new Fusion();
+  const a = f.input([devices, 16, 32], "bfloat16");
+  const b = f.input([32, 24], "bfloat16");
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  const data = f.data();
+  const sizes = sizesFromMeshes(data.tensors);
+  const lists = Array.from({ length: devices }, (_, each) =>
+    record(lower(f, { communicatorBackend: "cuda", p2pProtocol, rank: each }), {
+      rank: each,
+      sizes,
+      numberOfStreams: 3,
+      p2pProtocol,
+    }),
+  );
+  const program = moveCopiesToLane(link(lists));
+  const shapes = data.inputs.map((id) => {
+    const tensor = at(data.tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+  const sets = Array.from({ length: inputSets }, (_, seed) => {
+    const inputs = randomInputs(shapes, createRandom(seed), "small-integers");
+    return { inputs, expected: tensorBytes(at(evaluateFusion(data, inputs).outputs, 0)) };
+  });
+  const group = await createCudaBackend({ rendezvous: world, graph: "on", timeout: 30_000 }).open({
+    world: devices,
+    localRanks: [rank],
+  });
+  const prepared = await group.prepare(program);
+  const own = program.buffers.filter((buffer) => buffer.rank === rank);
+  const output = own.find(({ role }) => role === "output");
+  if (output === undefined) throw new Error("no output on this rank");
+  const outputTensor = at(data.tensors, at(data.outputs, 0));
+  const whole = emptyTensor(outputTensor.dtype, shapeOf(outputTensor, sizes));
+  const start = performance.now();
+  let busy = 0;
+  for (let run = 0; run < replays; run++) {
+    const { inputs, expected } = at(sets, Math.floor(run / checkedEvery) % inputSets);
+    if (run % checkedEvery === 0) {
+      for (const { role, id, position } of own) {
+        if (role !== "input" || position === null) continue;
+        const given = at(inputs, position);
+        const tensor = at(data.tensors, at(data.inputs, position));
+        prepared.write(id, shardOf(tensor, given.shape, tensorBytes(given), rank));
+      }
+      // Peers read this rank's input: nobody starts before all have written theirs.
+      await world.barrier();
+    }
+    busy += (await prepared.execute()).milliseconds;
+    if (run % checkedEvery !== checkedEvery - 1) continue;
+    unshardInto(outputTensor, whole.shape, prepared.read(output.id), rank, tensorBytes(whole));
+    if (Buffer.compare(tensorBytes(whole), expected) !== 0) throw new Error(`run ${run} has a wrong result`);
+    await world.barrier();
+  }
+  prepared.release();
+  await group.close();
+  const total = (performance.now() - start) / 1000;
+  return `${replays / checkedEvery} results compared, ${((busy / replays) * 1000).toFixed(1)} us per run on the host's clock, ${total.toFixed(1)} s`;
+}
