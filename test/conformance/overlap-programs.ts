@@ -86,13 +86,15 @@ function ringReduceScatterPipelining(devices: number): HostProgram {
   const sent = h.allocate(h.tensor([S, devices, devices, rows, N, { reduced: K / devices }], sharded));
   const received = h.allocate(h.tensor([S, devices, devices, rows, N], sharded));
   h.allocate(c);
+  const weight = h.tensor([devices, K / devices, N], { mesh, parallel: ["DIDx"] });
+  h.squeeze(b, [1], { out: h.allocate(weight) });
   onWorkers(h, workers, S, (chunk) => {
     h.forLoop(devices, (step) => {
       const to = mod(add(add(rank, step), 1), devices);
       const from = mod(sub(add(rank, devices), add(step, 1)), devices);
       const mine = h.select(h.select(sent, 0, chunk), 0, to);
       const own = h.select(h.select(a, 0, chunk), 1, to);
-      h.matmul(own, h.squeeze(b, [1]), { out: mine });
+      h.matmul(own, weight, { out: mine });
       const theirs = h.select(h.select(received, 0, chunk), 0, from);
       h.ifThenElse(
         h.scalars.eq(to, rank),
