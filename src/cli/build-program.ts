@@ -1,6 +1,6 @@
 /**
- * From a program file to what is run: loads the file and builds its program for the asked devices and parameters. What is wrong with
- * them names the option that gave them.
+ * From a program file or a dump to what is run: loads the file and builds its program for the asked devices and parameters. What is
+ * wrong with them names the option that gave them.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireMeshDevices } from "../executor/mesh-devices.ts";
@@ -8,6 +8,7 @@ import { rankPrograms, type Signature } from "../executor/program-source.ts";
 import { type HostProgram, isHostProgram } from "../host/nodes.ts";
 import type { Program } from "../host/program.ts";
 import type { Fusion } from "../ir/api/fusion.ts";
+import { isDumpFile, loadDump } from "./load-dump.ts";
 import { loadProgram } from "./load-program.ts";
 import { nearest } from "./nearest.ts";
 import type { ProgramFlags } from "./program-flags.ts";
@@ -23,10 +24,23 @@ export interface BuiltProgram {
   readonly params: Readonly<Record<string, number>>;
 }
 
-/** Throws what `loadProgram` throws, `option-unknown`, `mesh-too-large`, and diagnostics of the program's own calls. */
-export async function buildProgram(file: string, { devices, set }: ProgramFlags): Promise<BuiltProgram> {
+/**
+ * Throws what `loadProgram` and `loadDump` throw, `option-unknown`, `mesh-too-large`, and diagnostics of the program's own calls.
+ */
+export async function buildProgram(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
+  return isDumpFile(file) ? fromDump(file, flags) : fromProgram(file, flags);
+}
+
+async function fromDump(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
+  requireKnownParameters(file, {}, flags.set);
+  const { hosts } = await loadDump(file, flags.devices, flags);
+  const { signature } = rankPrograms(hosts, flags.devices, {});
+  return { source: hosts, signature, reference: null, params: {} };
+}
+
+async function fromProgram(file: string, { devices, set }: ProgramFlags): Promise<BuiltProgram> {
   const { program, maps } = await loadProgram(file);
-  requireKnownParameters(file, program, set);
+  requireKnownParameters(file, program.defaults, set);
   const params = Object.fromEntries(set);
   const used = { ...program.defaults, ...params };
   const built = await inUserCode(file, maps, () => program.build({ devices, params }));
@@ -56,8 +70,8 @@ function hostOf(program: Program, request: Parameters<Program["build"]>[0]): Hos
   });
 }
 
-function requireKnownParameters(file: string, program: Program, set: ReadonlyMap<string, number>): void {
-  const known = Object.keys(program.defaults);
+function requireKnownParameters(file: string, defaults: Program["defaults"], set: ReadonlyMap<string, number>): void {
+  const known = Object.keys(defaults);
   const unknown = [...set.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const candidate = nearest(unknown, known);
@@ -69,7 +83,7 @@ function requireKnownParameters(file: string, program: Program, set: ReadonlyMap
     expected:
       known.length === 0
         ? "no --set, since the program has no parameters"
-        : `one of ${known.map((name) => `${name} (default ${program.defaults[name]})`).join(", ")}`,
+        : `one of ${known.map((name) => `${name} (default ${defaults[name]})`).join(", ")}`,
     help: candidate === undefined ? "set only parameters that the program declares" : `did you mean ${candidate}?`,
   });
 }

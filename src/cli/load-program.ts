@@ -63,7 +63,7 @@ async function requireFile(file: string, absolute: string): Promise<void> {
     message: "the program file cannot be read",
     place: { kind: "file", path: file },
     found: problem,
-    expected: `a readable file that ends in ${extensions.join(", ")}`,
+    expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,
     help: `check the path; it means ${absolute}`,
   });
 }

@@ -9,6 +9,7 @@ import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { buildProgram } from "./build-program.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { givenDevices, requireNotLowered } from "./load-dump.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { choice, wholeNumber } from "./option-values.ts";
 import { addProgramFlags, type ProgramFlags } from "./program-flags.ts";
@@ -54,10 +55,12 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
 }
 
 async function lowerFile(file: string, flags: LowerFlags, command: Command): Promise<string> {
-  const { devices, rank, style, printAfter } = flags;
+  const { rank, style, printAfter } = flags;
+  const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
   requireRank(rank, devices);
-  const { source, params } = await buildProgram(file, flags);
   const options = loweringOptionsOf(command);
+  requireNotLowered(file, options);
+  const { source, params } = await buildProgram(file, { ...flags, devices });
   const passes: PassText[] = [];
   const onPass: PassObserver = ({ pass, changed, program }) => {
     if (printAfter !== "all" && printAfter !== pass) return;

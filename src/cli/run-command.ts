@@ -10,6 +10,7 @@ import { unreachable } from "../support/unreachable.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { assignment, choice, positiveNumber, sizes, wholeNumber } from "./option-values.ts";
+import { givenDevices } from "./load-dump.ts";
 import { addProgramFlags } from "./program-flags.ts";
 import { withProgress } from "./progress.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
@@ -82,7 +83,7 @@ export function runCommand(
     .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false))
     .addOption(new Option("--trace <file>", "write the last run as a trace for ui.perfetto.dev"));
   return command.action(async (file: string, flags: RunFlags) => {
-    const given = command.getOptionValueSource("devices") === "cli" ? flags.devices : null;
+    const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null): Promise<ExitStatus> => {
       const result = await withProgress(terminal, (step) =>

@@ -20,6 +20,7 @@ import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
 import { buildProgram } from "./build-program.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
+import { isDumpFile, requireNotLowered } from "./load-dump.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
@@ -84,6 +85,7 @@ export async function runFile(
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   step(`loading ${file}`);
   const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
+  requireNotLowered(file, options);
   const { source, signature, reference, params } = await buildProgram(file, flags);
   if (flags.check && reference === null) nothingToCheckWith(file);
   const sizes = inputSizes(signature, flags.size);
@@ -147,10 +149,10 @@ function nothingToCheckWith(file: string): never {
     code: "option-value",
     message: "a host program has no oracle, and this one names no reference",
     place: { kind: "option", text: "--check" },
-    found: `${file}: program(defaults, build) that returns a HostProgram`,
+    found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
     expected:
       "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
-    help: "leave --check out, or name a reference",
+    help: isDumpFile(file) ? "leave --check out" : "leave --check out, or name a reference",
   });
 }
 

@@ -202,10 +202,10 @@ describe("a bad program file gets one message and status 2", () => {
   it.each([
     ["a missing file", "absent.ts", "no such file or directory"],
     ["a directory", ".", "a directory"],
-    ["another kind of file", "notes.txt", "a file that ends in .txt"],
+    ["another kind of file", "notes.md", "a file that ends in .md"],
     ["a file without extension", "notes", "no extension"],
   ])("%s", async (_, name, found) => {
-    folder.write("notes.txt", "");
+    folder.write("notes.md", "");
     folder.write("notes", "");
     const { status, out, err } = await cli("run", path.join(folder.path, name));
     expect(err).toContain("error[file-unreadable]");

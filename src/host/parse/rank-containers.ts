@@ -1,0 +1,97 @@
+/**
+ * Which container of a dump is whose. nvFuser prints device 0's container alone: it serves all ranks where every mesh and every team
+ * has all devices, for then all ranks have the same one. Else a text must hold one container per rank, in order.
+ */
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { HostProgram } from "../nodes.ts";
+import { walk } from "../traverse.ts";
+import type { ParsedContainer } from "./parse-container.ts";
+
+export interface RankRequest {
+  /** What diagnostics call the text. */
+  readonly file: string;
+  /** As many as the dump names if null. */
+  readonly devices: number | null;
+  /** The container for all ranks, counted from 0; the rules above if null. */
+  readonly container: number | null;
+}
+
+/** The container of each rank. Throws `dump-container` and `device-count`. */
+export function rankContainers(
+  containers: readonly ParsedContainer[],
+  { file, devices, container }: RankRequest,
+): readonly ParsedContainer[] {
+  const reject = (diagnostic: Omit<Diagnostic, "place">): never =>
+    fail({ ...diagnostic, place: { kind: "file", path: file, line: containers[container ?? 0]?.line ?? 1 } });
+  const chosen = container === null ? containers : containers.slice(container, container + 1);
+  const [first] = chosen;
+  if (first === undefined) {
+    return reject({
+      code: "dump-container",
+      message: `the text has no container ${container ?? 0}`,
+      found: `${containers.length} container${containers.length === 1 ? "" : "s"}`,
+      expected: `0 to ${containers.length - 1}`,
+      help: "count the containers from 0",
+    });
+  }
+  const named = chosen.reduce((count, { program }) => Math.max(count, devicesOf(program)), 1);
+  const count = devices ?? named;
+  if (count < named) {
+    return reject({
+      code: "device-count",
+      message: `the dump is of ${named} devices`,
+      found: `${count} devices`,
+      expected: `at least ${named}, since its meshes name device ${named - 1}`,
+      help: `pass ${named} devices, or leave the number out`,
+    });
+  }
+  if (chosen.length > 1) {
+    if (chosen.length === count) return chosen;
+    return reject({
+      code: "dump-container",
+      message: `the text has ${chosen.length} containers, and the run has ${count} devices`,
+      found: `containers in lines ${chosen.map(({ line }) => line).join(", ")}`,
+      expected: "one container, or one per rank in order",
+      help: "pass --container N to run one of them on all ranks, counted from 0",
+    });
+  }
+  const partial = container === null && count > 1 ? partialIn(first.program, count) : null;
+  if (partial === null) return Array.from({ length: count }, () => first);
+  return reject({
+    code: "dump-container",
+    message: "the dump is one rank's, and other ranks have another program",
+    found: partial,
+    expected: `one container per rank, ${count} in all, or meshes and teams of all devices`,
+    help: `put the containers of all ranks into one file in their order, or pass --container 0 to run this one on every rank`,
+  });
+}
+
+/** One more than the largest device id that meshes and teams name. */
+function devicesOf({ tensors, body }: HostProgram): number {
+  let count = 1;
+  const include = (devices: readonly number[]): void => {
+    for (const device of devices) count = Math.max(count, device + 1);
+  };
+  for (const mesh of meshesOf(tensors)) include(mesh.devices);
+  for (const statement of walk(body)) if (statement.kind === "Communication") include(statement.team);
+  return count;
+}
+
+/** What shows that ranks differ; null where nothing does. */
+function partialIn({ tensors, body }: HostProgram, devices: number): string | null {
+  const mesh = [...meshesOf(tensors)].find((own) => own.devices.length < devices);
+  if (mesh !== undefined) return `${mesh.toString()} of ${devices} devices`;
+  for (const statement of walk(body)) {
+    if (statement.kind !== "Communication" || statement.team.length === devices) continue;
+    return `Communication ${statement.id} among (${statement.team.join(" ")}) of ${devices} devices`;
+  }
+  return meshesOf(tensors).size === 0 ? `no mesh, with ${devices} devices` : null;
+}
+
+/** Tensors mostly share few meshes. */
+function meshesOf(tensors: HostProgram["tensors"]): ReadonlySet<DeviceMesh> {
+  const byText = new Map<string, DeviceMesh>();
+  for (const { mesh } of tensors) if (mesh !== null) byText.set(mesh.toString(), mesh);
+  return new Set(byText.values());
+}
