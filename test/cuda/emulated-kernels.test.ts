@@ -100,7 +100,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
   });
 
   it("compute random units as their steps say, at addresses of every alignment", () => {
-    const choices = fc.sample(unitChoices, { numRuns: 150, seed: 5 });
+    const choices = fc.sample(unitChoices, { numRuns: 500, seed: 5 });
     const random = createRandom(3);
     const cases = choices.flatMap((choice, i): readonly Expected[] => {
       const unit = makeUnit(choice);
@@ -110,7 +110,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       );
       return [{ name: `unit ${i}`, kernel: unit, inputs, expected: evaluateUnit(unit, inputs) }];
     });
-    expect(cases.length).toBeGreaterThan(80);
+    expect(cases.length).toBeGreaterThan(250);
     expect(differences(cases, [256, 16, 8])).toEqual([]);
   }, 120_000);
 
@@ -149,6 +149,39 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
       }),
     );
     expect(differences(cases)).toEqual([]);
+  }, 120_000);
+
+  it("take several vectors per thread of a large tensor, the last block not full", () => {
+    const random = createRandom(8);
+    const shape = [2100, 1001];
+    const values = wholeValues("int", count(shape), random);
+    const row = wholeValues("int", 1001, random);
+    const kernel: Kernel = {
+      kind: "binary",
+      op: "sub",
+      inputs: [operand("int", shape), operand("int", shape, [0, 1])],
+      outputs: [operand("int", shape)],
+    };
+    const flat = operand("int", [count(shape) - 1]);
+    const [left, right] = [values.slice(1), values.slice(0, -1)];
+    const whole: Kernel = { kind: "binary", op: "add", inputs: [flat, flat], outputs: [flat] };
+    const repeated = Array.from({ length: 2100 }, () => row).flat();
+    expect(
+      differences([
+        {
+          name: "rows",
+          kernel,
+          inputs: [values, repeated],
+          expected: [values.map((x, i) => Number(x) - Number(at(repeated, i)))],
+        },
+        {
+          name: "flat",
+          kernel: whole,
+          inputs: [left, right],
+          expected: [left.map((x, i) => Number(x) + Number(at(right, i)))],
+        },
+      ]).map((line) => line.slice(0, 300)),
+    ).toEqual([]);
   }, 120_000);
 
   it("combine parts and fill with zeros", () => {

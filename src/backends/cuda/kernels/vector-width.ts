@@ -10,19 +10,19 @@ import { elementBytes } from "./element-text.ts";
 /** Bytes, a power of two, of which the address of the memory is a multiple. */
 export type AlignmentOf = (memory: Memory) => number;
 
-/** How an access moves along the vectorised loop. */
-export type AccessForm = "contiguous" | "same" | "strided";
+/** How an access moves along the vectorised loop: `divided` unevenly, through a quotient or remainder. */
+export type AccessForm = "contiguous" | "same" | "strided" | "divided";
 
 const accessBytes = 16;
 const widest = 8;
 
 export function accessForm(access: Access, atoms: readonly Atom[], loop: Loop): AccessForm {
-  if (access.offset.terms.some(({ atom }) => dependsOn(atoms, atom, loop.atom) && atom !== loop.atom)) return "strided";
+  if (access.offset.terms.some(({ atom }) => dependsOn(atoms, atom, loop.atom) && atom !== loop.atom)) return "divided";
   const step = coefficientOf(access.offset, loop.atom);
   return step === 0 ? "same" : step === 1 ? "contiguous" : "strided";
 }
 
-/** `loads` may be of any form; `stores` must be contiguous for more than 1. `smallest`: bytes of the narrowest element that fills an access. */
+/** `loads` may be of any form but `divided`; `stores` must be contiguous for more than 1. `smallest`: bytes of the narrowest element that fills an access. */
 export function vectorWidth(
   loads: readonly Access[],
   stores: readonly Access[],
@@ -34,6 +34,7 @@ export function vectorWidth(
   if (loop === undefined) return 1;
   const formOf = (access: Access): AccessForm => accessForm(access, atoms, loop);
   if (stores.some((access) => formOf(access) !== "contiguous")) return 1;
+  if (loads.some((access) => formOf(access) === "divided")) return 1;
   const contiguous = [...loads, ...stores].filter((access) => formOf(access) === "contiguous");
   if (contiguous.length === 0) return 1;
   let width = Math.min(widest, accessBytes / smallest);
