@@ -4,7 +4,6 @@
  */
 import type { Backend, Group, Prepared, RunReport } from "../backends/backend.ts";
 import type { PlacedBuffer } from "../commands/buffer.ts";
-import { link } from "../commands/link.ts";
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
@@ -14,10 +13,11 @@ import { requireMeshSizes, shapeOf, type Sizes, sizesFromMeshes, sizesFromShapes
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import type { LowerOptions } from "../passes/lower.ts";
 import type { NamedNumbers } from "../record/options.ts";
-import { record } from "../record/record.ts";
-import { type CopyLane, moveCopiesToLane } from "../schedule/copy-lane.ts";
+import type { CopyLane } from "../schedule/copy-lane.ts";
 import { at, invariant } from "../support/invariant.ts";
+import { isOneOf } from "../support/is-one-of.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
+import { type LinkOptions, linkPrograms, type VerifyUse, verifyUses } from "./linked-program.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
 import { type ProgramSource, rankPrograms, type Signature } from "./program-source.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
@@ -40,6 +40,11 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    * elsewhere.
    */
   readonly copyLane?: CopyLane;
+  /**
+   * Whether a Program is proven free of races, deadlocks and misuse of memory before it first runs (docs/verifier.md), and refused with
+   * the findings if it is not; "on" if not given.
+   */
+  readonly verify?: VerifyUse;
   /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
   readonly timeout?: number;
 }
@@ -89,11 +94,12 @@ export class MultiDeviceExecutor {
    * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`.
    */
   static async create(source: ProgramSource, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
-    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, ...lowering } = options;
+    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, verify, ...lowering } = options;
     requireWholeNumber("MultiDeviceExecutor.create(fusion, { devices })", devices, 1);
     if (streams !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { streams })", streams, 1);
     for (const rank of localRanks ?? []) requireLocalRank(rank, devices);
     if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
+    if (verify !== undefined) requireVerifyUse(verify);
     const { signature, hosts } = rankPrograms(source, devices, lowering);
     requireMeshDevices(signature.tensors, devices);
     const backend = await loadBackend(on);
@@ -144,7 +150,7 @@ export class MultiDeviceExecutor {
       const tensor = this.#tensor(this.#signature.inputs, position);
       const argument = at(inputs, position);
       const bytes = isSharded(argument)
-        ? packShard(tensor, shardFor(argument, buffer.rank))
+        ? packShard(tensor, at(entry.inputShapes, position), shardFor(argument, buffer.rank))
         : shardOf(tensor, at(entry.inputShapes, position), tensorBytes(argument), buffer.rank);
       prepared.write(buffer.id, bytes);
     }
@@ -182,13 +188,7 @@ export class MultiDeviceExecutor {
     scalars: readonly (readonly [string, number])[],
     inputShapes: readonly (readonly number[])[],
   ): Promise<Entry> {
-    const numberOfStreams = this.#options.streams ?? 4;
-    const { p2pProtocol = "get" } = this.#options;
-    const lists = this.#hosts.map((host, rank) =>
-      record(host, { rank, sizes, scalars: new Map(scalars), numberOfStreams, p2pProtocol }),
-    );
-    const linked = link(lists);
-    const program = this.#options.copyLane === "dedicated" ? moveCopiesToLane(linked) : linked;
+    const program = linkPrograms(this.#hosts, sizes, new Map(scalars), linkOptions(this.#options));
     const prepared = await this.#group.prepare(program);
     const outputShapes = this.#signature.outputs.map((id) => shapeOf(at(this.#signature.tensors, id), sizes));
     return { program, prepared, inputShapes, outputShapes };
@@ -228,7 +228,7 @@ export class MultiDeviceExecutor {
           const buffer = bufferOn.get(rank);
           if (buffer === undefined) return null;
           const shard = (into !== undefined && isSharded(into) ? into[rank] : null) ?? emptyTensor(tensor.dtype, local);
-          unpackShard(tensor, prepared.read(buffer.id), shard);
+          unpackShard(tensor, shape, prepared.read(buffer.id), shard);
           return shard;
         });
       }
@@ -244,6 +244,15 @@ export class MultiDeviceExecutor {
   #tensor(ids: readonly IrTensor["id"][], position: number): IrTensor {
     return at(this.#signature.tensors, at(ids, position));
   }
+}
+
+function linkOptions({
+  streams = 4,
+  p2pProtocol = "get",
+  copyLane = "inline",
+  verify = "on",
+}: ExecutorOptions): LinkOptions {
+  return { numberOfStreams: streams, p2pProtocol, copyLane, verify };
 }
 
 /** That it is there was checked: buffers exist only on the tensor's devices. */
@@ -271,6 +280,18 @@ function requireLocalRank(rank: number, devices: number): void {
     found: String(rank),
     expected: `0 to ${devices - 1}`,
     help: "name ranks of this world",
+  });
+}
+
+function requireVerifyUse(verify: string): void {
+  if (isOneOf(verifyUses, verify)) return;
+  fail({
+    code: "bad-argument",
+    message: "verify is on or off",
+    place: { kind: "call", text: "MultiDeviceExecutor.create(fusion, { verify })" },
+    found: String(verify),
+    expected: verifyUses.join(" or "),
+    help: "leave it out to verify",
   });
 }
 

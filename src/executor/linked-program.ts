@@ -1,0 +1,48 @@
+/** From host programs to what a back end is given: recorded, linked, its copies placed, and verified. */
+import { link } from "../commands/link.ts";
+import type { Program } from "../commands/program.ts";
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import type { Sizes } from "../ir/sizes.ts";
+import type { RecordOptions } from "../record/options.ts";
+import { record } from "../record/record.ts";
+import { type CopyLane, moveCopiesToLane } from "../schedule/copy-lane.ts";
+import { verify } from "../verify/verify.ts";
+
+export const verifyUses = ["on", "off"] as const;
+/** off: Programs run unproven, also those of which the verifier would say what is wrong. */
+export type VerifyUse = (typeof verifyUses)[number];
+
+export interface LinkOptions {
+  readonly numberOfStreams: number;
+  readonly p2pProtocol: NonNullable<RecordOptions["p2pProtocol"]>;
+  readonly copyLane: CopyLane;
+  readonly verify: VerifyUse;
+}
+
+/** Throws what record and link throw, and the verifier's findings. */
+export function linkPrograms(
+  hosts: readonly HostProgram[],
+  sizes: Sizes,
+  scalars: ReadonlyMap<string, number>,
+  { copyLane, verify: use, ...options }: LinkOptions,
+): Program {
+  const lists = hosts.map((host, rank) => record(host, { ...options, rank, sizes, scalars }));
+  const linked = link(lists);
+  const program = copyLane === "dedicated" ? moveCopiesToLane(linked) : linked;
+  if (use === "on") requireVerified(program);
+  return program;
+}
+
+function requireVerified(program: Program): void {
+  const { ok, findings, repair } = verify(program);
+  if (ok) return;
+  const errors = findings.filter(({ severity }) => severity === "error");
+  const [first, ...rest] = errors;
+  if (first === undefined) return;
+  const repaired = repair?.map(({ text }) => `repair, verified: ${text}`) ?? [];
+  throw new DiagnosticError([
+    { ...first, notes: [...(first.notes ?? []), ...repaired, 'to run it unproven: verify: "off", or --verify off'] },
+    ...rest,
+  ]);
+}
