@@ -104,7 +104,7 @@ export async function runFile(
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
-  const ran = await closing(executor, async () => {
+  const ran = await closing(executor, world, async () => {
     const own = await runRepeatedly(executor, inputs, flags, step);
     return world === null ? own : gatherRuns(world, signature, sizes, own);
   });
@@ -135,12 +135,18 @@ export async function runFile(
   };
 }
 
-/** Ranks in processes close together, before one of them goes on to check results. */
-async function closing<T>(executor: MultiDeviceExecutor, work: () => Promise<T>): Promise<T> {
+/**
+ * Ranks in processes close together, before one of them goes on to check results. One whose run failed does not close: what it holds
+ * may wait for a peer that never comes, and its process ends anyway.
+ */
+async function closing<T>(executor: MultiDeviceExecutor, world: World | null, work: () => Promise<T>): Promise<T> {
   try {
-    return await work();
-  } finally {
+    const result = await work();
     await executor.close();
+    return result;
+  } catch (error) {
+    if (world === null) await executor.close();
+    throw error;
   }
 }
 
