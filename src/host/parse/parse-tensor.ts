@@ -40,21 +40,16 @@ export function parseTensor(scanner: Scanner, table: TensorTable): Tensor {
   const { text, position: start } = scanner;
   if (!atTensor(scanner)) failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
   const end = tensorEnd(text, start);
-  if (end >= 0) {
-    const known = table.byText.get(text.slice(start, end));
-    if (known !== undefined) {
-      scanner.position = end;
-      skipPositions(scanner);
-      return known;
-    }
-  }
-  return readTensor(scanner, table);
+  const known = end < 0 ? undefined : table.byText.get(text.slice(start, end));
+  if (known === undefined) return readTensor(scanner, table);
+  scanner.position = end;
+  return known;
 }
 
-/** Where the text of a tensor ends, with its mesh; -1 if it does not on this line. Axes hold no bracket. */
+/** Where the text of a tensor ends, with its mesh; -1 if it does not, or has positions in it. Axes hold no bracket. */
 function tensorEnd(text: string, start: number): number {
   const bracket = text.indexOf("]", start) + 1;
-  if (bracket === 0) return -1;
+  if (bracket === 0 || text.startsWith(" ca_pos(", bracket) || text.startsWith(" produce_pos(", bracket)) return -1;
   if (!text.startsWith(" (DeviceMesh{", bracket)) return bracket;
   const close = text.indexOf(")", bracket) + 1;
   return close === 0 ? -1 : close;
@@ -69,10 +64,14 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   const memory = parseMemory(scanner);
   const dtype = parseDType(scanner);
   const loop = parseAxes(scanner);
+  const axesEnd = scanner.position;
   skipPositions(scanner);
+  const meshStart = scanner.position;
   const mesh = parseMesh(scanner);
-  const text = scanner.text.slice(start, scanner.position);
-  skipPositions(scanner);
+  // Positions differ from place to place.
+  const text = scanner.text.slice(start, axesEnd) + scanner.text.slice(meshStart, scanner.position);
+  const known = table.byText.get(text);
+  if (known !== undefined) return known;
   const note = table.notes.get(number);
   const domain = note === undefined ? plainDomain(loop) : notedDomain(note, loop);
   if (note === undefined) requireWhole(scanner, start, number, loop);

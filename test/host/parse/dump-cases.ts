@@ -1,0 +1,116 @@
+/** The dumps of the fixtures, each with a Fusion that computes the same and with sizes. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { cast, exp, Fusion, linear, matmul, mul, neg, permute, set, sum } from "braid";
+
+export interface DumpCase {
+  /** Below test/fixtures/dumps. */
+  readonly file: string;
+  /** The style in which `print` prints it back. */
+  readonly style: "2025-04" | "2025-05" | "2025-10";
+  readonly devices: number;
+  readonly sizes: Readonly<Record<string, number>>;
+  /** On whole tensors: no mesh, no schedule. */
+  readonly reference: () => Fusion;
+}
+
+const folder = path.resolve(import.meta.dirname, "../../fixtures/dumps");
+
+export function dumpText(file: string): string {
+  return readFileSync(path.join(folder, file), "utf8");
+}
+
+function fusion(build: (f: Fusion) => ReturnType<Fusion["input"]>): () => Fusion {
+  return () => {
+    const f = new Fusion();
+    f.output(build(f));
+    return f;
+  };
+}
+
+const copied = (shape: readonly number[]): (() => Fusion) => fusion((f) => set(f.input(shape)));
+
+export const realDumps: readonly DumpCase[] = [
+  { file: "e1-single-set.hir", style: "2025-04", devices: 1, sizes: { i0: 5, i2: 3 }, reference: copied([5, 3]) },
+  {
+    file: "e1-two-sets.hir",
+    style: "2025-04",
+    devices: 1,
+    sizes: { i0: 4, i2: 7 },
+    reference: fusion((f) => set(set(f.input([4, 7])))),
+  },
+  {
+    file: "e2-allgather.hir",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i0: 4 },
+    reference: copied([4, 8]),
+  },
+  {
+    file: "e2-allreduce.hir",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i0: 3, i3: 5 },
+    reference: fusion((f) => sum(f.input([3, 8, 5]), [1])),
+  },
+  {
+    file: "e2-allgather-matmul.hir",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i0: 3, i3: 2, i4: 5, i5: 5, i6: 4 },
+    reference: fusion((f) => matmul(f.input([3, 8, 2, 5]), f.input([5, 4]))),
+  },
+  {
+    file: "e2b-allgather-p2p-nccl.hir",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i2: 6 },
+    reference: copied([8, 6]),
+  },
+  {
+    file: "e3-allgather-linear-p2p-cuda.hir",
+    style: "2025-10",
+    devices: 8,
+    sizes: {},
+    reference: fusion((f) => {
+      const dtype = "bfloat16";
+      return linear(f.input([8, 128, 1024], dtype), f.input([1024, 1024], dtype), f.input([1024], dtype));
+    }),
+  },
+];
+
+export const writtenDumps: readonly DumpCase[] = [
+  {
+    file: "written/draft-select.hir",
+    style: "2025-04",
+    devices: 1,
+    sizes: { i0: 5, i2: 3 },
+    reference: copied([5, 3]),
+  },
+  { file: "written/call-style.hir", style: "2025-10", devices: 8, sizes: { i0: 4 }, reference: copied([4, 8]) },
+  {
+    file: "written/unnumbered-coalescing.hir",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i2: 6 },
+    reference: copied([8, 6]),
+  },
+  {
+    file: "written/launcher-log.txt",
+    style: "2025-05",
+    devices: 8,
+    sizes: { i0: 3, i3: 5 },
+    reference: fusion((f) => sum(f.input([3, 8, 5]), [1])),
+  },
+  {
+    file: "written/host-unit.hir",
+    style: "2025-10",
+    devices: 1,
+    sizes: { i0: 3, i2: 4, i3: 4, i4: 3 },
+    reference: fusion((f) => {
+      const [x, y] = [f.input([3, 4], "bfloat16"), f.input([4, 3], "bfloat16")];
+      const scaled = mul(neg(exp(cast(x, "float"))), cast(permute(y, [1, 0]), "float"));
+      return sum(cast(scaled, "bfloat16"), [1]);
+    }),
+  },
+];
