@@ -30,7 +30,7 @@ export const diagnosticCodes = {
   "stream-on-matmul-axis": "Stream stands on M or N of a matmul with batched operands",
   "stream-on-cut-axis": "Stream stands on an axis that a slice cuts",
   "stream-on-host-unit": "Stream stands on the output of an op that cannot run as a standalone host op",
-  "did-on-split-axis": "A DID type stands on an axis made by split or merge, which is not lowered yet",
+  "did-on-merged-axis": "A DID type stands on an axis made by merge",
   "point-to-point-unsupported": "A DID axis becomes a Stream axis where no point-to-point form carries the op, or the back end has none",
   "bad-option": "An option has a value that it does not take",
   // host programs
@@ -48,7 +48,7 @@ export const diagnosticCodes = {
   "size-mismatch": "Two extents that must be equal have different sizes",
   "scalar-missing": "A scalar has no value at run time",
   "scalar-invalid": "A scalar expression has no whole number as its value",
-  "allocation-on-split-axis": "An allocation domain has an axis made by split or merge, which is not recorded yet",
+  "allocation-on-split-axis": "An allocation domain tears apart what a device holds of a split axis, or has a merged axis",
   "index-out-of-range": "A slice index lies outside its axis",
   "not-posted": "A Wait names a communication that was not posted in this run",
   "not-bound": "A tensor is read that nothing has written or bound",

@@ -1,15 +1,18 @@
 /**
- * Whole tensors to local buffers and back, by the tensor's annotation: along a DID axis a device holds the one index that is its
- * coordinate in the mesh. Local buffers are contiguous in the order of the allocation domain.
+ * Whole tensors to local buffers and back, by the tensor's annotation: of the parts of an axis, a device holds the one index that is its
+ * coordinate in the mesh of those with a DID type, and all of the others. Local buffers are contiguous in the order of the allocation
+ * domain.
  */
-import { contiguousStrides, stridesInOrder } from "../commands/view.ts";
+import { contiguousStrides } from "../commands/view.ts";
+import { axisShards, sizedParts } from "../ir/axis-shards.ts";
 import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
+import { layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
 import { type BoxSide, copyBox } from "../support/box-copy.ts";
 
-/** The local part of a whole tensor on one device, as boxes in both layouts. */
+/** The local part of a whole tensor on one device, as boxes in both layouts: one axis for every part that is held whole. */
 interface Part {
   readonly shape: readonly number[];
   readonly wholeOffset: number;
@@ -18,9 +21,9 @@ interface Part {
   readonly localBytes: number;
 }
 
-/** The shape of a device's shard: 1 along DID axes, the whole extent elsewhere. */
+/** The shape of a device's shard: of a sharded axis 1 for each device that shares it, the whole extent elsewhere. */
 export function shardShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
-  return withoutReductions(tensor.domain.logical).map((axis, i) => (isDID(axis.parallelType) ? 1 : at(shape, i)));
+  return layoutOfShape(tensor, shape).shape;
 }
 
 /** The bytes of `rank`'s local buffer, from the bytes of the whole row-major tensor of shape `shape`. */
@@ -47,9 +50,7 @@ export function unshardInto(
 export function holders(tensor: IrTensor): readonly number[] {
   const { mesh } = tensor;
   if (mesh === null) return [0];
-  const types = withoutReductions(tensor.domain.logical)
-    .map((axis) => axis.parallelType)
-    .filter(isDID);
+  const types = axisShards(tensor).map(({ type }) => type);
   const seen = new Set<string>();
   return mesh.devices.filter((device) => {
     const part = types.map((type) => mesh.coordinate(device, type)).join(",");
@@ -68,40 +69,62 @@ function localSide(part: Part, bytes: Uint8Array): BoxSide {
 }
 
 function partOf(tensor: IrTensor, shape: readonly number[], rank: number): Part {
-  const logical = withoutReductions(tensor.domain.logical);
   const { bytes } = dtypes[tensor.dtype];
-  const local = shardShape(tensor, shape);
-  const wholeStrides = byteStrides(contiguousStrides(shape), bytes);
-  const order = withoutReductions(tensor.domain.allocation ?? tensor.domain.logical).map((axis) =>
-    logical.findIndex((candidate) => candidate.id === axis.id),
-  );
-  const wholeOffset = logical.reduce(
-    (offset, { parallelType }, i) =>
-      isDID(parallelType) && tensor.mesh !== null
-        ? offset + tensor.mesh.coordinate(rank, parallelType) * at(wholeStrides, i)
-        : offset,
-    0,
-  );
-  const localBytes = local.reduce((product, extent) => product * extent, bytes);
+  const local = layoutOfShape(tensor, shape);
+  const wholeStrides = contiguousStrides(shape);
+  const box: { size: number; whole: number; local: number }[] = [];
+  let wholeOffset = 0;
+  withoutReductions(tensor.domain.logical).forEach((axis, position) => {
+    let whole = at(wholeStrides, position) * bytes;
+    let own = at(local.strides, position) * bytes;
+    const pieces: typeof box = [];
+    for (const { extent, parallelType } of sizedParts(tensor.domain, axis, at(shape, position)).toReversed()) {
+      if (!isDID(parallelType)) {
+        pieces.unshift({ size: extent, whole, local: own });
+        own *= extent;
+      } else if (tensor.mesh !== null) wholeOffset += tensor.mesh.coordinate(rank, parallelType) * whole;
+      whole *= extent;
+    }
+    box.push(...pieces);
+  });
   return {
-    shape: local,
+    shape: box.map(({ size }) => size),
     wholeOffset,
-    wholeStrides,
-    localStrides: byteStrides(stridesInOrder(local, order), bytes),
-    localBytes,
+    wholeStrides: box.map(({ whole }) => whole),
+    localStrides: box.map((piece) => piece.local),
+    localBytes: local.shape.reduce((product, extent) => product * extent, bytes),
+  };
+}
+
+/** The bytes of a local buffer from a row-major shard, of a tensor of the whole shape `shape`. */
+export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor): Uint8Array {
+  const bytes = tensorBytes(shard);
+  const local = new Uint8Array(bytes.length);
+  const { rowMajor, buffer } = shardSides(tensor, shape, bytes, local);
+  copyBox(rowMajor, buffer, shard.shape, dtypes[tensor.dtype].bytes);
+  return local;
+}
+
+/** Fills a row-major shard from the bytes of a local buffer. */
+export function unpackShard(tensor: IrTensor, shape: readonly number[], local: Uint8Array, shard: Tensor): void {
+  const { rowMajor, buffer } = shardSides(tensor, shape, tensorBytes(shard), local);
+  copyBox(buffer, rowMajor, shard.shape, dtypes[tensor.dtype].bytes);
+}
+
+function shardSides(
+  tensor: IrTensor,
+  shape: readonly number[],
+  shard: Uint8Array,
+  local: Uint8Array,
+): { readonly rowMajor: BoxSide; readonly buffer: BoxSide } {
+  const { bytes } = dtypes[tensor.dtype];
+  const layout = layoutOfShape(tensor, shape);
+  return {
+    rowMajor: { bytes: shard, offset: 0, strides: byteStrides(contiguousStrides(layout.shape), bytes) },
+    buffer: { bytes: local, offset: 0, strides: byteStrides(layout.strides, bytes) },
   };
 }
 
 function byteStrides(strides: readonly number[], elementBytes: number): readonly number[] {
   return strides.map((stride) => stride * elementBytes);
-}
-
-/** The bytes of a local buffer from a row-major shard. */
-export function packShard(tensor: IrTensor, shard: Tensor): Uint8Array {
-  return shardOf({ ...tensor, mesh: null }, shard.shape, tensorBytes(shard), 0);
-}
-
-/** Fills a row-major shard from the bytes of a local buffer. */
-export function unpackShard(tensor: IrTensor, local: Uint8Array, shard: Tensor): void {
-  unshardInto({ ...tensor, mesh: null }, shard.shape, local, 0, tensorBytes(shard));
 }

@@ -3,7 +3,8 @@
  * tensor's mesh). Checks counts, dtypes and shapes, and makes whole shapes of shard shapes.
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
+import { axisShards } from "../ir/axis-shards.ts";
+import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { isTensor, type Tensor } from "../numerics/host-tensor.ts";
 import { at } from "../support/invariant.ts";
@@ -86,10 +87,12 @@ export function requireShardShapes(
   }
 }
 
-/** The shard shape with the mesh's size in place of the 1 along each DID axis. */
+/** The shard shape times the number of devices that share an axis. */
 function unshardedShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
-  return withoutReductions(tensor.domain.logical).map(({ parallelType }, i) =>
-    isDID(parallelType) && tensor.mesh !== null ? tensor.mesh.size(parallelType) : at(shape, i),
+  const { mesh } = tensor;
+  const shards = mesh === null ? [] : axisShards(tensor).map(({ axis, type }) => ({ axis, devices: mesh.size(type) }));
+  return withoutReductions(tensor.domain.logical).map(({ id }, i) =>
+    shards.reduce((extent, { axis, devices }) => (axis.id === id ? extent * devices : extent), at(shape, i)),
   );
 }
 
@@ -146,7 +149,7 @@ function requireSameShape(
     help:
       device === null
         ? "pass a tensor of the expected shape"
-        : "pass shards that are 1 long along DID axes and whole elsewhere",
+        : "pass shards that have, of each sharded axis, the share of one device and are whole elsewhere",
   });
 }
 

@@ -3,7 +3,8 @@
  * a finding there is a bug of a pass (or of a hand-built program that was handed to one).
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
-import { isDID, type Tensor } from "../ir/domain.ts";
+import { mergedShard } from "../ir/axis-shards.ts";
+import type { Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
@@ -17,7 +18,7 @@ import { isResharding, streamAxis } from "./sharding.ts";
 type Validator<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
 
 export const validators: { readonly [S in Stage]: Validator<S> } = {
-  fusion: (fusion) => [...hasOutput(fusion), ...allOrNoMeshes(fusion), ...shardedOnLogicalAxes(fusion)],
+  fusion: (fusion) => [...hasOutput(fusion), ...allOrNoMeshes(fusion), ...notShardedOnMergedAxes(fusion)],
   segmented: (program) => [...validateHostProgram(program), ...isFlat(program)],
   looped: (program) => [...validateHostProgram(program), ...hasNoStreamAxis(program), ...hasNoNestedLoop(program)],
   communicating: (program) => [
@@ -64,19 +65,20 @@ function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
   ];
 }
 
-function shardedOnLogicalAxes(fusion: FusionData): readonly Diagnostic[] {
-  return usedTensors(fusion).flatMap((tensor) => {
-    const logical = new Set(tensor.domain.logical.map((axis) => axis.id));
-    return tensor.domain.loop
-      .filter((axis) => isDID(axis.parallelType) && !logical.has(axis.id))
-      .map((axis): Diagnostic => ({
-        code: "did-on-split-axis",
-        message: `${axis.parallelType} stands on an axis made by split or merge, which is not lowered yet`,
+function notShardedOnMergedAxes(fusion: FusionData): readonly Diagnostic[] {
+  return usedTensors(fusion).flatMap((tensor): readonly Diagnostic[] => {
+    const axis = mergedShard(tensor);
+    if (axis === null) return [];
+    return [
+      {
+        code: "did-on-merged-axis",
+        message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
         place: { kind: "tensor", text: axisText(tensor, axis) },
-        found: `${axis.parallelType} on a split or merged axis`,
-        expected: `${axis.parallelType} on a whole logical axis`,
-        help: "shape the tensor with the devices as an axis of its own, and shard that axis",
-      }));
+        found: `${axis.parallelType} on a merged axis`,
+        expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
+        help: "reshape the tensor so that what is merged is one axis, and split that",
+      },
+    ];
   });
 }
 

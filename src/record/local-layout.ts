@@ -1,13 +1,15 @@
 /**
- * How a tensor lies on one rank: along a DID axis a device holds one index, reduced axes are gone, and the buffer is contiguous
- * in the order of the allocation domain.
+ * How a tensor lies on one rank: of the parts of an axis, a device holds one index of those with a DID type and all of the others;
+ * reduced axes are gone, and the buffer is contiguous in the order of the allocation domain.
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
+import { type AxisPart, mergedShard, sizedParts } from "../ir/axis-shards.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { evaluateScalar } from "../ir/scalar.ts";
 import { printScalar } from "../ir/scalar-print.ts";
+import { at } from "../support/invariant.ts";
 
 export interface Layout {
   /** Elements per logical axis, without reductions. */
@@ -19,26 +21,86 @@ export interface Layout {
 export type SizeOf = (name: string) => number | undefined;
 
 /**
- * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent`, `mesh-axis-missing`,
- * `size-contradicts-mesh`, `did-on-split-axis` and `allocation-on-split-axis`.
+ * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent` and what `layoutOfShape`
+ * throws.
  */
 export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): Layout {
-  const { logical, loop, allocation } = tensor.domain;
-  const split = loop.find((axis) => isDID(axis.parallelType) && !logical.some(({ id }) => id === axis.id));
-  if (split !== undefined) rejectSplit(tensor, split);
-  const axes = withoutReductions(logical);
-  const shape = axes.map((axis) => localSize(tensor, axis, sizeOf, inputs));
-  const order = allocation === null ? axes : withoutReductions(allocation);
-  const positions = order.map(({ id }) => axes.findIndex((axis) => axis.id === id));
-  if (positions.length !== axes.length || positions.includes(-1)) rejectAllocation(tensor, order);
-  return { shape, strides: stridesInOrder(shape, positions) };
+  const axes = withoutReductions(tensor.domain.logical);
+  return layoutOfShape(
+    tensor,
+    axes.map((axis) => sizeOfAxis(tensor, axis, sizeOf, inputs)),
+  );
+}
+
+/**
+ * The local layout of a tensor of the whole shape `shape`. Throws `uneven-split`, `mesh-axis-missing`, `size-contradicts-mesh`,
+ * `did-on-merged-axis` and `allocation-on-split-axis`.
+ */
+export function layoutOfShape(tensor: Tensor, shape: readonly number[]): Layout {
+  const merged = mergedShard(tensor);
+  if (merged !== null) rejectMerged(tensor, merged);
+  const axes = withoutReductions(tensor.domain.logical);
+  const parts = axes.map((axis, position) => localParts(tensor, axis, at(shape, position)));
+  const local = parts.map((own) => own.reduce((product, { extent }) => product * extent, 1));
+  return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
+}
+
+/** The parts of the axis with the extent that one device holds: 1 where a DID type stands. */
+function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly AxisPart<number>[] {
+  const parts = sizedParts(tensor.domain, axis, size);
+  if (parts.reduce((product, { extent }) => product * extent, 1) !== size) {
+    fail({
+      code: "uneven-split",
+      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
+      place: placeOf(tensor),
+      found: `size ${size}, in parts of ${parts.map(({ extent }) => extent).join(" x ")}`,
+      expected: "a size that is the product of the parts",
+      help: "give sizes that divide by the factors of the splits",
+    });
+  }
+  return parts.map((part) => {
+    if (isDID(part.parallelType)) requireMeshSize(tensor, axis, part.id, part.parallelType, part.extent);
+    return isDID(part.parallelType) ? { ...part, extent: 1 } : part;
+  });
+}
+
+/**
+ * The axes from the outermost in memory to the innermost. An allocation domain may list parts of split axes; what the device holds
+ * of an axis must then be in one run.
+ */
+function memoryOrder(
+  tensor: Tensor,
+  axes: readonly IterDomain[],
+  parts: readonly (readonly AxisPart<number>[])[],
+): readonly number[] {
+  const { allocation } = tensor.domain;
+  if (allocation === null) return axes.map((_, position) => position);
+  const listed = withoutReductions(allocation);
+  const whole = listed.map(({ id }) => axes.findIndex((axis) => axis.id === id));
+  if (whole.length === axes.length && !whole.includes(-1)) return whole;
+  const held = listed.flatMap(({ id }) => {
+    const position = parts.findIndex((own) => own.some((part) => part.id === id));
+    const index = parts[position]?.findIndex((part) => part.id === id) ?? -1;
+    if (index < 0) return rejectAllocation(tensor, listed);
+    return parts[position]?.[index]?.extent === 1 ? [] : [{ position, index }];
+  });
+  const order: number[] = [];
+  let last = -1;
+  for (const { position, index } of held) {
+    if (order.at(-1) !== position) {
+      if (order.includes(position)) return rejectAllocation(tensor, listed);
+      order.push(position);
+    } else if (index < last) return rejectAllocation(tensor, listed);
+    last = index;
+  }
+  return [...order, ...[...axes.keys()].filter((position) => !order.includes(position))];
 }
 
 function placeOf(tensor: Tensor): Place {
   return { kind: "tensor", text: printTensor(tensor) };
 }
 
-function localSize(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
+function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
   const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
   if (!Number.isSafeInteger(size) || size < 1) {
     fail({
@@ -50,24 +112,28 @@ function localSize(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: rea
       help: "give sizes that divide as the program asks",
     });
   }
-  const { parallelType } = axis;
-  if (!isDID(parallelType)) return size;
-  const along = `along ${parallelType}`;
-  if (tensor.mesh?.hasAxis(parallelType) !== true) {
+  return size;
+}
+
+/** `size` is that of the axis, or of the part `id` of it, that carries `type`. */
+function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"], type: DIDType, size: number): void {
+  const axis = printIterDomain(tensor.domain.loop.find((candidate) => candidate.id === id) ?? logical);
+  const along = `along ${type}`;
+  if (tensor.mesh?.hasAxis(type) !== true) {
     return fail({
       code: "mesh-axis-missing",
-      message: `axis ${printIterDomain(axis)} is sharded ${along}, which the tensor's mesh does not have`,
+      message: `axis ${axis} is sharded ${along}, which the tensor's mesh does not have`,
       place: placeOf(tensor),
       found: tensor.mesh === null ? "no mesh" : tensor.mesh.toString(),
-      expected: `a mesh with a dimension for ${parallelType}`,
+      expected: `a mesh with a dimension for ${type}`,
       help: "set a DeviceMesh that is nested deep enough",
     });
   }
-  const devices = tensor.mesh.size(parallelType);
-  if (size === devices) return 1;
-  return fail({
+  const devices = tensor.mesh.size(type);
+  if (size === devices) return;
+  fail({
     code: "size-contradicts-mesh",
-    message: `axis ${printIterDomain(axis)} has another size than the mesh ${along}`,
+    message: `axis ${axis} has another size than the mesh ${along}`,
     place: placeOf(tensor),
     found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} ${along}`,
     expected: `size ${devices}`,
@@ -91,24 +157,25 @@ function missingSize(tensor: Tensor, axis: IterDomain, inputs: readonly Tensor[]
   });
 }
 
-function rejectSplit(tensor: Tensor, axis: IterDomain): never {
+function rejectMerged(tensor: Tensor, axis: IterDomain): never {
   return fail({
-    code: "did-on-split-axis",
-    message: `${axis.parallelType} stands on an axis made by split or merge, which is not lowered yet`,
+    code: "did-on-merged-axis",
+    message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
     place: placeOf(tensor),
     found: printIterDomain(axis),
-    expected: `${axis.parallelType} on a whole logical axis`,
-    help: "shape the tensor with the devices as an axis of its own, and shard that axis",
+    expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
+    help: "reshape the tensor so that what is merged is one axis, and split that",
   });
 }
 
 function rejectAllocation(tensor: Tensor, order: readonly IterDomain[]): never {
   return fail({
     code: "allocation-on-split-axis",
-    message: "an allocation domain has an axis made by split or merge, which is not recorded yet",
+    message:
+      "an allocation domain puts something between the parts of an axis that a device holds, or turns them round",
     place: placeOf(tensor),
     found: `[${order.map((axis) => printIterDomain(axis)).join(", ")}]`,
-    expected: "the logical axes, in any order",
+    expected: "the parts of an axis next to each other and in their order, but for those with a DID type",
     help: "reshape the tensor so that the parts are axes of their own",
   });
 }

@@ -136,13 +136,13 @@ describe("sizes", () => {
 });
 
 describe("axes", () => {
-  it("sharded by a split", () => {
+  it("sharded by a merge", () => {
     const text = messageOf((h) => {
-      const x = h.input([8], { mesh });
-      x.split(0, 4);
+      const x = h.input([2, 2], { mesh });
+      x.merge(0).split(0, 2);
       x.axis(0).parallelize("DIDx");
     });
-    expect(text).toContain("error[did-on-split-axis]");
+    expect(text).toContain("error[did-on-merged-axis]");
   });
 
   it("allocated after a split", () => {

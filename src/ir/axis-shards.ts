@@ -1,0 +1,134 @@
+/**
+ * How DID types cut the logical axes of a tensor. A type on a whole axis gives every device one index; a type on a part that `split` made
+ * gives it a run of indices, and the device's local extent is the product of the parts that carry no DID type:
+ *
+ *   [i{8} split outer 2]             parts DIDx 2, S 4          device d holds 4d .. 4d+3
+ *   [i{8} split outer 2, inner 2]    parts S 2, DIDx 2, S 2     device d holds 2d, 2d+1, 4+2d, 4+2d+1
+ *
+ * An axis made by merge belongs to no one logical axis; a DID type on it is refused.
+ */
+import {
+  type DIDType,
+  isDID,
+  type IterDomain,
+  type IterDomainId,
+  type ParallelType,
+  type Tensor,
+  type TensorDomain,
+} from "./domain.ts";
+import { constant, type Scalar } from "./scalar.ts";
+import { foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar-fold.ts";
+
+/** A part of a logical axis: the axis itself where it is not split. `E` is a symbolic extent or a size. */
+export interface AxisPart<E = Scalar> {
+  readonly id: IterDomainId;
+  readonly extent: E;
+  readonly parallelType: ParallelType;
+}
+
+/** The parts of a logical axis, outermost first. Their extents multiply to that of the axis where the splits are even. */
+export function axisParts(domain: TensorDomain, axis: IterDomain): readonly AxisPart[] {
+  return partsOf(domain, axis, axis.extent, constant, (extent, factor) => foldCeilDiv(extent, constant(factor)));
+}
+
+/** The parts of an axis of `size` elements. */
+export function sizedParts(domain: TensorDomain, axis: IterDomain, size: number): readonly AxisPart<number>[] {
+  return partsOf(
+    domain,
+    axis,
+    size,
+    (factor) => factor,
+    (extent, factor) => Math.ceil(extent / factor),
+  );
+}
+
+function partsOf<E>(
+  { transforms, loop }: TensorDomain,
+  { id, parallelType }: IterDomain,
+  extent: E,
+  factorOf: (factor: number) => E,
+  ceilDiv: (extent: E, factor: number) => E,
+): readonly AxisPart<E>[] {
+  let parts: readonly AxisPart<E>[] = [{ id, extent, parallelType }];
+  const part = (made: IterDomainId, size: E): AxisPart<E> => ({
+    id: made,
+    extent: size,
+    parallelType: loop.find((candidate) => candidate.id === made)?.parallelType ?? "Serial",
+  });
+  for (const transform of transforms) {
+    if (transform.kind !== "split") continue;
+    const position = parts.findIndex((candidate) => candidate.id === transform.input);
+    const split = parts[position];
+    if (split === undefined) continue;
+    const factor = factorOf(transform.factor);
+    const rest = ceilDiv(split.extent, transform.factor);
+    const [outer, inner] = transform.innerSplit ? [rest, factor] : [factor, rest];
+    parts = parts.toSpliced(position, 1, part(transform.outer, outer), part(transform.inner, inner));
+  }
+  return parts;
+}
+
+/** The cut of one DID type: the axis is `outer` runs, each of one piece of `inner` indices per device. */
+export interface AxisShard {
+  readonly type: DIDType;
+  /** An axis of the logical domain. */
+  readonly axis: IterDomain;
+  /** The part that carries the type. */
+  readonly part: IterDomainId;
+  readonly outer: Scalar;
+  readonly inner: Scalar;
+}
+
+const none: readonly AxisShard[] = [];
+
+/** The cuts of the axes that the tensor has at run time, by axis and then outermost first. */
+export function axisShards(tensor: Tensor): readonly AxisShard[] {
+  return shardsWhere(tensor, (axis) => axis.iterType !== "reduction");
+}
+
+/** DID types on reduced axes: every device holds the result of its own part, or did before it was combined. */
+export function reducedShards(tensor: Tensor): readonly AxisShard[] {
+  return shardsWhere(tensor, (axis) => axis.iterType === "reduction");
+}
+
+function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean): readonly AxisShard[] {
+  // Most tensors are not sharded at all, and passes ask about every tensor many times.
+  if (!domain.loop.some((axis) => isDID(axis.parallelType))) return none;
+  return domain.logical.flatMap((axis) => {
+    if (!accepts(axis)) return [];
+    const parts = axisParts(domain, axis);
+    return parts.flatMap(({ id, parallelType }, i): readonly AxisShard[] => {
+      if (!isDID(parallelType)) return [];
+      const extents = parts.map(({ extent }) => extent);
+      const outer = foldProduct(extents.slice(0, i));
+      const inner = foldProduct(extents.slice(i + 1));
+      return [{ type: parallelType, axis, part: id, outer, inner }];
+    });
+  });
+}
+
+/** The cut that `type` makes; null when the tensor is replicated along it. */
+export function shardAlong(tensor: Tensor, type: DIDType): AxisShard | null {
+  return axisShards(tensor).find((shard) => shard.type === type) ?? null;
+}
+
+/** Whether every device holds one index of the axis. */
+export function isWholeAxis({ outer, inner }: Pick<AxisShard, "outer" | "inner">): boolean {
+  return isConstant(outer, 1) && isConstant(inner, 1);
+}
+
+/**
+ * Whether two cuts, of axes of equal extent and among equally many devices, give each device the same indices. Of two factors that
+ * are known and one that is not, the third follows.
+ */
+export function sameCut(a: Pick<AxisShard, "outer" | "inner">, b: Pick<AxisShard, "outer" | "inner">): boolean {
+  return sameScalar(a.outer, b.outer) || sameScalar(a.inner, b.inner);
+}
+
+/** The first axis with a DID type that is no part of a logical axis; null where there is none. */
+export function mergedShard({ domain }: Tensor): IterDomain | null {
+  const sharded = domain.loop.filter((axis) => isDID(axis.parallelType));
+  if (sharded.length === 0) return null;
+  const parts = new Set(domain.logical.flatMap((axis) => axisParts(domain, axis).map(({ id }) => id)));
+  return sharded.find(({ id }) => !parts.has(id)) ?? null;
+}
