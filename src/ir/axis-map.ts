@@ -5,11 +5,16 @@
  * A pair joins an axis of an operand (never a reduced one: the operand does not have it any more) with an axis of
  * the output's logical domain. A contracted or reduced axis pairs with the output's reduction axis. What an op
  * removes (select, squeeze), cuts (slice) or rearranges (reshape) has no pair.
+ *
+ * A reduction, matmul or linear over a sharded axis may stop at what each device has (nvFuser's rFactor): its output has one more
+ * axis with an index per device, in front of the reduction axis, whose extent is then a device's share:
+ *
+ *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "./domain.ts";
-import type { Op, SliceOp } from "./ops.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOp, SliceOp } from "./ops.ts";
 import { isConstant, sameScalar } from "./scalar-fold.ts";
 
 export interface AxisPair {
@@ -36,7 +41,7 @@ export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[]
     case "Binary":
       return op.inputs.flatMap((_, i) => zip(i, operand(i), withoutReductions(output)));
     case "Reduction":
-      return zip(0, operand(0), output);
+      return zip(0, operand(0), splitPartial(op, operand, output).ordinary);
     case "Broadcast":
       return zip(
         0,
@@ -62,12 +67,72 @@ export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[]
         withoutReductions(output),
       );
     case "Matmul":
-      return matmulPairs(operand(0), operand(1), output);
+      return matmulPairs(operand(0), operand(1), splitPartial(op, operand, output).ordinary);
     case "Linear":
-      return linearPairs(operand(0), operand(1), op.inputs.length > 2 ? operand(2) : [], output);
+      return linearPairs(
+        operand(0),
+        operand(1),
+        op.inputs.length > 2 ? operand(2) : [],
+        splitPartial(op, operand, output).ordinary,
+      );
     default:
       return unreachable(op);
   }
+}
+
+/** The axes of the output that count the devices' partial results; none of most ops. */
+export function partialAxes(op: Op, tensors: readonly Tensor[]): Axes {
+  const operand = (i: number): Axes => withoutReductions(at(tensors, at(op.inputs, i)).domain.logical);
+  const output = at(tensors, op.output).domain.logical;
+  switch (op.kind) {
+    case "Reduction":
+    case "Matmul":
+    case "Linear":
+      return splitPartial(op, operand, output).partial;
+    case "Set":
+    case "Unary":
+    case "Cast":
+    case "Binary":
+    case "Broadcast":
+    case "Squeeze":
+    case "Permute":
+    case "Reshape":
+    case "Slice":
+    case "Select":
+      return [];
+    default:
+      return unreachable(op);
+  }
+}
+
+/** The output's axes in two: what the op always puts out, and the axes of partial results, which stand before a reduction axis. */
+function splitPartial(
+  op: ReductionOp | MatmulOp | LinearOp,
+  operand: (i: number) => Axes,
+  output: Axes,
+): { readonly ordinary: Axes; readonly partial: Axes } {
+  const first = operand(0);
+  if (op.kind === "Reduction") {
+    if (output.length === first.length) return { ordinary: output, partial: [] };
+    const ordinary: IterDomain[] = [];
+    const partial: IterDomain[] = [];
+    for (const axis of output) {
+      const isReduced = axis.iterType === "reduction";
+      const isPartial = !isReduced && op.axes.includes(ordinary.length);
+      (isPartial ? partial : ordinary).push(axis);
+    }
+    return { ordinary, partial };
+  }
+  const second = operand(1);
+  const rows = Math.max(first.length - 1, 0);
+  const count =
+    op.kind === "Linear"
+      ? rows + second.length - 1
+      : Math.max(first.length - 2, second.length - 2, 0) + Math.min(rows, 1) + (second.length > 1 ? 1 : 0);
+  const kept = withoutReductions(output);
+  if (kept.length === count) return { ordinary: output, partial: [] };
+  const partial = kept.slice(count);
+  return { ordinary: output.filter((axis) => !partial.includes(axis)), partial };
 }
 
 function pair(operand: number, producer: IterDomain, consumer: IterDomain): AxisPair {

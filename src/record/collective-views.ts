@@ -9,11 +9,12 @@ import { collectiveRules, sideOf } from "../commands/collectives.ts";
 import type { CollectiveType, View } from "../commands/transfer.ts";
 import { elementCount } from "../commands/view.ts";
 import type { Communication } from "../host/nodes.ts";
+import { type AxisShard, axisShards, isWholeAxis, sameCut, sizedParts } from "../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
 import { shapeText } from "./launch.ts";
-import { fail, type Recorder, tensorOf } from "./recorder.ts";
-import { splitView, squeezeView } from "./views.ts";
+import { evaluate, fail, type Recorder, tensorOf } from "./recorder.ts";
+import { cutAxis, splitView, squeezeView } from "./views.ts";
 
 type SideName = "input" | "output";
 
@@ -33,7 +34,7 @@ export function collectiveViews(
     if (view === null || !splits) return view && squeezeView(view);
     const [own, opposite] = [tensorOf(recorder, statement[side]), tensorOf(recorder, statement[other])];
     const parts = membersWith(recorder, statement, type, root, other).length;
-    return requireParts(recorder, side, splitView(view, countedAxis(own, opposite, type)), parts);
+    return requireParts(recorder, side, partsFirst(recorder, view, own, opposite, type), parts);
   };
   const input = shape("input", "output", splitsInput);
   const output = shape("output", "input", splitsOutput);
@@ -51,25 +52,90 @@ export function membersWith(
   root: number | null,
   side: SideName,
 ): readonly number[] {
-  const { mesh } = tensorOf(recorder, statement[side]);
-  return statement.team.flatMap((device, position) => {
+  return statement.team.flatMap((_, position) => {
     const has = sideOf(type, side, root, position);
-    return has === "required" || (has === "optional" && mesh?.has(device) === true) ? [position] : [];
+    const present =
+      has === "required" || (has === "optional" && rootTakesPart(recorder, statement, type, side, position));
+    return present ? [position] : [];
   });
 }
 
 /**
- * The axis of `whole` that counts the parts: its counterpart in `part` is sharded, and it is not sharded in the same way. Where no
- * axis says so, as in hand-built programs without DID axes, the outermost.
+ * Whether the root at `position` has a share of a side that it may lack: it lies on that side's mesh. On a mesh of two dimensions it
+ * may lie there and yet be none of the devices that share what is moved; then it is one more than those.
  */
-function countedAxis(whole: Tensor, part: Tensor, type: CollectiveType): number {
+export function rootTakesPart(
+  recorder: Recorder,
+  statement: Communication,
+  type: CollectiveType,
+  side: SideName,
+  position: number,
+): boolean {
+  const { team } = statement;
+  const part = tensorOf(recorder, statement[side]);
+  const whole = tensorOf(recorder, statement[side === "input" ? "output" : "input"]);
+  const { mesh } = part;
+  if (mesh === null || !mesh.has(at(team, position))) return false;
+  const { shard } = countedShard(whole, part, type, side === "input" && collectiveRules[type].reduces);
+  return shard === null || team.length <= mesh.size(shard.type);
+}
+
+interface CountedShard {
+  /** The position of the axis that counts the parts, of the axes that the whole side has at run time. */
+  readonly axis: number;
+  /** How the other side cuts it; null where no axis says so, as in hand-built programs without DID types. */
+  readonly shard: AxisShard | null;
+}
+
+/**
+ * The axis whose counterpart in `part` is sharded where `whole` is not, or otherwise: it counts the parts of the whole side. Where no
+ * axis says so it is the outermost. Of a reduction's input (`isReduced`) the sharded axis is one that `whole` does not have.
+ */
+function countedShard(whole: Tensor, part: Tensor, type: CollectiveType, isReduced = false): CountedShard {
+  const shards = axisShards(part);
+  if (isReduced) {
+    const axes = withoutReductions(part.domain.logical);
+    const counterparts = alignAxes(axes, whole, type);
+    const shard = shards.find(({ axis }) => counterparts[axes.findIndex(({ id }) => id === axis.id)] === undefined);
+    return { axis: 0, shard: shard ?? null };
+  }
   const axes = withoutReductions(whole.domain.logical);
   const counterparts = alignAxes(axes, part, type);
-  const axis = axes.findIndex(({ parallelType }, i) => {
-    const other = counterparts[i];
-    return other !== undefined && isDID(other.parallelType) && other.parallelType !== parallelType;
-  });
-  return Math.max(axis, 0);
+  const own = axisShards(whole);
+  for (const [axis, { id }] of axes.entries()) {
+    const shard = shards.find(
+      (cut) =>
+        cut.axis.id === counterparts[axis]?.id &&
+        !own.some((other) => other.axis.id === id && other.type === cut.type && sameCut(other, cut)),
+    );
+    if (shard !== undefined) return { axis, shard };
+  }
+  return { axis: 0, shard: null };
+}
+
+/** The view with the axis of the parts outermost: one index per device of the other side. */
+function partsFirst(recorder: Recorder, view: View, own: Tensor, opposite: Tensor, type: CollectiveType): View {
+  const { axis, shard } = countedShard(own, opposite, type);
+  if (shard === null || isWholeAxis(shard) || opposite.mesh === null) return splitView(view, axis);
+  const size = evaluate(recorder, shard.axis.extent);
+  const parts = sizedParts(opposite.domain, shard.axis, size);
+  const outer = parts
+    .slice(
+      0,
+      parts.findIndex(({ id }) => id === shard.part),
+    )
+    .reduce((product, { extent, parallelType }) => (isDID(parallelType) ? product : product * extent), 1);
+  const devices = opposite.mesh.size(shard.type);
+  if (at(view.shape, axis) % (outer * devices) !== 0) {
+    return fail(recorder, {
+      code: "size-mismatch",
+      message: "a communication does not divide an axis among its members",
+      found: `${at(view.shape, axis)} elements for ${devices} devices`,
+      expected: `a multiple of ${outer * devices}`,
+      help: "give both sides the same extents, and splits that divide them",
+    });
+  }
+  return splitView(cutAxis(view, axis, outer, devices), axis + 1);
 }
 
 /** counterparts[i] is the axis of `part` that holds the same index as axes[i]; a reduced axis has none. */

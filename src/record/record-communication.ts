@@ -8,13 +8,13 @@ import type { Collective, CollectiveType, View } from "../commands/transfer.ts";
 import type { Communication, ReduceOpType } from "../host/nodes.ts";
 import type { ReductionOpType } from "../ir/ops.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { collectiveViews, membersWith } from "./collective-views.ts";
+import { collectiveViews, membersWith, rootTakesPart } from "./collective-views.ts";
 import { emitCopy } from "./launch.ts";
 import type { Post } from "./posts.ts";
 import { recordPeerCollective } from "./record-peer-collective.ts";
 import { oneSided } from "./record-point-to-point.ts";
 import { transfer } from "./record-transfer.ts";
-import { evaluate, fail, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
+import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
 import { communicatorStream, order, recordOn } from "./streams.ts";
 import { squeezeView } from "./views.ts";
 
@@ -76,7 +76,7 @@ function sideView(
     case "absent":
       return null;
     case "optional":
-      return isHere(recorder, tensorOf(recorder, id)) ? viewOf(recorder, id) : null;
+      return rootTakesPart(recorder, statement, type, side, position) ? viewOf(recorder, id) : null;
     case "required":
       return viewOf(recorder, id);
   }

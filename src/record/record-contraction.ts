@@ -8,12 +8,13 @@ import type { View } from "../commands/transfer.ts";
 import type { LinearOp, MatmulOp } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
 import { launch, requireShape, shapeText } from "./launch.ts";
-import { fail, outputView, type Recorder, viewOf } from "./recorder.ts";
+import { ordinaryOutput } from "./partial-view.ts";
+import { fail, type Recorder, viewOf } from "./recorder.ts";
 import { insertAxis, permuteView, stretchView } from "./views.ts";
 
 export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
   const [a, b] = [viewOf(recorder, at(statement.inputs, 0)), viewOf(recorder, at(statement.inputs, 1))];
-  const output = outputView(recorder, statement.output);
+  const output = ordinaryOutput(recorder, statement);
   const left = a.shape.length === 1 ? insertAxis(a, 0) : a;
   const right = b.shape.length === 1 ? insertAxis(b, 1) : b;
   const result = resultMatrix(output, a.shape.length > 1, b.shape.length > 1);
@@ -42,7 +43,7 @@ export function recordLinear(recorder: Recorder, statement: LinearOp): void {
   const operands = statement.inputs.map((id) => viewOf(recorder, id));
   const [rows, columns] = [at(operands, 0), at(operands, 1)];
   const [, , bias] = operands;
-  const output = outputView(recorder, statement.output);
+  const output = ordinaryOutput(recorder, statement);
   const left = rows.shape.length === 1 ? insertAxis(rows, 0) : rows;
   const right = columns.shape.length === 1 ? insertAxis(columns, 0) : columns;
   const result = resultMatrix(output, rows.shape.length > 1, columns.shape.length > 1);

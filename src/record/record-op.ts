@@ -6,7 +6,8 @@
 import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../commands/kernel.ts";
 import type { View } from "../commands/transfer.ts";
 import { narrowView } from "../commands/view.ts";
-import { isDID, type TensorId, withoutReductions } from "../ir/domain.ts";
+import { axisShards } from "../ir/axis-shards.ts";
+import { type TensorId, withoutReductions } from "../ir/domain.ts";
 import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, UnaryOp } from "../ir/ops.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
@@ -22,6 +23,7 @@ import {
   shapeText,
 } from "./launch.ts";
 import { indexInto, outOfRange } from "./index-into.ts";
+import { ordinaryOutput } from "./partial-view.ts";
 import { recordLinear, recordMatmul } from "./record-contraction.ts";
 import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "./recorder.ts";
 import { requireWholeAxes } from "./whole-axes.ts";
@@ -130,7 +132,7 @@ function recordReduction(statement: ReductionOp, recorder: Recorder): void {
   const { op } = statement;
   const axes = statement.axes.toSorted((a, b) => a - b);
   const input = inputView(recorder, statement);
-  const output = outputView(recorder, statement.output);
+  const output = ordinaryOutput(recorder, statement);
   const kept = input.shape.filter((_, axis) => !axes.includes(axis));
   requireShape(recorder, `T${statement.output}`, output.shape, kept);
   launch(recorder, {
@@ -164,11 +166,13 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
 }
 
 function recordSlice(op: SliceOp, recorder: Recorder): void {
-  const axes = withoutReductions(tensorOf(recorder, at(op.inputs, 0)).domain.logical);
+  const source = tensorOf(recorder, at(op.inputs, 0));
+  const axes = withoutReductions(source.domain.logical);
+  const shards = axisShards(source);
   const view = op.ranges.reduce(
     (sliced, { start, stop }, axis) => {
-      // A sharded axis is kept whole, which is one index on each device.
-      if (isDID(at(axes, axis).parallelType) && at(sliced.shape, axis) === 1) return sliced;
+      // A sharded axis is kept whole: each device keeps what it has.
+      if (shards.some((shard) => shard.axis.id === at(axes, axis).id)) return sliced;
       if (stop > at(sliced.shape, axis)) outOfRange(recorder, `[${start}, ${stop})`, axis, at(sliced.shape, axis));
       return narrowView(sliced, axis, start, stop - start);
     },

@@ -4,6 +4,7 @@
  */
 import type { UnitKernel, UnitStep } from "../commands/kernel.ts";
 import type { HostUnit, PostOnStream } from "../host/nodes.ts";
+import { axisShards } from "../ir/axis-shards.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import type { Op, SliceOp } from "../ir/ops.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
@@ -73,11 +74,16 @@ function unitShapes(recorder: Recorder, { id, fusion }: HostUnit, given: readonl
 }
 
 /** The first axis of an extent gives its size; the others are then checked against it. */
-function bindSizes({ domain }: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
-  withoutReductions(domain.logical).forEach(({ extent, parallelType }, i) => {
+function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
+  const shards = axisShards(tensor);
+  withoutReductions(tensor.domain.logical).forEach(({ id, extent, parallelType }, i) => {
     const size = shape[i];
     if (extent.kind !== "symbol" || isDID(parallelType) || size === undefined || sizes.has(extent.name)) return;
-    sizes.set(extent.name, size);
+    const devices = shards.flatMap(({ axis, type }) => (axis.id === id ? (tensor.mesh?.size(type) ?? 1) : []));
+    sizes.set(
+      extent.name,
+      devices.reduce((product, count) => product * count, size),
+    );
   });
 }
 
@@ -124,15 +130,19 @@ function stepOf(
     return { ...op, inputs, output, index: indexInto(recorder, axis, size, evaluate(recorder, op.index), op.axis) };
   }
   if (op.kind === "Slice") {
-    const shape = shapeOf(at(op.inputs, 0));
-    const ranges = op.ranges.map((range, axis) => localRange(recorder, range, axis, at(shape, axis)));
+    const source = at(tensors, at(op.inputs, 0));
+    const sharded = axisShards(source).map(({ axis }) => axis.id);
+    const axes = withoutReductions(source.domain.logical);
+    const ranges = op.ranges.map((range, axis) => {
+      const size = at(shapeOf(source.id), axis);
+      // A sharded axis is kept whole: each device keeps what it has.
+      return sharded.includes(at(axes, axis).id) ? { start: 0, stop: size } : localRange(recorder, range, axis, size);
+    });
     return { ...op, inputs, output, ranges };
   }
   return { ...op, inputs, output };
 }
 
-/** A sharded axis is kept whole, which is one index on each device. */
 function localRange(recorder: Recorder, range: SliceRange, axis: number, size: number): SliceRange {
-  if (size === 1) return { start: 0, stop: 1 };
   return range.stop <= size ? range : outOfRange(recorder, `[${range.start}, ${range.stop})`, axis, size);
 }

@@ -37,6 +37,17 @@ export function squeezeView(view: View, kept = 0): View {
   return axes.length === view.shape.length ? view : permuteView(view, axes);
 }
 
+/** `axis` in three: `outer` runs of `count` pieces, which share its elements evenly. */
+export function cutAxis(view: View, axis: number, outer: number, count: number): View {
+  const inner = at(view.shape, axis) / (outer * count);
+  const stride = at(view.strides, axis);
+  return {
+    ...view,
+    shape: view.shape.toSpliced(axis, 1, outer, count, inner),
+    strides: view.strides.toSpliced(axis, 1, stride * count * inner, stride * inner, stride),
+  };
+}
+
 /** With `axis` outermost and no other axes of one element. */
 export function splitView(view: View, axis: number): View {
   const others = view.shape.flatMap((_, other) => (other === axis ? [] : [other]));
