@@ -3,17 +3,19 @@ import { cpus } from "node:os";
 import { benchCpu } from "./cpu.ts";
 import { benchLowering } from "./lowering.ts";
 import { benchMatmul, gigaflops } from "./matmul.ts";
+import { benchParse, megabytesPerSecond } from "./parse.ts";
 import { benchPointToPoint } from "./point-to-point.ts";
 import { benchPointwise, gigabytesPerSecond } from "./pointwise.ts";
 
 console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
-for (const run of [benchLowering, benchMatmul, benchPointwise, benchCpu, benchPointToPoint]) {
+for (const run of [benchLowering, benchParse, benchMatmul, benchPointwise, benchCpu, benchPointToPoint]) {
   const bench = await run();
   console.log(`\n${bench.name ?? ""}`);
   const rows = bench.tasks.map((task) => ({
     task: task.name,
     "median ms": task.result.state === "completed" ? Number(task.result.latency.p50.toPrecision(3)) : task.result.state,
     "GFLOP/s": gigaflops(bench, task.name)?.toFixed(1) ?? "",
+    "MB/s": megabytesPerSecond(bench, task.name)?.toFixed(0) ?? "",
     "GB/s": gigabytesPerSecond(bench, task.name)?.toFixed(1) ?? "",
   }));
   console.table(rows);

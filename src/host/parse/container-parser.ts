@@ -1,9 +1,10 @@
 /** A container that is being read: the scanner and the tables that grow. Everything here lives for one call of `parse`. */
-import type { HostUnit, Statement } from "../nodes.ts";
+import type { Statement } from "../nodes.ts";
 import type { Names } from "./names.ts";
 import type { Scanner } from "./scanner.ts";
 import type { StreamTable } from "./stream-table.ts";
 import type { TensorTable } from "./tensor-table.ts";
+import type { ParsedUnit } from "./unit-tables.ts";
 
 export interface ContainerParser {
   readonly scanner: Scanner;
@@ -16,7 +17,7 @@ export interface ContainerParser {
   readonly loopNames: Set<string>;
   /** Numbers of units that are posted, with the place of the first post. */
   readonly posted: Map<number, number>;
-  readonly units: Map<number, HostUnit>;
+  readonly units: Map<number, ParsedUnit>;
   /** The next free number of a communication. */
   exprCount: number;
   /** Roots are device ids before 2026, and positions in the team from then on. */

@@ -25,7 +25,8 @@ import {
 } from "./scanner.ts";
 import type { Source } from "./source.ts";
 import { createStreamTable, streamsOf } from "./stream-table.ts";
-import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsOf } from "./tensor-table.ts";
+import { finishUnits } from "./unit-tables.ts";
+import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "./tensor-table.ts";
 
 /** How constant roots of communications are meant: as device ids, as positions in the team, or as the dump's era has it. */
 export type RootMeaning = "devices" | "positions" | "era";
@@ -75,11 +76,10 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const body = parseScope(parser, column + 2, 0);
   readUnits(parser);
   expectAcrossLines(scanner, end);
+  const all = tensorsByNumber(tensors.byNumber);
   const program: HostProgram = {
     kind: "HostProgram",
-    tensors: slicesPrintMeshes(source.text)
-      ? tensorsOf(tensors)
-      : inheritMeshes(tensorsOf(tensors), parser.lines.keys()),
+    tensors: slicesPrintMeshes(source.text) ? all : inheritMeshes(all, parser.lines.keys()),
     inputs,
     outputs,
     streams: streamsOf(parser.streams),
@@ -177,9 +177,10 @@ function unitsOf({ scanner, units, posted }: ContainerParser): readonly HostUnit
       help: "pass the whole container, up to its last line",
     });
   }
+  const finished = finishUnits(scanner.source, [...units.values()]);
   let count = 0;
   for (const number of units.keys()) count = Math.max(count, number + 1);
-  return Array.from({ length: count }, (_, i) => units.get(i) ?? unusedUnit(i));
+  return Array.from({ length: count }, (_, i) => finished.get(i) ?? unusedUnit(i));
 }
 
 function unusedUnit(number: number): HostUnit {

@@ -14,7 +14,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops.ts";
 import { makeId } from "../../support/ids.ts";
-import type { HostUnit, UnitId } from "../nodes.ts";
+import type { UnitId } from "../nodes.ts";
 import type { ContainerParser } from "./container-parser.ts";
 import { noDefinitions } from "./definitions.ts";
 import { failAt } from "./parse-error.ts";
@@ -38,14 +38,7 @@ import {
   skipSpace,
   take,
 } from "./scanner.ts";
-import {
-  createTensorTable,
-  iterDomainCountOf,
-  largestNumber,
-  scalarCountOf,
-  type TensorTable,
-  tensorsOf,
-} from "./tensor-table.ts";
+import { createTensorTable, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const end = "} // %kernel";
 
@@ -82,19 +75,7 @@ export function parseUnit({ scanner, units }: ContainerParser): void {
   expectAcrossLines(scanner, "%kernel");
   expect(scanner, "{");
   const ops = parseOps(context);
-  const unit: HostUnit = {
-    id: makeId<UnitId>(number),
-    fusion: {
-      kind: "Fusion",
-      tensors: tensorsOf(tensors),
-      ops,
-      inputs,
-      outputs,
-      iterDomainCount: iterDomainCountOf(tensors),
-      scalarCount: scalarCountOf(tensors.symbols),
-    },
-  };
-  units.set(number, unit);
+  units.set(number, { id: makeId<UnitId>(number), tensors, inputs, outputs, ops, position: start });
 }
 
 /** The transforms stand at the end of the kernel, and are read first. */

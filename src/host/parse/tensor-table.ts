@@ -2,8 +2,8 @@
  * The tensors of one container or kernel as they are met in the text. A tensor stands in a dump as often as it is used, always in the
  * same words: it is read once, and found again by its text.
  */
-import { type IterDomain, type MemoryType, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
-import { constant, type Scalar } from "../../ir/scalar.ts";
+import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { Scalar } from "../../ir/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import type { DomainNote } from "./parse-transforms.ts";
 import { failAt } from "./parse-error.ts";
@@ -75,19 +75,17 @@ function collectSymbols(scalar: Scalar, symbols: Set<string>): void {
 }
 
 /** The tensors by their numbers; numbers that the dump does not show get a scalar that nothing uses. */
-export function tensorsOf(table: TensorTable): readonly Tensor[] {
+export function tensorsByNumber(met: ReadonlyMap<number, { readonly tensor: Tensor }>): readonly Tensor[] {
   let count = 0;
-  for (const number of table.byNumber.keys()) count = Math.max(count, number + 1);
-  return Array.from({ length: count }, (_, i) => table.byNumber.get(i)?.tensor ?? unused(i));
+  for (const number of met.keys()) count = Math.max(count, number + 1);
+  return Array.from({ length: count }, (_, i) => met.get(i)?.tensor ?? unused(i));
 }
-
-const unusedMemory: MemoryType = "local";
 
 function unused(number: number): Tensor {
   return {
     id: makeId<TensorId>(number),
     dtype: "float",
-    memory: unusedMemory,
+    memory: "local",
     domain: plainDomain([]),
     mesh: null,
   };
@@ -109,5 +107,3 @@ export function scalarCountOf(names: Iterable<string>): number {
   }
   return last + 1;
 }
-
-export const unitExtent: Scalar = constant(1);

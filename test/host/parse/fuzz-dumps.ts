@@ -1,0 +1,51 @@
+/** What must hold of any text, and the dumps that the fuzzing starts from. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { DiagnosticError, parseContainers, type ParsedContainer, print } from "braid";
+
+const folder = path.resolve(import.meta.dirname, "../../fixtures/dumps");
+
+/** All dumps of the fixtures. The largest has 3.4 KB. */
+export const startingDumps: readonly string[] = readdirSync(folder, { recursive: true, encoding: "utf8" })
+  .filter((file) => /\.(?:hir|txt)$/u.test(file))
+  .toSorted()
+  .map((file) => readFileSync(path.join(folder, file), "utf8"));
+
+export interface Outcome {
+  /** Null where the text is refused. */
+  readonly containers: readonly ParsedContainer[] | null;
+  /** The code of the diagnostic. */
+  readonly code: string | null;
+  readonly milliseconds: number;
+}
+
+function timed(text: string): Outcome {
+  const start = performance.now();
+  try {
+    const containers = parseContainers(text);
+    return { containers, code: null, milliseconds: performance.now() - start };
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    return { containers: null, code: error.diagnostics[0]?.code ?? "none", milliseconds: performance.now() - start };
+  }
+}
+
+/**
+ * Reads a text. Anything but a DiagnosticError is thrown on. A time over the limit is measured again, since other work on the machine
+ * counts too.
+ */
+export function outcomeOf(text: string, limit: number): Outcome {
+  let outcome = timed(text);
+  for (let again = 0; again < 4 && outcome.milliseconds > limit; again++) {
+    const next = timed(text);
+    if (next.milliseconds < outcome.milliseconds) outcome = next;
+  }
+  return outcome;
+}
+
+/** Whether what was read prints, and reads back as what it prints. */
+export function survives({ program }: ParsedContainer): boolean {
+  const text = print(program);
+  const [again] = parseContainers(text);
+  return again !== undefined && print(again.program) === text;
+}

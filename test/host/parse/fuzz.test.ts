@@ -1,0 +1,25 @@
+/** 20,000 damaged dumps: each is read or refused with a diagnostic within 50 ms, and what is read survives its own dump. */
+import { expect, it } from "vitest";
+import { outcomeOf, startingDumps, survives } from "./fuzz-dumps.ts";
+import { mutatedDump } from "./mutate-dump.ts";
+
+const limit = 50;
+
+it("damaged dumps are read or refused, in time", () => {
+  const refused = new Map<string, number>();
+  let read = 0;
+  for (let seed = 0; seed < 20_000; seed++) {
+    const text = mutatedDump(seed, startingDumps);
+    const { containers, code, milliseconds } = outcomeOf(text, limit);
+    if (milliseconds > limit) expect.fail(`seed ${seed}: ${milliseconds} ms\n${text}`);
+    if (code !== null) refused.set(code, (refused.get(code) ?? 0) + 1);
+    for (const container of containers ?? []) {
+      if (!survives(container)) expect.fail(`seed ${seed} does not survive its dump\n${text}`);
+      read++;
+    }
+  }
+  // Damage that is always refused, or never, would test little.
+  expect(read).toBeGreaterThan(2_000);
+  const codes = ["dump-syntax", "dump-contradiction", "dump-incomplete", "dump-unsupported", "dump-container"];
+  expect([...refused.keys()]).toEqual(expect.arrayContaining([...codes, "host-program-invalid"]));
+}, 120_000);
