@@ -10,6 +10,7 @@ import { reportError } from "./report-error.ts";
 import { runCommand } from "./run-command.ts";
 import type { Terminal } from "./terminal.ts";
 import { usageError } from "./usage-error.ts";
+import { verifyCommand } from "./verify-command.ts";
 
 /** Runs one command line, `args` without node and script. Never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<ExitStatus> {
@@ -23,6 +24,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     .version(packageVersion(), "--version")
     .addCommand(lowerCommand(terminal, finish))
     .addCommand(runCommand(terminal, finish, args))
+    .addCommand(verifyCommand(terminal, finish))
     .addCommand(doctorCommand(terminal, finish));
   for (const command of [braid, ...braid.commands]) {
     command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {

@@ -7,7 +7,7 @@ import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 export const exitStatus = {
   /** As asked. */
   ok: 0,
-  /** A check failed. */
+  /** A check failed, or the verifier found something. */
   checkFailed: 1,
   /** The arguments or the input were wrong. */
   badInput: 2,
@@ -35,6 +35,8 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
 const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed"]);
 
 export function statusOf(diagnostics: readonly Diagnostic[]): ExitStatus {
+  // Only findings of the verifier say how severe they are. Some have the codes of failed runs, which they prevent.
+  if (diagnostics.some(({ severity }) => severity !== undefined)) return exitStatus.checkFailed;
   const some = (codes: ReadonlySet<DiagnosticCode>): boolean => diagnostics.some(({ code }) => codes.has(code));
   if (some(runFailures)) return exitStatus.runFailed;
   return some(checkFailures) ? exitStatus.checkFailed : exitStatus.badInput;

@@ -2,17 +2,18 @@
 import { Command, Option } from "commander";
 import { blasUses } from "../cpu.ts";
 import { graphUses, requireGpus } from "../cuda.ts";
-import { copyLanes } from "../schedule/copy-lane.ts";
 import { renderDiagnostic } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
+import { verifyUses } from "../executor/linked-program.ts";
 import type { World } from "../launch/join-world.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
-import { assignment, choice, positiveNumber, sizes, wholeNumber } from "./option-values.ts";
+import { choice, positiveNumber, wholeNumber } from "./option-values.ts";
 import { givenDevices } from "./load-dump.ts";
 import { addProgramFlags } from "./program-flags.ts";
 import { withProgress } from "./progress.ts";
+import { addRecordingFlags } from "./recording-flags.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
 import { runDocument, runText } from "./run-result.ts";
 import { runAsRank } from "./run-as-rank.ts";
@@ -31,20 +32,10 @@ export function runCommand(
   finish: (status: ExitStatus) => void,
   args: readonly string[] = [],
 ): Command {
-  const command = addProgramFlags(new Command("run"))
+  const command = addRecordingFlags(addProgramFlags(new Command("run")))
     .description("Runs a program on all its devices, with random inputs.")
     .addOption(
       new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),
-    )
-    .addOption(
-      new Option("--streams <n>", "streams that a Stream loop alternates over")
-        .argParser(wholeNumber("--streams", 1))
-        .default(4),
-    )
-    .addOption(
-      new Option("--size <name=value>", "size of a symbolic extent, by its printed name; may be repeated")
-        .argParser(assignment("--size", "i0=8", sizes))
-        .default(new Map(), "none"),
     )
     .addOption(new Option("--repeat <n>", "run n times").argParser(wholeNumber("--repeat", 1)).default(1))
     .addOption(new Option("--check", "compare with the oracle and say the largest error").default(false))
@@ -70,9 +61,9 @@ export function runCommand(
     )
     .addOption(
       new Option(
-        `--copy-lane <${copyLanes.join("|")}>`,
-        "copies from and to peers on a stream of their own per device, or where the host program has them (default: dedicated with --on cuda)",
-      ).argParser(choice("--copy-lane", copyLanes)),
+        `--verify <${verifyUses.join("|")}>`,
+        "refuse a program in which the verifier finds something (default: on, but off with --schedule)",
+      ).argParser(choice("--verify", verifyUses)),
     )
     .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer")

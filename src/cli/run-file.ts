@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
+import type { VerifyUse } from "../executor/linked-program.ts";
 import { MultiDeviceExecutor } from "../executor/multi-device-executor.ts";
 import type { Signature } from "../executor/program-source.ts";
 import { isSharded, type TensorArgument } from "../executor/tensor-arguments.ts";
@@ -12,7 +13,6 @@ import type { World } from "../launch/join-world.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
-import type { CopyLane } from "../schedule/copy-lane.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
@@ -23,16 +23,15 @@ import { inputSizes } from "./input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "./load-dump.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
+import type { RecordingFlags } from "./recording-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "./progress.ts";
 import { gatherRuns } from "./gather-runs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
-export interface RunFlags extends ProgramFlags, BackendFlags {
-  readonly streams: number;
-  /** The executor's default if it is not given. */
-  readonly copyLane?: CopyLane;
-  readonly size: ReadonlyMap<string, number>;
+export interface RunFlags extends ProgramFlags, BackendFlags, RecordingFlags {
+  /** On, but off with a schedule, if not given. */
+  readonly verify?: VerifyUse;
   readonly repeat: number;
   readonly check: boolean;
   readonly seed: number;
@@ -99,6 +98,8 @@ export async function runFile(
     devices: flags.devices,
     on,
     streams: flags.streams,
+    // A schedule is there to look at a program as it is, also at one that is wrong.
+    verify: flags.verify ?? (flags.schedule === undefined ? "on" : "off"),
     ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
     timeout: Math.ceil(flags.timeout * 1000),
     ...(world === null ? {} : { localRanks: [world.rank] }),

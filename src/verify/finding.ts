@@ -21,6 +21,8 @@ export interface CommandPlace {
   readonly path: readonly number[];
   /** Values of the enclosing loops' indices. */
   readonly iteration: readonly number[];
+  /** Of the rank's dump, where the statement begins; null where it is not known. */
+  readonly line: number | null;
   /** 1 or 2: of two consecutive runs. */
   readonly run: number;
 }

@@ -39,8 +39,13 @@ export interface Chain {
   readonly stream: number;
 }
 
+/** The line of a rank's dump in which a statement begins, by its path; null where it is not known. */
+export type LineOf = (rank: number, path: readonly number[]) => number | null;
+
 export interface Graph {
   readonly program: Program;
+  /** For findings. */
+  readonly lineOf: LineOf;
   /** Of one run. */
   readonly nodeCount: number;
   /** The caller's first node of each rank; one more at the end. */
@@ -62,7 +67,7 @@ export interface Graph {
   readonly members: Members;
 }
 
-export function createGraph(program: Program): Graph {
+export function createGraph(program: Program, lineOf: LineOf = () => null): Graph {
   const { ranks } = program;
   const nodeBase = new Int32Array(ranks.length + 1);
   for (const [rank, { commands }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + commands.length + 2;
@@ -124,6 +129,7 @@ export function createGraph(program: Program): Graph {
   }
   return {
     program,
+    lineOf,
     nodeCount,
     nodeBase,
     rankOf,

@@ -27,11 +27,13 @@ export function placeOf(graph: Graph, visit: number): CommandPlace {
       statement: writes ? "the caller writes the inputs" : "the caller reads the outputs",
       path: [],
       iteration: [],
+      line: null,
       run,
     };
   }
   const { statement, path, iteration } = origin;
-  return { rank, stream, streamName, command: index, kind: command.kind, statement, path, iteration, run };
+  const line = graph.lineOf(rank, path);
+  return { rank, stream, streamName, command: index, kind: command.kind, statement, path, iteration, line, run };
 }
 
 /** For the `at` of a diagnostic. */
@@ -45,12 +47,13 @@ export function statementText({ statement, iteration }: CommandPlace): string {
   return iteration.length === 0 ? line : `${line} (iteration ${iteration.join(", ")})`;
 }
 
-/** `rank 0, stream 2 (worker 1), command 12 (launch) of T2 = matmul(...) (iteration 3)`. */
+/** `rank 0, stream 2 (worker 1), command 12 (launch), line 9, of T2 = matmul(...) (iteration 3)`. */
 export function placeText(place: CommandPlace): string {
   const { rank, stream, streamName, command, kind } = place;
   const where = `rank ${rank}, stream ${stream} (${streamName})`;
   if (command === null) return `${where}: ${place.statement}`;
-  return `${where}, command ${command} (${kind}) of ${statementText(place)}`;
+  const line = place.line === null ? "" : `, line ${place.line}`;
+  return `${where}, command ${command} (${kind})${line}, of ${statementText(place)}`;
 }
 
 /** Whether the first stands before the second, by statements and iterations, as ranks of one program run them; 0 if alike. */

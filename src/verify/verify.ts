@@ -8,7 +8,7 @@ import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
-import { createGraph } from "./graph.ts";
+import { createGraph, type LineOf } from "./graph.ts";
 import { missingIn, stepsOf } from "./missing.ts";
 import { createRegionTable } from "./region-table.ts";
 import { type Repair, repairProgram } from "./repair.ts";
@@ -20,6 +20,8 @@ export interface VerifyOptions {
    * given. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
+  /** The lines of dumps that findings name. */
+  readonly lineOf?: LineOf;
 }
 
 export interface VerifyReport {
@@ -40,8 +42,8 @@ export interface ProgramSize {
 }
 
 /** Time and memory grow with commands times streams. Never throws for a Program that link made. */
-export function verify(program: Program, { counterexamples = true }: VerifyOptions = {}): VerifyReport {
-  const graph = createGraph(program);
+export function verify(program: Program, { counterexamples = true, lineOf }: VerifyOptions = {}): VerifyReport {
+  const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
   const problems = findProblems(graph, table);
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;

@@ -1,0 +1,99 @@
+/** What `braid verify` does, without printing: from a program file and flags to a report. */
+import { writeFile } from "node:fs/promises";
+import { link } from "../commands/link.ts";
+import type { Program } from "../commands/program.ts";
+import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
+import { rankPrograms } from "../executor/program-source.ts";
+import type { Sizes } from "../ir/sizes.ts";
+import type { LoweringOptions } from "../passes/options.ts";
+import { record } from "../record/record.ts";
+import { moveCopiesToLane } from "../schedule/copy-lane.ts";
+import { verify, verifyLists, type VerifyReport } from "../verify/verify.ts";
+import { buildProgram } from "./build-program.ts";
+import { inputSizes } from "./input-sizes.ts";
+import type { ProgramFlags } from "./program-flags.ts";
+import type { Step } from "./progress.ts";
+import type { RecordingFlags } from "./recording-flags.ts";
+import { printedLines } from "./statement-lines.ts";
+import { systemReason } from "./system-reason.ts";
+import { reportPage } from "./verify-report/report-page.ts";
+
+export interface VerifyFlags extends ProgramFlags, RecordingFlags {
+  /** Where to write the findings as a page. */
+  readonly report?: string;
+  /** Where to write the schedule of the first finding that has one. */
+  readonly counterexample?: string;
+}
+
+export interface VerifyResult {
+  readonly file: string;
+  readonly flags: VerifyFlags;
+  readonly params: Readonly<Record<string, number>>;
+  readonly options: Partial<LoweringOptions>;
+  readonly sizes: Sizes;
+  readonly report: VerifyReport;
+  /** Of record, link and verify. */
+  readonly milliseconds: number;
+  /** The files that were written. */
+  readonly written: readonly string[];
+}
+
+export async function verifyFile(
+  file: string,
+  flags: VerifyFlags,
+  options: Partial<LoweringOptions>,
+  step: Step,
+): Promise<VerifyResult> {
+  step(`loading ${file}`);
+  const { source, signature, params } = await buildProgram(file, flags);
+  const sizes = inputSizes(signature, flags.size);
+  step(`lowering for ${flags.devices} devices`);
+  const { hosts } = rankPrograms(source, flags.devices, options);
+  step("verifying");
+  const start = performance.now();
+  const { p2pProtocol = "get" } = options;
+  const lists = hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: flags.streams, p2pProtocol }));
+  const lineOf = printedLines(hosts);
+  const program = linked(lists, flags);
+  const report = program === null ? verifyLists(lists, { lineOf }) : verify(program, { lineOf });
+  const milliseconds = performance.now() - start;
+  const written: string[] = [];
+  const result = { file, flags, params, options, sizes, report, milliseconds, written };
+  if (flags.report !== undefined) {
+    await write("--report", flags.report, reportPage({ title: file, program, report }));
+    written.push(flags.report);
+  }
+  const schedule = report.findings.find((finding) => finding.schedule !== null)?.schedule ?? null;
+  if (flags.counterexample !== undefined && schedule !== null) {
+    await write("--counterexample", flags.counterexample, schedule);
+    written.push(flags.counterexample);
+  }
+  return result;
+}
+
+/** Null where the lists do not link, which `verifyLists` tells as findings. */
+function linked(lists: Parameters<typeof link>[0], { copyLane }: RecordingFlags): Program | null {
+  try {
+    const program = link(lists);
+    return copyLane === "dedicated" ? moveCopiesToLane(program) : program;
+  } catch (error) {
+    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "transfer-mismatch"))
+      return null;
+    throw error;
+  }
+}
+
+async function write(flag: string, path: string, text: string): Promise<void> {
+  try {
+    await writeFile(path, text);
+  } catch (error) {
+    fail({
+      code: "file-unwritable",
+      message: "a file cannot be written",
+      place: { kind: "option", text: flag },
+      found: `${path}: ${systemReason(error)}`,
+      expected: "the path of a file that can be written",
+      help: "choose another path",
+    });
+  }
+}
