@@ -25,9 +25,9 @@ export async function gatherRuns(
     const tensor = at(tensors, id);
     const argument = at(own.outputs, position);
     const shard = isSharded(argument) ? (argument[world.rank] ?? null) : argument;
-    const parts = await gatherBytes(world, shard === null ? new Uint8Array() : packShard(tensor, shard));
-    if (world.rank !== 0) continue;
     const shape = shapeOf(tensor, sizes);
+    const parts = await gatherBytes(world, shard === null ? new Uint8Array() : packShard(tensor, shape, shard));
+    if (world.rank !== 0) continue;
     const result = emptyTensor(tensor.dtype, shape);
     for (const rank of holders(tensor)) unshardInto(tensor, shape, at(parts, rank), rank, tensorBytes(result));
     whole.push(result);

@@ -74,10 +74,13 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
   };
 }
 
-/** Ends NCCL's waits and tells the other ranks. */
+/** Milliseconds for the caller to say what happened before NCCL's abort, which may take seconds, holds this thread. */
+const abortDelay = 50;
+
+/** Tells the other ranks and ends NCCL's waits. */
 function giveUp(session: Session, reason: string): void {
   session.rendezvous.abort(reason);
-  session.openedCommunicators()?.abort();
+  setTimeout(() => session.openedCommunicators()?.abort(), abortDelay);
 }
 
 function brokenGroup(rank: number, reason: string): never {

@@ -151,8 +151,10 @@ function createRunner(
       await issue(deadline, trace);
       await waitUntil(() => streamIsIdle(gpu, stream), deadline);
     } catch (error) {
+      // What another rank's end is told by does not say what this one was doing.
+      const notes = error === rendezvous.signal.reason ? stuckStreams(session, program, list, graph === null) : [];
       broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
-      throw error;
+      throw withNotes(error, notes);
     }
     const milliseconds = performance.now() - start;
     return { milliseconds, trace: trace && traced !== null ? traced.read() : [] };
@@ -172,29 +174,45 @@ function notCaptured(rank: number): DiagnosticError {
   ]);
 }
 
-/** Names every stream that has not ended, what it came to, and the peers that it waits for. */
 function timedOut(session: Session, program: Program, list: PreparedList, eager: boolean, timeout: number): never {
   const { gpu } = session;
   const own = at(program.ranks, gpu.rank);
-  const notes = list.streams.flatMap((stream, i) => {
-    if (gpu.raw.cuStreamQuery(stream) === 0) return [];
-    const id = makeId<CommandStreamId>(i);
-    const reached = Math.max(list.progress.lastWait(id) ?? -1, eager ? lastEvent(session, program, list, id) : -1);
-    return [stuckStream(program, gpu.rank, id, reached < 0 ? null : reached)];
-  });
+  const notes = stuckStreams(session, program, list, eager);
   return fail({
     code: "timed-out",
     message: `rank ${gpu.rank} did not end its run within ${timeout} ms`,
     place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
-    found: notes[0] ?? "the GPU is at work",
+    found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
     expected: `its end within ${timeout} ms`,
     help: "look at the rank that it waits for; allow more time (--timeout), or use smaller sizes",
-    notes,
+    notes: notes.slice(1),
   });
 }
 
+/**
+ * A line for every stream that has not ended: what it came to, and the peers that it waits for. In a graph, which runs apart from the
+ * streams, those that have come to a peer and are not known to be past it.
+ */
+function stuckStreams({ gpu }: Session, program: Program, list: PreparedList, eager: boolean): readonly string[] {
+  return list.streams.flatMap((stream, i) => {
+    const id = makeId<CommandStreamId>(i);
+    const said = list.progress.last(id);
+    if (!eager) return said === null || said.passed ? [] : [stuckStream(program, gpu.rank, id, said.command)];
+    if (gpu.raw.cuStreamQuery(stream) === 0) return [];
+    const reached = Math.max(said?.command ?? -1, lastEvent(gpu, program, list, id));
+    return [stuckStream(program, gpu.rank, id, reached < 0 ? null : reached)];
+  });
+}
+
+function withNotes(error: unknown, notes: readonly string[]): unknown {
+  if (!(error instanceof DiagnosticError) || notes.length === 0) return error;
+  const [first, ...others] = error.diagnostics;
+  if (first === undefined) return error;
+  return new DiagnosticError([{ ...first, notes: [...(first.notes ?? []), ...notes] }, ...others]);
+}
+
 /** The last recordEvent of the stream that has completed, -1 for none. */
-function lastEvent({ gpu }: Session, program: Program, { events }: PreparedList, stream: CommandStreamId): number {
+function lastEvent(gpu: Session["gpu"], program: Program, { events }: PreparedList, stream: CommandStreamId): number {
   return at(program.ranks, gpu.rank).commands.findLastIndex(
     (command) =>
       command.kind === "recordEvent" &&

@@ -22,7 +22,7 @@ import type { Session } from "../session.ts";
 import { planCopy } from "./copy-plan.ts";
 import { encodeBatch, type MemoryOperation, signalOperations, waitOperations } from "./memory-operations.ts";
 import { encodePlaneCopy } from "./plane-copy.ts";
-import type { Progress } from "./progress.ts";
+import { type Progress, progressWord } from "./progress.ts";
 
 export type Action = () => void;
 
@@ -79,7 +79,11 @@ const table: RuleTable<Command, readonly Action[], [number, ActionContext]> = {
   ],
   waitSignal: ({ slot, stream }, index, context) => [
     batchAction(
-      [sayProgress(index, stream, context), ...waitOperations(context.arenas.slotAddress(slot))],
+      [
+        sayProgress(index, stream, context),
+        ...waitOperations(context.arenas.slotAddress(slot)),
+        sayProgress(index, stream, context, true),
+      ],
       stream,
       context,
     ),
@@ -113,8 +117,13 @@ function batchAction(operations: readonly MemoryOperation[], stream: CommandStre
   return checked(context, "cuStreamBatchMemOp", (raw) => () => raw.cuStreamBatchMemOp_v2(on, count, batch, 0));
 }
 
-function sayProgress(index: number, stream: CommandStreamId, { progress }: ActionContext): MemoryOperation {
-  return { kind: "write", address: progress.address(stream), value: index + 1 };
+function sayProgress(
+  index: number,
+  stream: CommandStreamId,
+  { progress }: ActionContext,
+  passed = false,
+): MemoryOperation {
+  return { kind: "write", address: progress.address(stream), value: progressWord(index, passed) };
 }
 
 function addressIn({ arenas }: ActionContext): (ref: BufferRef) => number {

@@ -1,6 +1,7 @@
 /**
  * How far the streams of a run have come, for the message of a run that does not end. Before a stream waits for a peer, in the same batch of memory operations, it
- * writes the number of the command into pinned memory; completed events say more in an eager run.
+ * writes the number of the command into pinned memory, and after a wait for a signal that it is past it; completed events say more in
+ * an eager run.
  */
 import type { CommandStreamId } from "../../../commands/command.ts";
 import { commandDetails } from "../../../commands/command-text.ts";
@@ -14,8 +15,15 @@ export interface Progress {
   readonly address: (stream: CommandStreamId) => number;
   /** To be called before a run. */
   readonly reset: () => void;
-  /** The command before which the stream said that it waits; null if it has said nothing in this run. */
-  readonly lastWait: (stream: CommandStreamId) => number | null;
+  /** The last command that the stream said it came to; null if it has said nothing in this run. */
+  readonly last: (stream: CommandStreamId) => { readonly command: number; readonly passed: boolean } | null;
+}
+
+const passedBit = 0x8000_0000;
+
+/** What a stream writes when it comes to a command, and when it is past it. */
+export function progressWord(command: number, passed: boolean): number {
+  return command + 1 + (passed ? passedBit : 0);
 }
 
 export function createProgress(streams: number, blocks: HostBlocks): Progress {
@@ -25,9 +33,9 @@ export function createProgress(streams: number, blocks: HostBlocks): Progress {
     reset: () => {
       for (let i = 0; i < streams; i++) view.setUint32(4 * i, 0, true);
     },
-    lastWait: (stream) => {
+    last: (stream) => {
       const word = view.getUint32(4 * stream, true);
-      return word === 0 ? null : word - 1;
+      return word === 0 ? null : { command: (word % passedBit) - 1, passed: word >= passedBit };
     },
   };
 }
