@@ -5,7 +5,8 @@
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Call } from "../ir/call.ts";
 import { shapeText } from "../ir/call.ts";
-import { type AxisShape, type Tensor, withoutReductions } from "../ir/domain.ts";
+import { partialAxes } from "../ir/axis-map.ts";
+import { type AxisShape, isDID, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { inferOutput, type OutputShape } from "../ir/infer-output.ts";
 import {
   broadcastSpec,
@@ -16,7 +17,7 @@ import {
   sliceSpec,
   squeezeSpec,
 } from "../ir/op-spec.ts";
-import type { Op, OpKind } from "../ir/ops.ts";
+import type { Op } from "../ir/ops.ts";
 import { extentsDiffer } from "../ir/scalar-fold.ts";
 import { printScalar } from "../ir/scalar-print.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
@@ -27,7 +28,7 @@ export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
   const operands = op.inputs.map((id) => at(tensors, id));
   const output = at(tensors, op.output);
   const result = resultOf(op, operands, output);
-  return "message" in result ? [result] : checkOutput(op.kind, output, result);
+  return "message" in result ? [result] : checkOutput(op, output, result, tensors);
 }
 
 /** What the op puts out, or why its arguments do not fit its operands. */
@@ -70,7 +71,13 @@ const specs: RuleTable<Op, OpSpec, [Tensor, Tensor]> = {
   Linear: (op) => op,
 };
 
-function checkOutput(kind: OpKind, output: Tensor, { dtype, axes }: OutputShape): readonly Fault[] {
+function checkOutput(
+  op: Op,
+  output: Tensor,
+  { dtype, axes }: OutputShape,
+  tensors: readonly Tensor[],
+): readonly Fault[] {
+  const { kind } = op;
   if (output.dtype !== dtype) {
     return [
       {
@@ -81,8 +88,13 @@ function checkOutput(kind: OpKind, output: Tensor, { dtype, axes }: OutputShape)
       },
     ];
   }
-  const { logical } = output.domain;
-  const fits = logical.length === axes.length && logical.every((axis, i) => sameAxis(axis, at(axes, i)));
+  const partial = partialAxes(op, tensors);
+  const logical = output.domain.logical.filter((axis) => !partial.includes(axis));
+  const fits =
+    logical.length === axes.length &&
+    partial.every(({ parallelType }) => isDID(parallelType)) &&
+    // Where a reduction stops at what each device has, the extent that it prints is a device's share.
+    logical.every((axis, i) => sameAxis(axis, at(axes, i), partial.length > 0));
   if (fits) return [];
   return [
     {
@@ -94,10 +106,10 @@ function checkOutput(kind: OpKind, output: Tensor, { dtype, axes }: OutputShape)
   ];
 }
 
-function sameAxis(own: AxisShape, given: AxisShape): boolean {
-  return (
-    (own.iterType === "reduction") === (given.iterType === "reduction") && !extentsDiffer(own.extent, given.extent)
-  );
+function sameAxis(own: AxisShape, given: AxisShape, isPartial: boolean): boolean {
+  const isReduced = own.iterType === "reduction";
+  if (isReduced !== (given.iterType === "reduction")) return false;
+  return (isReduced && isPartial) || !extentsDiffer(own.extent, given.extent);
 }
 
 function withoutReduced(axes: readonly AxisShape[]): readonly string[] {

@@ -4,6 +4,7 @@
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
+import { sizedParts } from "./axis-shards.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { evaluateScalar, type Scalar } from "./scalar.ts";
@@ -81,13 +82,18 @@ export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number>
   return sizes;
 }
 
-/** Throws `size-contradicts-mesh` where a sharded axis, with its size now known, has another than the mesh. */
+/**
+ * Throws where known sizes do not fit a sharded axis: `size-contradicts-mesh` if what carries a DID type has another size than the mesh,
+ * `uneven-split` if the splits of the axis do not divide it.
+ */
 export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void {
   for (const tensor of tensors) {
-    for (const axis of tensor.domain.loop) {
-      if (tensor.mesh === null || !isDID(axis.parallelType)) continue;
+    const { mesh, domain } = tensor;
+    if (mesh === null || !domain.loop.some((axis) => isDID(axis.parallelType))) continue;
+    for (const axis of domain.loop) {
+      if (!isDID(axis.parallelType)) continue;
       const size = evaluateScalar(axis.extent, (name) => sizes.get(name));
-      const devices = tensor.mesh.size(axis.parallelType);
+      const devices = mesh.size(axis.parallelType);
       if (size === undefined || size === devices) continue;
       fail({
         code: "size-contradicts-mesh",
@@ -98,6 +104,24 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
         help: "pass inputs whose sharded axes have the size of the mesh",
       });
     }
+    requireEvenSplits(tensor, sizes);
+  }
+}
+
+function requireEvenSplits(tensor: Tensor, sizes: Sizes): void {
+  for (const axis of tensor.domain.logical) {
+    const size = evaluateScalar(axis.extent, (name) => sizes.get(name));
+    if (size === undefined) continue;
+    const parts = sizedParts(tensor.domain, axis, size).map(({ extent }) => extent);
+    if (parts.reduce((product, extent) => product * extent, 1) === size) continue;
+    fail({
+      code: "uneven-split",
+      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
+      place: { kind: "tensor", text: printTensor(tensor) },
+      found: `size ${size}, in parts of ${parts.join(" x ")}`,
+      expected: "a size that is the product of the parts",
+      help: "pass inputs whose sizes divide by the factors of the splits",
+    });
   }
 }
 

@@ -10,19 +10,23 @@ import {
   accumulationError,
   accumulatorOf,
   contractionRoundings,
+  gamma,
   overflowThreshold,
   smallestRounding,
 } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, type Value } from "./value.ts";
 
-/** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. */
-export function matmul(a: Value, b: Value, shape: readonly number[]): Value {
+/**
+ * a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. `hops`: over how many hops of a wire devices
+ * may add what each of them has of K; 0 where none shares it.
+ */
+export function matmul(a: Value, b: Value, shape: readonly number[], hops: number): Value {
   const rowAxes = a.shape.length > 1 ? 1 : 0;
   const columnAxes = b.shape.length > 1 ? 1 : 0;
   const batchAxes = shape.length - rowAxes - columnAxes;
   const leftK = a.shape.length - 1;
   const rightK = b.shape.length - 1 - columnAxes;
-  const dot = createDot(a, b, at(a.shape, leftK), contractionRoundings.Matmul(at(a.shape, leftK)));
+  const dot = createDot(a, b, at(a.shape, leftK), contractionRoundings.Matmul(at(a.shape, leftK)), hops);
   return makeValue(a.dtype, shape, (index) => {
     const batch = index.slice(0, batchAxes);
     const m = index.slice(batchAxes, batchAxes + rowAxes);
@@ -33,12 +37,12 @@ export function matmul(a: Value, b: Value, shape: readonly number[]): Value {
   });
 }
 
-/** x [.., K], weight [N, K] or [K], bias [N] or []. */
-export function linear(x: Value, weight: Value, bias: Value | null, shape: readonly number[]): Value {
+/** x [.., K], weight [N, K] or [K], bias [N] or []. `hops` as in matmul. */
+export function linear(x: Value, weight: Value, bias: Value | null, shape: readonly number[], hops: number): Value {
   const columnAxes = weight.shape.length - 1;
   const leftK = x.shape.length - 1;
   const count = at(x.shape, leftK);
-  const dot = createDot(x, weight, count, contractionRoundings.Linear(count, bias !== null));
+  const dot = createDot(x, weight, count, contractionRoundings.Linear(count, bias !== null), hops);
   return makeValue(x.dtype, shape, (index) => {
     const rows = index.slice(0, index.length - columnAxes);
     const n = index.slice(index.length - columnAxes);
@@ -67,11 +71,11 @@ function runOf(shape: readonly number[], index: readonly number[], axis: number)
 
 type Dot = (x: Run, y: Run, bias: Bounded | null) => Bounded;
 
-function createDot(a: Value, b: Value, count: number, roundings: number): Dot {
-  return dtypes[a.dtype].family === "float" ? floatDot(a, b, count, roundings) : integerDot(a, b, count);
+function createDot(a: Value, b: Value, count: number, roundings: number, hops: number): Dot {
+  return dtypes[a.dtype].family === "float" ? floatDot(a, b, count, roundings, hops) : integerDot(a, b, count);
 }
 
-function floatDot(a: Value, b: Value, count: number, roundings: number): Dot {
+function floatDot(a: Value, b: Value, count: number, roundings: number, hops: number): Dot {
   const { dtype } = a;
   // Typed arrays, so that the inner loop is plain arithmetic.
   const left = Float64Array.from(a.elements, Number);
@@ -79,9 +83,9 @@ function floatDot(a: Value, b: Value, count: number, roundings: number): Dot {
   const exactOperands = isExact(a) && isExact(b);
   const accumulator = accumulatorOf[dtype];
   const limits = {
-    relative: accumulationError(roundings, dtype),
-    underflow: count * smallestRounding[accumulator],
-    overflow: overflowThreshold[accumulator],
+    relative: accumulationError(roundings, dtype) + gamma(hops, dtype),
+    underflow: count * smallestRounding[accumulator] + hops * smallestRounding[dtype],
+    overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
   };
   return (x, y, bias) => {
     let sum = 0;

@@ -4,9 +4,11 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireSizesFit } from "../ir/check-sizes.ts";
-import { isDID, type Tensor as IrTensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import { axisMap } from "../ir/axis-map.ts";
+import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
+import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import type { Op, ReductionOp } from "../ir/ops.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
 import type { Tensor } from "../numerics/host-tensor.ts";
@@ -79,7 +81,7 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     case "Binary":
       return binary(op.op, first, at(operands, 1), shape);
     case "Reduction":
-      return reduction(op.op, first, op.axes, hopsOf(op, first, tensors));
+      return reduction(op.op, first, op.axes, hopsOf(op, tensors));
     case "Broadcast":
       return broadcast(first, op.flags, shape);
     case "Squeeze":
@@ -93,18 +95,37 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     case "Select":
       return select(first, op.axis, evaluateExtent(op.index, sizes));
     case "Matmul":
-      return matmul(first, at(operands, 1), shape);
+      return matmul(first, at(operands, 1), shape, hopsOf(op, tensors));
     case "Linear":
-      return linear(first, at(operands, 1), operands[2] ?? null, shape);
+      return linear(first, at(operands, 1), operands[2] ?? null, shape, hopsOf(op, tensors));
     default:
       return unreachable(op);
   }
 }
 
-/** The hops of a collective that reduces over the op's device axes: one less than it has members. */
-function hopsOf(op: ReductionOp, input: Value, tensors: readonly IrTensor[]): number {
-  const axes = withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical);
-  return op.axes
-    .filter((axis) => isDID(at(axes, axis).parallelType))
-    .reduce((hops, axis) => hops + at(input.shape, axis) - 1, 0);
+/**
+ * How often a result may be rounded to the dtype beside its last time, where devices reduce parts of it: a collective over n of them
+ * passes it on n - 1 times, and each stores its own part before, unless that is an element of the operand.
+ */
+function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[]): number {
+  const pairs = axisMap(op, tensors).filter(({ consumer }) => consumer.iterType === "reduction");
+  const over = new Map<DIDType, number>();
+  let storesParts = op.kind !== "Reduction";
+  for (const { operand, producer, consumer } of pairs) {
+    const source = at(tensors, at(op.inputs, operand));
+    const result = at(tensors, op.output);
+    const shards = [...axisShards(source), ...reducedShards(result)].filter(
+      ({ axis }) => axis.id === producer.id || axis.id === consumer.id,
+    );
+    for (const { type } of shards) {
+      over.set(type, Math.max(over.get(type) ?? 1, devicesAlong(source, type), devicesAlong(result, type)));
+    }
+    storesParts ||= !shards.some(isWholeAxis);
+  }
+  if (over.size === 0) return 0;
+  return [...over.values()].reduce((sum, devices) => sum + devices - 1, storesParts ? 1 : 0);
+}
+
+function devicesAlong({ mesh }: IrTensor, type: DIDType): number {
+  return mesh?.hasAxis(type) === true ? mesh.size(type) : 1;
 }

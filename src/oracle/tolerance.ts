@@ -7,7 +7,8 @@
  *   |error| <= gamma(c) * magnitude + what the operands' own errors become
  *
  * where magnitude is sum |a||b| of a contraction and sum |x| of a sum. Storing a result that is not exact costs
- * one rounding to the dtype on either side. A reduction over a device axis may also round to the dtype once per hop on the wire.
+ * one rounding to the dtype on either side. A reduction or contraction over a device axis may also round to the dtype where a device
+ * stores its own part, and once per hop on the wire.
  * Integers, comparisons and copies are exact.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
