@@ -3,7 +3,7 @@
  * looked into when its name is used, so that values which nobody uses (nvFuser prints the parts of sizes too) may be anything.
  */
 import type { Scalar } from "../../ir/scalar.ts";
-import { leafOf, parseDefinition } from "./parse-scalar.ts";
+import { type LookupName, parseDefinition } from "./parse-scalar.ts";
 import { failAt } from "./parse-error.ts";
 import { expectAcrossLines, type Scanner, skipBlanks } from "./scanner.ts";
 
@@ -48,12 +48,12 @@ export function collectDefinitions(
   return { definitions: { starts, known: new Map(), open: new Set() }, end: Math.min(start, text.length) };
 }
 
-/** The value of a defined name, with its parts written out; null for a name that is defined nowhere. */
-export function lookUp(scanner: Scanner, definitions: Definitions, name: string): Scalar | null {
-  return find(scanner, definitions, name)?.scalar ?? null;
+/** The value of a defined name, with its parts written out; null for a name that is defined nowhere. `leafAt` answers for its leaves. */
+export function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt: LookupName): Scalar | null {
+  return find(scanner, definitions, name, leafAt)?.scalar ?? null;
 }
 
-function find(scanner: Scanner, definitions: Definitions, name: string): Defined | null {
+function find(scanner: Scanner, definitions: Definitions, name: string, leafAt: LookupName): Defined | null {
   const { starts, known, open } = definitions;
   const ready = known.get(name);
   if (ready !== undefined) return ready;
@@ -63,11 +63,11 @@ function find(scanner: Scanner, definitions: Definitions, name: string): Defined
   open.add(name);
   let leaves = 0;
   const inner: Scanner = { ...scanner, position: start };
-  const value = parseDefinition(inner, (part) => {
-    const defined = find(scanner, definitions, part);
+  const value = parseDefinition(inner, (part, position) => {
+    const defined = find(scanner, definitions, part, leafAt);
     leaves += defined?.leaves ?? 1;
     if (leaves > mostLeaves) failSize(scanner, start, name);
-    return defined?.scalar ?? leafOf(part);
+    return defined?.scalar ?? leafAt(part, position);
   });
   skipBlanks(inner);
   expectAcrossLines(inner, ";");

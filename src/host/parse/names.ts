@@ -5,7 +5,7 @@
  */
 import type { Scalar } from "../../ir/scalar.ts";
 import { type Definitions, lookUp } from "./definitions.ts";
-import { leafOf, parseScalar } from "./parse-scalar.ts";
+import { leafOf, type LookupName, parseScalar } from "./parse-scalar.ts";
 import { failAt } from "./parse-error.ts";
 import { readWord, type Scanner } from "./scanner.ts";
 
@@ -25,13 +25,16 @@ export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar
     scanner.position = start;
     return parseScalar(scanner);
   }
-  const defined = lookUp(scanner, names.definitions, word);
-  if (defined !== null) return defined;
+  const leafAt: LookupName = (name, position) => knownLeaf(scanner, names, name, position, what);
+  return lookUp(scanner, names.definitions, word, leafAt) ?? leafAt(word, start);
+}
+
+function knownLeaf(scanner: Scanner, names: Names, word: string, position: number, what: string): Scalar {
   const leaf = leafOf(word);
   if (leaf.kind === "named" || names.loops.includes(word) || names.symbols.has(word)) return leaf;
-  return failAt(scanner.source, start, {
+  return failAt(scanner.source, position, {
     code: "dump-incomplete",
-    message: `${word} is used as ${what}, and the dump defines it nowhere`,
+    message: `${word} is used in ${what}, and the dump defines it nowhere`,
     found: word,
     expected: `a line "${word} = ...;" under "Index definitions:" behind the container`,
     help: "dump with index definitions (nvFuser from 2025-10 prints them, later with NVFUSER_DUMP='host_ir(indices)'), or add the line by hand",

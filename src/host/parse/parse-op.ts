@@ -292,7 +292,7 @@ function select(context: OpContext, output: Tensor): Op {
   const axis = axisPosition(scanner, axisStart, input, parseAxis(scanner).id, withoutReductions(input.domain.logical));
   expect(scanner, ",");
   expectField(scanner, "index");
-  const index = parseNamed(scanner, names, "an index");
+  const index = parseNamed(scanner, names, "a slice index");
   expect(scanner, ")");
   return { kind: "Select", axis, index, inputs: [input.id], output: output.id };
 }

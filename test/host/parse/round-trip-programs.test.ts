@@ -1,0 +1,254 @@
+/** `parse` is the inverse of `print` for every example, every fixture of a pass, and hand-built programs of everything that prints. */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  add,
+  DeviceMesh,
+  DiagnosticError,
+  exp,
+  Fusion,
+  HostProgramBuilder,
+  type HostProgram,
+  isFusion,
+  isProgram,
+  lower,
+  type LowerOptions,
+  parse,
+  print,
+} from "braid";
+import type { Fixture } from "../../support/fixture.ts";
+import * as fusions from "../../support/point-to-point-fusions.ts";
+import { schedules } from "../../support/point-to-point-schedules.ts";
+import { expectRoundTrip } from "../../support/round-trip.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+
+/** The programs of all ranks; none where lowering refuses one. */
+function lowered(fusion: Fusion, devices: number, options: Omit<LowerOptions, "rank">): readonly HostProgram[] {
+  try {
+    return Array.from({ length: devices }, (_, rank) => lower(fusion, { ...options, rank }));
+  } catch (error) {
+    if (error instanceof DiagnosticError) return [];
+    throw error;
+  }
+}
+
+function expectAll(programs: readonly HostProgram[]): void {
+  programs.forEach((program, rank) =>
+    expectRoundTrip(
+      program,
+      [1, 3].map((numberOfStreams) => ({ rank, numberOfStreams })),
+    ),
+  );
+}
+
+const variants: readonly Omit<LowerOptions, "rank">[] = [
+  {},
+  { deallocate: false, shrinkStreamBuffers: false },
+  { insertReshardingAfter: true },
+  { interStreamSynchronization: true, pointToPoint: "broadcast" },
+  { communicatorBackend: "cuda" },
+  { disablePasses: ["convert-op-to-communication"] },
+];
+
+describe("examples", () => {
+  const names = readdirSync(path.join(root, "examples")).filter((name) => name.endsWith(".ts"));
+  it.each(names)("%s", async (name) => {
+    const module = (await import(path.join(root, "examples", name))) as { default: unknown };
+    const example = module.default;
+    if (!isProgram(example)) throw new Error("an example is a program");
+    let read = 0;
+    for (const devices of [1, 2, 8]) {
+      const built = example.build({ devices });
+      const programs = isFusion(built)
+        ? variants.flatMap((options) => lowered(built, devices, options))
+        : Array.from({ length: devices }, (_, rank) => example.build({ devices, rank }) as HostProgram);
+      for (const program of programs) expectRoundTrip(program, [{ rank: 0 }, { rank: devices - 1 }]);
+      read += programs.length;
+    }
+    expect(read).toBeGreaterThan(10);
+  });
+});
+
+describe("fixtures of passes", () => {
+  const folder = path.join(root, "test/fixtures");
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  it.each(files)("%s", async (file) => {
+    const { default: fixture } = (await import(path.join(folder, file))) as { default: Fixture };
+    try {
+      lower(fixture.build(), {
+        ...fixture.options,
+        onPass: ({ program }) => {
+          if (program.kind === "HostProgram") expectRoundTrip(program, [{ rank: 0 }, { rank: 1 }]);
+        },
+      });
+    } catch (error) {
+      if (!(error instanceof DiagnosticError)) throw error;
+      expect(path.basename(file)).toMatch(/^error-/u);
+    }
+  });
+});
+
+describe("loops over the devices", () => {
+  const cases = Object.entries(fusions).flatMap(([name, build]) =>
+    Object.entries(schedules).map(([schedule, options]) => ({ name: `${name}, ${schedule}`, build, options })),
+  );
+  it.each(cases)("$name", ({ build, options }) => {
+    for (const devices of [2, 5]) expectAll(lowered(build(devices), devices, options));
+  });
+});
+
+describe("hand-built", () => {
+  it("streams with a constant index, without one, and with an expression", () => {
+    const h = new HostProgramBuilder();
+    const caller = h.getCurrentStream();
+    h.setCurrentStream(h.stream(2));
+    h.synchronize(caller);
+    h.setCurrentStream(h.stream());
+    h.setCurrentStream(h.stream(h.scalars.mod(h.scalars.rank, h.scalars.numberOfStreams)));
+    const { body, streams } = expectRoundTrip(h.build(), [{ rank: 1 }]);
+    expect(body.map((statement) => ("stream" in statement ? streams[statement.stream]?.index?.kind : null))).toEqual([
+      undefined,
+      "constant",
+      undefined,
+      undefined,
+      "binary",
+    ]);
+  });
+
+  it("loops with other bounds, and branches with an empty side", () => {
+    const h = new HostProgramBuilder();
+    const x = h.input([12, 3]);
+    const y = h.tensor([12, 3], { parallel: ["Stream"] });
+    h.output(y);
+    h.allocate(y, { zeroInit: true });
+    h.forLoop({ start: 1, stop: 12, step: 4 }, (i) => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }));
+    h.forLoop({ over: y.axis(0), start: 2, stop: 9, step: 3 }, (i) => {
+      h.ifThenElse(
+        h.scalars.and(h.scalars.ge(i, 3), h.scalars.ne(i, h.scalars.min(i, 7))),
+        () => {},
+        () => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }),
+      );
+    });
+    h.forLoop({ over: y.axis(0), start: 0, stop: 12 }, () => h.ifThenElse(h.scalars.named("again"), () => {}));
+    expectRoundTrip(h.build(), [{ rank: 0, scalars: { again: 1 } }]);
+  });
+
+  it("names: defined in terms of one another, of extents, of unnamed values and of loops", () => {
+    const h = new HostProgramBuilder();
+    const { add: plus, sub, mod, ceilDiv, div, mul } = h.scalars;
+    const x = h.input([null, null]);
+    const [rows] = x.extents;
+    if (rows === undefined) throw new Error("two axes");
+    h.forLoop(rows, (i) => {
+      const half = ceilDiv(rows, 2);
+      const unnamed = { kind: "binary", op: "add", lhs: half, rhs: i } as const;
+      h.select(x, 0, mod(plus(unnamed, half), rows));
+      h.select(x, 0, unnamed.rhs);
+      h.select(x, 0, mod(unnamed, rows));
+      h.select(x, 0, { kind: "binary", op: "mod", lhs: unnamed, rhs: rows });
+      h.select(x, 0, div(mul(sub(rows, 1), half), rows));
+      h.selectOp(x, 0, mod(half, rows));
+    });
+    expectRoundTrip(
+      h.build(),
+      [3, 4].map((i0) => ({ rank: 0, sizes: { i0, i2: 2 } })),
+    );
+  });
+
+  it("every op, in the container and in a host unit", () => {
+    const h = new HostProgramBuilder();
+    const x = h.input([4, 4, 4]);
+    const w = h.input([4, 4]);
+    const b = h.input([4]);
+    h.output(h.permute(x, [2, 0, 1]));
+    // Numbers that do not tell the order.
+    h.output(h.permute(x, [1, 2, 0], { out: h.tensor([4, 4, 4]) }));
+    h.output(h.permute(x, [0, 2, 1], { out: h.tensor([4, 4, 4]) }));
+    h.output(h.reshape(h.broadcast(h.cast(h.linear(x, w, b), "half"), [false, true, false, false]), [8, 8]));
+    h.output(h.div(h.sub(h.mul(h.matmul(x, w), x), x), h.add(x, x)));
+    for (const op of ["neg", "abs", "relu", "gelu", "exp"] as const) h.output(h.unary(op, w));
+    for (const dtype of ["int", "int64", "bool", "double", "bfloat16"] as const) {
+      const converted = h.cast(x, dtype);
+      if (dtype !== "bool") h.output(h.sum(converted, [0, 2]));
+      h.output(h.amax(converted, [1]));
+      h.output(h.amin(converted, [0]));
+      if (dtype !== "bool") h.output(h.prod(converted, [2]));
+    }
+    h.output(h.slice(x, [0, 1, 2], [4, 3, 4]));
+    h.output(h.selectOp(x, 1, -1));
+    h.output(h.squeeze(h.slice(w, [1, 0], [2, 4]), [0]));
+    const f = new Fusion();
+    const [p, q] = [f.input([4, 4]), f.input([4, 4])];
+    f.output(add(exp(p), q));
+    for (const y of h.postOnStream(f, [w, w])) h.output(y);
+    expectRoundTrip(h.build(), [{ rank: 0 }]);
+  });
+
+  it("communications of every type, on meshes that are not 0 to n-1, with roots of every kind", () => {
+    const h = new HostProgramBuilder();
+    const mesh = new DeviceMesh([2, 1]);
+    const [pair, one] = [{ mesh, parallel: ["DIDx"] as const }, { mesh: new DeviceMesh([1]) }];
+    const whole = h.input([2, 3], { mesh });
+    const sharded = h.input([2, 3], pair);
+    const out = h.tensor([2, 3], { mesh });
+    h.allocate(out);
+    const all = { input: sharded, output: out, team: [2, 1] };
+    h.wait(h.communication("Allgather", { ...all, backend: "ucc" }));
+    h.wait(h.communication("Gather", { ...all, root: 0 }));
+    h.wait(h.communication("Gather", { ...all, root: 1 }));
+    h.wait(h.communication("Broadcast", { input: whole, output: out, team: [2, 1], root: 1 }));
+    h.forLoop(2, (i) => h.wait(h.communication("Broadcast", { input: whole, output: out, team: [1, 2], root: i })));
+    for (const reduceOp of ["sum", "prod", "min", "max"] as const) {
+      h.wait(h.communication("Allreduce", { input: whole, output: out, team: [2, 1], reduceOp }));
+    }
+    h.wait(
+      h.communication("Reduce", {
+        input: whole,
+        output: h.tensor([2, 3], one),
+        team: [2, 1],
+        root: 1,
+        reduceOp: "max",
+      }),
+    );
+    const program = h.build();
+    const text = print(program);
+    expect(text).toContain("type=Gather, team=(2 1), root=2,");
+    expect(text).toContain("type=Broadcast, team=(2 1), root=1,");
+    expect(text).toContain("type=Reduce, team=(2 1), root=1, op=MAX,");
+    const read = expectRoundTrip(
+      program,
+      [1, 2].map((rank) => ({ rank })),
+    );
+    expect(read.body).toEqual(program.body);
+  });
+
+  it("splits, merges, memory order, symmetric memory and meshes of two dimensions", () => {
+    const h = new HostProgramBuilder();
+    const mesh = new DeviceMesh([
+      [0, 1],
+      [2, 3],
+    ]);
+    const x = h.input([8, 6, 4], { mesh });
+    x.split(0, 2, { inner: false });
+    x.axis(0).parallelize("DIDx");
+    x.split(1, 2);
+    const y = h.tensor([null, 6, 4], { mesh, memory: "symmetric" });
+    y.split(0, 2, { inner: false }).split(2, 3).axis(0).parallelize("DIDy");
+    const z = h.tensor([2, 2, 4], { mesh, parallel: ["DIDy", "DIDx"] });
+    z.setAllocationDomain([2, 0, 1]);
+    const merged = h.tensor([2, 3]);
+    merged.merge(0);
+    for (const tensor of [y, z, merged]) h.allocate(tensor);
+    const program = h.build();
+    const text = print(program);
+    expect(text).toContain("TransformPrinter :");
+    const read = expectRoundTrip(
+      program,
+      [0, 3].map((rank) => ({ rank, sizes: { i3: 10 } })),
+    );
+    expect(read.tensors.map(({ domain }) => domain)).toEqual(program.tensors.map(({ domain }) => domain));
+    expect(() => parse(print(program, { transforms: false }))).toThrow("dump-incomplete");
+  });
+});
