@@ -35,7 +35,7 @@ export function linkPrograms(
 }
 
 function requireVerified(program: Program): void {
-  const { ok, findings, repair } = verify(program);
+  const { ok, findings, repair } = verify(program, { notes: false });
   if (ok) return;
   const errors = findings.filter(({ severity }) => severity === "error");
   const [first, ...rest] = errors;

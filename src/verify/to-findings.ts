@@ -1,5 +1,5 @@
 /**
- * Problems as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
+ * Drafts as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
  * missing synchronization is one finding and not one per iteration and rank.
  */
 import { at } from "../support/invariant.ts";
@@ -8,22 +8,13 @@ import type { Draft } from "./draft.ts";
 import type { Finding } from "./finding.ts";
 import type { Graph } from "./graph.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
-import type { Problem } from "./problem.ts";
-import { problemDraft } from "./problem-draft.ts";
-import type { RegionTable } from "./region-table.ts";
 
 /** Findings beyond these get no counterexample. */
 const mostExplained = 16;
 
-export function toFindings(
-  graph: Graph,
-  table: RegionTable,
-  problems: readonly Problem[],
-  explained: boolean,
-): readonly Finding[] {
+export function toFindings(graph: Graph, drafts: readonly Draft[], explained: boolean): readonly Finding[] {
   const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
-  for (const problem of problems) {
-    const draft = problemDraft(graph, table, problem);
+  for (const draft of drafts) {
     const key = keyOf(graph, draft);
     const group = groups.get(key);
     if (group === undefined) groups.set(key, { draft, occurrences: 1 });

@@ -10,6 +10,8 @@ import { findProblems } from "./find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./graph.ts";
 import { missingIn, stepsOf } from "./missing.ts";
+import { noteDrafts } from "./notes.ts";
+import { problemDraft } from "./problem-draft.ts";
 import { createRegionTable } from "./region-table.ts";
 import { type Repair, repairProgram } from "./repair.ts";
 import { toFindings } from "./to-findings.ts";
@@ -20,6 +22,8 @@ export interface VerifyOptions {
    * given. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
+  /** Whether a right Program gets notes on what it could do better; true if not given. */
+  readonly notes?: boolean;
   /** The lines of dumps that findings name. */
   readonly lineOf?: LineOf;
 }
@@ -42,13 +46,26 @@ export interface ProgramSize {
 }
 
 /** Time and memory grow with commands times streams. Never throws for a Program that link made. */
-export function verify(program: Program, { counterexamples = true, lineOf }: VerifyOptions = {}): VerifyReport {
+export function verify(
+  program: Program,
+  { counterexamples = true, notes = true, lineOf }: VerifyOptions = {},
+): VerifyReport {
   const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
-  const problems = findProblems(graph, table);
+  const redundant: number[] = [];
+  const problems = findProblems(graph, table, (node) => redundant.push(node));
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
-  const findings = toFindings(graph, table, problems, counterexamples);
+  // What a wrong Program could do better is not the question yet.
+  const noted = notes && problems.length === 0 ? noteDrafts(graph, table, redundant) : [];
+  const findings = [
+    ...toFindings(
+      graph,
+      problems.map((problem) => problemDraft(graph, table, problem)),
+      counterexamples,
+    ),
+    ...toFindings(graph, noted, false),
+  ];
   return {
     ok: findings.every(({ severity }) => severity !== "error"),
     findings,

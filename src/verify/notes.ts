@@ -1,0 +1,12 @@
+/** What a right Program could do better, as drafts of notes. They never make a Program wrong. */
+import type { Draft } from "./draft.ts";
+import type { Graph } from "./graph.ts";
+import { leakNotes } from "./leak-notes.ts";
+import { redundancyNotes } from "./redundancy-notes.ts";
+import type { RegionTable } from "./region-table.ts";
+import { serializationNotes } from "./serialization-notes.ts";
+
+/** `redundant`: the waits of the first run that told their stream nothing. */
+export function noteDrafts(graph: Graph, table: RegionTable, redundant: readonly number[]): readonly Draft[] {
+  return [...redundancyNotes(graph, redundant), ...serializationNotes(graph, table), ...leakNotes(graph)];
+}
