@@ -1,0 +1,184 @@
+"""One rank of the PyTorch contenders of `braid bench`.
+
+Reads one JSON object a line from standard input, does it, and answers with one line on standard output:
+  {"do": "setup", "primitive": "tp-columnwise", "m": .., "n": .., "k": .., "dtype": "bfloat16", "seed": 0}
+  {"do": "run", "impl": "nccl"}        -> {"ms": .., "host_us": ..}: one iteration after a barrier, by CUDA events
+  {"do": "validate", "impl": "nccl"}   -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32
+  {"do": "exit"}
+Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by a weight of n columns per GPU;
+tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights are stored [n, k].
+"""
+
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+DTYPES = {"bfloat16": torch.bfloat16, "half": torch.float16, "float": torch.float32, "double": torch.float64}
+
+
+class Problem:
+    """Operands of one primitive on this rank, drawn from a seed, and one callable per contender."""
+
+    def __init__(self, primitive, m, n, k, dtype, seed, rank, world, group_name):
+        if m % world != 0:
+            raise ValueError(f"m = {m} does not divide by {world} GPUs")
+        self.rank, self.world, self.group_name = rank, world, group_name
+        device = torch.device("cuda", torch.cuda.current_device())
+        generator = torch.Generator(device=device).manual_seed(seed * 1009 + rank)
+        kind = DTYPES[dtype]
+
+        def draw(rows, columns):
+            return (torch.rand(rows, columns, generator=generator, device=device) * 2 - 1).to(kind)
+
+        self.weight = draw(n, k).t()
+        self.rows = m // world
+        if primitive == "tp-columnwise":
+            self.shard = draw(self.rows, k)
+            self.whole = torch.empty(m, k, dtype=kind, device=device)
+            dist.all_gather_into_tensor(self.whole, self.shard)
+            self.out = torch.empty(m, n, dtype=kind, device=device)
+            self.gathered = torch.empty_like(self.whole)
+            self.impls = {"compute-only": self.product, "nccl": self.gather_product, "async-tp": self.fused_gather}
+        else:
+            self.whole = draw(m, k)
+            self.partial = torch.empty(m, n, dtype=kind, device=device)
+            self.out = torch.empty(self.rows, n, dtype=kind, device=device)
+            self.impls = {"compute-only": self.partial_product}
+            if primitive == "tp-rowwise":
+                self.impls |= {"nccl": self.product_scatter, "async-tp": self.fused_scatter}
+            elif primitive == "tp-allreduce":
+                self.impls |= {"nccl": self.product_allreduce}
+            else:
+                raise ValueError(f"no primitive {primitive}")
+        self.primitive = primitive
+
+    def product(self):
+        return torch.mm(self.whole, self.weight, out=self.out)
+
+    def gather_product(self):
+        dist.all_gather_into_tensor(self.gathered, self.shard)
+        return torch.mm(self.gathered, self.weight, out=self.out)
+
+    def fused_gather(self):
+        _, outs = torch.ops.symm_mem.fused_all_gather_matmul(self.shard, [self.weight], 0, self.group_name)
+        return outs[0]
+
+    def partial_product(self):
+        return torch.mm(self.whole, self.weight, out=self.partial)
+
+    def product_scatter(self):
+        torch.mm(self.whole, self.weight, out=self.partial)
+        dist.reduce_scatter_tensor(self.out, self.partial)
+        return self.out
+
+    def fused_scatter(self):
+        return torch.ops.symm_mem.fused_matmul_reduce_scatter(self.whole, self.weight, "sum", 0, self.group_name)
+
+    def product_allreduce(self):
+        torch.mm(self.whole, self.weight, out=self.partial)
+        dist.all_reduce(self.partial)
+        return self.partial
+
+    def expected(self, rows):
+        """Rows of the result in float32; summed over ranks where the primitive reduces."""
+        result = self.whole[rows].float() @ self.weight.float()
+        if self.primitive != "tp-columnwise":
+            dist.all_reduce(result)
+        return result
+
+    def validate(self, impl):
+        result = self.impls[impl]()
+        torch.cuda.synchronize()
+        reduces = self.primitive != "tp-columnwise" and impl != "compute-only"
+        total = self.whole.shape[0]
+        step = max(1, total // 64)
+        rows = torch.arange(0, total, step, device=result.device)
+        if impl == "compute-only":
+            expected = self.whole[rows].float() @ self.weight.float()
+            actual = result[rows]
+        else:
+            expected = self.expected(rows)
+            if self.primitive == "tp-rowwise":
+                mine = (rows >= self.rank * self.rows) & (rows < (self.rank + 1) * self.rows)
+                expected, actual = expected[mine], result[rows[mine] - self.rank * self.rows]
+            else:
+                actual = result[rows]
+        terms = self.whole.shape[1] * (self.world if reduces else 1)
+        # One rounding of each partial and one of their sum, in the dtype; products and sums in float32.
+        bound = (2 if reduces else 1) * torch.finfo(result.dtype).eps * max(1.0, expected.abs().max().item()) + terms * 1.2e-7
+        error = (actual.float() - expected).abs().max().item() if expected.numel() else 0.0
+        return {"error": error, "bound": bound * (self.world if reduces else 1)}
+
+
+def run(problem, impl):
+    """One iteration: barrier, then the time between two events of the current stream, and the host's time to issue it."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    call = problem.impls[impl]
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+    start.record()
+    before = time.perf_counter()
+    call()
+    host = time.perf_counter() - before
+    end.record()
+    torch.cuda.synchronize()
+    return {"ms": start.elapsed_time(end), "host_us": host * 1e6}
+
+
+def main():
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
+    dist.init_process_group("nccl", rank=rank, world_size=world, device_id=torch.device("cuda", torch.cuda.current_device()))
+    group_name = dist.group.WORLD.group_name
+    import torch.distributed._symmetric_memory as symm_mem
+
+    if torch.__version__ < "2.10":
+        symm_mem.enable_symm_mem_for_group(group_name)
+    problem = None
+    # A library that prints must not break the protocol: answers go to a copy of standard output, prints to standard error.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(value):
+        print(json.dumps(value), file=answers, flush=True)
+
+    answer(
+        {
+            "ready": rank,
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+            "device": torch.cuda.get_device_name(),
+        }
+    )
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "exit":
+                break
+            if request["do"] == "setup":
+                problem = None
+                torch.cuda.empty_cache()
+                wanted = ("primitive", "m", "n", "k", "dtype", "seed")
+                problem = Problem(*(request[name] for name in wanted), rank, world, group_name)
+                answer({"impls": list(problem.impls)})
+            elif problem is None:
+                answer({"failed": "setup comes first"})
+            elif request["do"] == "run":
+                answer(run(problem, request["impl"]))
+            elif request["do"] == "validate":
+                answer(problem.validate(request["impl"]))
+            else:
+                answer({"failed": f"no request {request['do']}"})
+        except Exception as error:  # told to the bench, which names contender and rank
+            answer({"failed": f"{type(error).__name__}: {error}"})
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
