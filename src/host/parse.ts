@@ -4,7 +4,7 @@
  * and how it is filled in.
  */
 import { DiagnosticError, type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
-import type { HostProgram } from "./nodes.ts";
+import type { HostProgram, Statement } from "./nodes.ts";
 import { createStatementText } from "./statement-text.ts";
 import { validateHostProgram } from "./validate.ts";
 import { findContainers } from "./parse/find-containers.ts";
@@ -36,7 +36,7 @@ export function parse(text: string, options: ParseOptions & { readonly container
           ? `the text has ${sources.length} containers`
           : `the text has no container ${container}`,
       place: { kind: "file", path: file },
-      found: `containers in lines ${sources.map(({ firstLine }) => firstLine).join(", ")}`,
+      found: `container${sources.length === 1 ? "" : "s"} in line ${sources.map(({ firstLine }) => firstLine).join(", ")}`,
       expected: container === undefined ? "one container, or { container }" : `0 to ${sources.length - 1}`,
       help: "say which container is meant, counted from 0",
     });
@@ -69,12 +69,28 @@ function checked(container: ParsedContainer, file: string): ParsedContainer {
   return container;
 }
 
-/** Findings name statements by their text; the first of that text gives the line. */
-function withLine(finding: Diagnostic, { program, lines, line }: ParsedContainer, file: string): Diagnostic {
+/** The same at the line in which its statement stands. */
+function withLine(finding: Diagnostic, container: ParsedContainer, file: string): Diagnostic {
   const { place, notes = [] } = finding;
   if (place?.kind !== "statement") return finding;
-  const textOf = createStatementText(program);
-  const statement = [...lines.keys()].find((each) => textOf(each) === place.text);
-  const at = statement === undefined ? undefined : lines.get(statement);
-  return { ...finding, notes: [...notes, `line ${at ?? line} of ${file}`] };
+  const statement = findStatement(container, place.text);
+  const line = (statement === null ? undefined : container.lines.get(statement)) ?? container.line;
+  return { ...finding, place: { kind: "file", path: file, line }, notes: [`in ${place.text}`, ...notes] };
+}
+
+/** Findings name a statement by its text, or by the way to it (`Wait at body[3].then[1]`) where it may not print. */
+function findStatement({ program, lines }: ParsedContainer, text: string): Statement | null {
+  const [, path] = / at (body\[.*\])$/u.exec(text) ?? [];
+  if (path === undefined) {
+    const textOf = createStatementText(program);
+    return [...lines.keys()].find((statement) => textOf(statement) === text) ?? null;
+  }
+  let scope = program.body;
+  let found: Statement | null = null;
+  for (const [, name, position] of path.matchAll(/(body|then|else)\[(\d+)\]/gu)) {
+    if (found?.kind === "ForLoop") scope = found.body;
+    if (found?.kind === "IfThenElse") scope = name === "then" ? found.then : found.else;
+    found = scope[Number(position)] ?? null;
+  }
+  return found;
 }

@@ -189,8 +189,8 @@ function squeeze(context: OpContext, output: Tensor, start: number): Op {
     failAt(context.scanner.source, start, {
       code: "dump-contradiction",
       message: "a squeeze has not one flag per axis of its operand",
-      found: `${squeezed.length} flags for ${rank} axes`,
-      expected: `${rank} flags`,
+      found: `number of flags ${squeezed.length}, number of axes ${rank}`,
+      expected: "one flag per axis",
       help: "correct the flags",
     });
   }
@@ -258,7 +258,7 @@ function slice(context: OpContext, output: Tensor): Op {
     const stop = bound(scanner);
     expect(scanner, ",");
     const { position } = scanner;
-    if (bound(scanner) !== 1) failExpected(scanner, "step 1, the only one that Braid has", position);
+    if (bound(scanner) !== 1) failStep(scanner, position);
     expect(scanner, "}");
     ranges.push({ start, stop });
     take(scanner, ",");
@@ -267,6 +267,15 @@ function slice(context: OpContext, output: Tensor): Op {
   expect(scanner, "}");
   expect(scanner, ")");
   return { kind: "Slice", ranges, inputs: [input.id], output: output.id };
+}
+
+function failStep(scanner: Scanner, position: number): never {
+  failAt(scanner.source, position, {
+    code: "dump-unsupported",
+    message: "a slice has a step",
+    expected: "step 1",
+    help: "reshape and select instead; Braid's slices take every element",
+  });
 }
 
 function bound(scanner: Scanner): number {

@@ -104,6 +104,7 @@ function parseAllocate({ scanner, tensors }: ContainerParser, output: Tensor): S
       failAt(scanner.source, start, {
         code: "dump-contradiction",
         message: `the memory of T${output.id} is allocated for T${buffer.id}`,
+        found: `buffer=T${buffer.id}`,
         expected: `buffer=T${output.id}`,
         help: "name the tensor before the = once more",
       });

@@ -7,7 +7,7 @@ const folder = path.resolve(import.meta.dirname, "../../fixtures/dumps");
 
 /** All dumps of the fixtures. The largest has 3.4 KB. */
 export const startingDumps: readonly string[] = readdirSync(folder, { recursive: true, encoding: "utf8" })
-  .filter((file) => /\.(?:hir|txt)$/u.test(file))
+  .filter((file) => file.endsWith(".hir") || file.endsWith("launcher-log.txt"))
   .toSorted()
   .map((file) => readFileSync(path.join(folder, file), "utf8"));
 
