@@ -26,7 +26,7 @@ export type { RecordOptions } from "./record/options.ts";
 export type { CommandList } from "./commands/command.ts";
 export { link } from "./commands/link.ts";
 export type { Program } from "./commands/program.ts";
-export { verify, verifyLists, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
+export { repair, verify, verifyLists, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
 export { printProgram } from "./commands/print-program.ts";
 export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts";

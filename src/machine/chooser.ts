@@ -6,7 +6,7 @@ import { unreachable } from "../support/unreachable.ts";
 import { type Execution, hasArrived } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import type { ReadyQueues } from "./ready-queues.ts";
-import type { Schedule, ScheduleStep } from "./schedule.ts";
+import type { CallerStep, Schedule, ScheduleStep } from "./schedule.ts";
 import { commandAt, memberNumber } from "./tables.ts";
 
 export interface Chooser {
@@ -17,7 +17,12 @@ export interface Chooser {
 }
 
 /** Throws `schedule-invalid` if the schedule names what the Program does not have. */
-export function createChooser<Saved>(execution: Execution<Saved>, schedule: Schedule, random: Random | null): Chooser {
+export function createChooser<Saved>(
+  execution: Execution<Saved>,
+  schedule: Schedule,
+  random: Random | null,
+  caller: (step: CallerStep) => void,
+): Chooser {
   switch (schedule.kind) {
     case "turns":
       return inTurns();
@@ -26,7 +31,7 @@ export function createChooser<Saved>(execution: Execution<Saved>, schedule: Sche
     case "hold":
       return holding(execution, schedule.rank, schedule.command);
     case "list":
-      return listed(execution, schedule.steps);
+      return listed(execution, schedule.steps, caller);
     default:
       return unreachable(schedule);
   }
@@ -98,10 +103,17 @@ function heldPlace<Saved>({ tables }: Execution<Saved>, rank: number, command: n
 }
 
 /** The steps of a list, each of which must be possible; then in turns. */
-function listed<Saved>(execution: Execution<Saved>, steps: readonly ScheduleStep[]): Chooser {
+function listed<Saved>(
+  execution: Execution<Saved>,
+  steps: readonly ScheduleStep[],
+  caller: (step: CallerStep) => void,
+): Chooser {
   const { tables, state } = execution;
-  const queues = steps.map(({ rank, stream }) => {
+  const queues = steps.map((step) => {
+    const { rank } = step;
     const streams = tables.queueOf[rank] ?? unknown(`rank ${rank}`, `ranks 0 to ${tables.queueOf.length - 1}`);
+    if ("caller" in step) return null;
+    const { stream } = step;
     return (
       streams[stream] ??
       unknown(`stream ${stream} of rank ${rank}`, `streams 0 to ${streams.length - 1} of rank ${rank}`)
@@ -115,9 +127,14 @@ function listed<Saved>(execution: Execution<Saved>, steps: readonly ScheduleStep
       position = 0;
     },
     next: (ready) => {
-      const queue = queues[position];
-      if (queue === undefined) return turns.next(ready);
-      const { rank, stream } = at(steps, position);
+      for (let step = steps[position]; step !== undefined && "caller" in step; step = steps[position]) {
+        position++;
+        caller(step);
+      }
+      const step = steps[position];
+      const queue = queues[position] ?? null;
+      if (step === undefined || "caller" in step || queue === null) return turns.next(ready);
+      const { rank, stream } = step;
       position++;
       const obstacle = obstacleOf(execution, queue);
       if (obstacle !== null) impossible(position, rank, stream, obstacleText(tables, obstacle));

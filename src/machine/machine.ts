@@ -11,7 +11,7 @@ import type { Compute } from "./compute.ts";
 import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
 import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
 import { stuck } from "./run-errors.ts";
-import type { Schedule } from "./schedule.ts";
+import type { CallerStep, Schedule } from "./schedule.ts";
 import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 
@@ -26,6 +26,8 @@ export interface MachineOptions {
    */
   readonly transfers?: "synchronous" | "eager";
   readonly observer?: Observer;
+  /** Called where a list of steps has one of a caller, whose memory is the back end's. */
+  readonly caller?: (step: CallerStep) => void;
 }
 
 export interface Machine {
@@ -40,7 +42,7 @@ export interface Machine {
 export function createMachine<Saved>(
   program: Program,
   compute: Compute<Saved>,
-  { schedule = { kind: "turns" }, queues = "streams", transfers, observer }: MachineOptions = {},
+  { schedule = { kind: "turns" }, queues = "streams", transfers, observer, caller }: MachineOptions = {},
 ): Machine {
   const tables = createTables(program, queues);
   const random = schedule.kind === "seed" ? createRandom(schedule.seed) : null;
@@ -56,7 +58,7 @@ export function createMachine<Saved>(
     eager,
     wake: (queue) => ready.add(queue),
   };
-  const chooser = createChooser(execution, schedule, random);
+  const chooser = createChooser(execution, schedule, random, caller ?? (() => {}));
   return {
     run: () => {
       ready = createReadyQueues(tables.queues.length);

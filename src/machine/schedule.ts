@@ -6,13 +6,27 @@
  *   0:2             one step of rank 0's stream 2, one line per step (or JSON: [[0, 2], [1, 0]]); # begins a comment.
  *   1:0             After the last line the default order goes on. A transfer takes two steps: arrival and completion.
  *   eager           A line of its own: transfers are eager, else a list has synchronous ones.
+ *   reads:0         The caller of rank 0 reads its outputs here and not at the end of the run.
+ *   writes:0        It writes its inputs here; until then they hold other bytes.
+ *   overwrites:0    It writes the inputs of the next run here: other bytes.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 
-export interface ScheduleStep {
+export interface StreamStep {
   readonly rank: number;
   readonly stream: number;
 }
+
+const callerActions = ["reads", "writes", "overwrites"] as const;
+/** What a rank's caller does at a moment of a run that it does not wait for: read its outputs, write its inputs, or write the next run's. */
+export type CallerAction = (typeof callerActions)[number];
+
+export interface CallerStep {
+  readonly rank: number;
+  readonly caller: CallerAction;
+}
+
+export type ScheduleStep = StreamStep | CallerStep;
 
 export type Schedule =
   /** Streams in turn, each until it blocks. */
@@ -35,11 +49,20 @@ export function parseSchedule(text: string): Schedule {
   const steps = trimmed.split(/\r?\n/u).flatMap((line, i): ScheduleStep[] => {
     const content = line.replace(/#.*$/u, "").trim();
     if (content === "" || content === eagerLine) return [];
+    const caller = callerStep(content);
+    if (caller !== null) return [caller];
     const [rank, stream] = pair(content) ?? malformed(`${content} (line ${i + 1})`, listExpectation);
     return [{ rank, stream }];
   });
   if (steps.length === 0) return malformed("no steps", listExpectation);
   return hasEagerLine(trimmed) ? { kind: "list", steps, eager: true } : { kind: "list", steps };
+}
+
+function callerStep(line: string): CallerStep | null {
+  const [, word, digits = ""] = /^(\w+):(\d+)$/u.exec(line) ?? [];
+  const caller = callerActions.find((action) => action === word);
+  const rank = wholeNumber(digits);
+  return caller === undefined || rank === null ? null : { rank, caller };
 }
 
 const eagerLine = "eager";

@@ -19,8 +19,10 @@ export interface Clocks {
   view(chain: number): Int32Array;
   /** With `readers` of `join` or `release` to follow. */
   snapshot(chain: number, position: number, readers: number): Snapshot;
-  /** What the snapshot says is known to `chain` from now on. False if it was known. */
-  join(chain: number, snapshot: Snapshot): boolean;
+  /** What the snapshot knows of others; of its own chain it knows its position. */
+  rowOf(snapshot: Snapshot): Int32Array;
+  /** What the snapshot says is known to `chain` from now on. */
+  join(chain: number, snapshot: Snapshot): void;
   /** Each chain of the snapshots knows from now on what all of them say. Reads every snapshot once. */
   unite(snapshots: readonly Snapshot[]): void;
   /** One reader less. */
@@ -69,11 +71,12 @@ export function createClocks(chainCount: number): Clocks {
       users[row] = at(users, row) + readers;
       return { row, chain, position };
     },
+    rowOf: ({ row }) => at(rows, row),
     join: (chain, { row, chain: from, position }) => {
       const known = at(rowOf, chain);
       if (from === chain || at(at(rows, known), from) >= position) {
         drop(row, 1);
-        return false;
+        return;
       }
       let target = known;
       if (at(users, known) > 1) {
@@ -86,7 +89,6 @@ export function createClocks(chainCount: number): Clocks {
       raise(into, at(rows, row));
       into[from] = position;
       drop(row, 1);
-      return true;
     },
     unite: (snapshots) => {
       const target = take();

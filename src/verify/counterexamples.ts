@@ -18,7 +18,7 @@ export interface Counterexample {
 export function counterexamples(graph: Graph, pairs: readonly Pair[]): readonly Counterexample[] {
   if (pairs.length === 0) return [];
   const ancestors = commonAncestors(graph, pairs);
-  const pasts = capturePasts(graph, new Set(pairs.flatMap(([, second]) => visitsFor(graph, second % graph.nodeCount))));
+  const pasts = capturePasts(graph, new Set(pairs.flatMap(([, second]) => visitsFor(graph, second))));
   return pairs.map(([first, second], i) => ({
     ancestor: at(ancestors, i),
     schedule: scheduleText(graph, { first, second, pasts }),

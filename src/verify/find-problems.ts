@@ -12,12 +12,7 @@ import { sweep } from "./sweep.ts";
 
 const runs = 2;
 
-/** `redundant` is told the waits of the first run that tell their stream nothing. */
-export function findProblems(
-  graph: Graph,
-  table: RegionTable,
-  redundant: (node: number) => void = () => {},
-): readonly Problem[] {
+export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
   const shadow = createShadow(table);
   const contents = createContents(graph, table);
   const { nodeCount } = graph;
@@ -25,9 +20,6 @@ export function findProblems(
     starts: (node, visit, chain, position, known) => {
       shadow.touch(node, visit, chain, position, known);
       if (visit < nodeCount) contents.starts(node);
-    },
-    redundant: (visit) => {
-      if (visit < nodeCount) redundant(visit);
     },
   });
   return [

@@ -6,7 +6,6 @@ import { redundancyNotes } from "./redundancy-notes.ts";
 import type { RegionTable } from "./region-table.ts";
 import { serializationNotes } from "./serialization-notes.ts";
 
-/** `redundant`: the waits of the first run that told their stream nothing. */
-export function noteDrafts(graph: Graph, table: RegionTable, redundant: readonly number[]): readonly Draft[] {
-  return [...redundancyNotes(graph, redundant), ...serializationNotes(graph, table), ...leakNotes(graph)];
+export function noteDrafts(graph: Graph, table: RegionTable): readonly Draft[] {
+  return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph)];
 }

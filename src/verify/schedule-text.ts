@@ -1,6 +1,6 @@
 /**
  * A schedule in which a race shows itself: all that comes before the second command, then the second, and only then, in the machine's own order, the
- * first. Its lines are steps, RANK:STREAM (docs/command-line.md); transfers are eager, as far as the second command's past needs.
+ * first. Its lines are steps, RANK:STREAM, and what callers do (src/machine/schedule.ts); transfers are eager.
  */
 import { at } from "../support/invariant.ts";
 import type { Past } from "./captures.ts";
@@ -16,29 +16,43 @@ export interface ScheduleRequest {
   readonly pasts: ReadonlyMap<number, Past>;
 }
 
-/** The visits whose pasts a schedule asks for. */
-export function visitsFor({ kind, argument, members }: Graph, second: number): readonly number[] {
+/** The visits whose pasts a schedule asks for; none where it cannot have the second one. */
+export function visitsFor(graph: Graph, second: number): readonly number[] {
+  const { kind, argument, members, nodeCount } = graph;
+  if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? [second] : [];
   if (kind[second] !== nodeKinds.transfer) return [second];
   return [second, ...sourcesOf(members, at(argument, second)).map((member) => at(members.node, member))];
 }
 
-/** The text of a schedule file, or null where the two are not commands of one run, which a run by itself cannot show. */
+/**
+ * The text of a schedule file, or null where one run cannot show it, such as where both are commands, of two runs. A caller reads
+ * or writes at once where it is the second, and writes last where it is the first.
+ */
 export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleRequest): string | null {
-  const { nodeCount, kind, chainOf, position } = graph;
-  const isCommand = (visit: number): boolean =>
-    visit < nodeCount && kind[visit] !== nodeKinds.callerWrites && kind[visit] !== nodeKinds.callerReads;
-  if (!isCommand(first) || !isCommand(second)) return null;
-  const past = joined(visitsFor(graph, second).flatMap((visit) => pasts.get(visit) ?? []));
+  const { nodeCount, kind, chainOf, position, rankOf } = graph;
+  const visits = visitsFor(graph, second);
+  if (visits.length === 0 || first >= nodeCount || kind[first] === nodeKinds.callerReads) return null;
+  const past = joined(visits.flatMap((visit) => pasts.get(visit) ?? []));
   if (at(past, at(chainOf, first)) >= at(position, first)) return null;
-  const steps = stepsThrough(graph, past, second);
+  const action = callerActionOf(graph, second);
+  const steps = stepsThrough(graph, past, action === null ? second : null);
   if (steps === null) return null;
+  const last = kind[first] === nodeKinds.callerWrites ? [`writes:${at(rankOf, first)}`] : [];
   return [
     `# ${placeText(placeOf(graph, second))}`,
     `# before ${placeText(placeOf(graph, first))}`,
     "eager",
     ...steps,
+    ...(action === null ? [] : [action]),
+    ...last,
     "",
   ].join("\n");
+}
+
+function callerActionOf({ kind, rankOf, nodeCount }: Graph, visit: number): string | null {
+  const node = visit % nodeCount;
+  if (kind[node] === nodeKinds.callerReads) return `reads:${at(rankOf, node)}`;
+  return kind[node] === nodeKinds.callerWrites ? `overwrites:${at(rankOf, node)}` : null;
 }
 
 function joined(pasts: readonly Past[]): Past {
@@ -58,11 +72,10 @@ function sourcesOf(members: Members, member: number): readonly number[] {
 }
 
 /** Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other. */
-function stepsThrough(graph: Graph, past: Past, last: number): readonly string[] | null {
+function stepsThrough(graph: Graph, past: Past, last: number | null): readonly string[] | null {
   const { chains, chainOf, chainStart, chainNodes, kind, argument, members, position: positionOf } = graph;
   const limits = past.map((count, chain) => Math.min(count, chainLength(graph, chain)));
-  const lastChain = at(chainOf, last);
-  limits[lastChain] = Math.max(at(limits, lastChain), at(positionOf, last));
+  if (last !== null) limits[at(chainOf, last)] = Math.max(at(limits, at(chainOf, last)), at(positionOf, last));
   const steps: string[] = [];
   const done = new Int32Array(chains.length);
   const recorded = new Set<number>();

@@ -18,8 +18,8 @@ export interface SweepObserver {
   readonly every?: boolean;
   /** A node starts, and its chain knows `known`; `position` is its own in the chain. */
   starts?(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
-  /** An event is waited for whose record the chain already knew. */
-  redundant?(visit: number): void;
+  /** A chain that knows `known` waits for an event whose stream, at `position` of chain `from`, knew `told`. */
+  waits?(node: number, known: Int32Array, told: Int32Array, from: number, position: number): void;
 }
 
 export interface SweepResult {
@@ -77,7 +77,9 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
             return false;
           }
           const snapshot = events[what];
-          if (snapshot !== undefined && !clocks.join(chain, snapshot)) observer.redundant?.(visit);
+          if (snapshot === undefined) return true;
+          observer.waits?.(node, clocks.view(chain), clocks.rowOf(snapshot), snapshot.chain, snapshot.position);
+          clocks.join(chain, snapshot);
           return true;
         }
         case nodeKinds.signal:

@@ -52,12 +52,11 @@ export function verify(
 ): VerifyReport {
   const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
-  const redundant: number[] = [];
-  const problems = findProblems(graph, table, (node) => redundant.push(node));
+  const problems = findProblems(graph, table);
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
   // What a wrong Program could do better is not the question yet.
-  const noted = notes && problems.length === 0 ? noteDrafts(graph, table, redundant) : [];
+  const noted = notes && problems.length === 0 ? noteDrafts(graph, table) : [];
   const findings = [
     ...toFindings(
       graph,

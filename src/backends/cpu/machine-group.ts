@@ -15,6 +15,7 @@ import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
+import { createScheduledCallers } from "./scheduled-callers.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
 
@@ -37,21 +38,29 @@ function prepare(
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...products(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
-  const machine = createMachine(program, compute, { ...options, observer: recorder.observer });
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
+  const callers = createScheduledCallers(program, options.schedule, bytesOf);
+  const machine = createMachine(program, compute, {
+    ...options,
+    observer: recorder.observer,
+    caller: (step) => callers.step(step),
+  });
   return {
     write: (id, bytes) => bytesOf(id).set(bytes),
-    read: (id) => bytesOf(id).slice(),
+    read: (id) => callers.hasRead(id) ?? bytesOf(id).slice(),
     execute: async ({ timeout, trace = false }: ExecuteOptions = {}): Promise<RunReport> => {
       recorder.begin(trace, timeout ?? Infinity);
       compute.forget();
+      callers.begin();
       try {
         machine.run();
       } catch (error) {
         if (error instanceof DiagnosticError) throw error;
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         throw new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+      } finally {
+        callers.end();
       }
       return recorder.end();
     },

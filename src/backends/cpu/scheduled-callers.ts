@@ -1,0 +1,59 @@
+/**
+ * What callers do in the middle of a run, where a schedule says so: read outputs before they are complete, write inputs late or the
+ * next run's early. In a right program no such moment makes a difference, since it cannot come: so races with the caller show themselves.
+ */
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Program } from "../../commands/program.ts";
+import type { CallerStep, Schedule } from "../../machine/schedule.ts";
+
+export interface ScheduledCallers {
+  /** A run begins: what is to be written late is taken away. */
+  begin(): void;
+  step(step: CallerStep): void;
+  /** The run has ended: inputs are as they were written. */
+  end(): void;
+  /** What the caller has read of a buffer in the last run; undefined where it reads after the run. */
+  hasRead(buffer: BufferId): Uint8Array | undefined;
+}
+
+/** `bytesOf` is the memory of a buffer. */
+export function createScheduledCallers(
+  program: Program,
+  schedule: Schedule | undefined,
+  bytesOf: (buffer: BufferId) => Uint8Array,
+): ScheduledCallers {
+  const steps = schedule?.kind === "list" ? schedule.steps : [];
+  const late = new Set(steps.flatMap((step) => ("caller" in step && step.caller === "writes" ? [step.rank] : [])));
+  const buffersOf = (rank: number, role: "input" | "output"): readonly BufferId[] =>
+    program.buffers.flatMap((buffer) => (buffer.rank === rank && buffer.role === role ? [buffer.id] : []));
+  const written = new Map<BufferId, Uint8Array>();
+  const read = new Map<BufferId, Uint8Array>();
+  const spoil = (rank: number): void => {
+    for (const id of buffersOf(rank, "input")) {
+      const bytes = bytesOf(id);
+      written.set(id, bytes.slice());
+      // Every element differs from what it was.
+      for (let i = 0; i < bytes.length; i++) bytes[i] = ~(bytes[i] ?? 0);
+    }
+  };
+  const restore = (ids: Iterable<BufferId>): void => {
+    for (const id of ids) {
+      const bytes = written.get(id);
+      if (bytes !== undefined) bytesOf(id).set(bytes);
+      written.delete(id);
+    }
+  };
+  return {
+    begin: () => {
+      read.clear();
+      for (const rank of late) spoil(rank);
+    },
+    step: ({ rank, caller }) => {
+      if (caller === "overwrites") spoil(rank);
+      else if (caller === "writes") restore(buffersOf(rank, "input"));
+      else for (const id of buffersOf(rank, "output")) read.set(id, bytesOf(id).slice());
+    },
+    end: () => restore([...written.keys()]),
+    hasRead: (buffer) => read.get(buffer),
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Counterexamples: for every wait of the examples that is left out on one rank, and makes the program wrong, the repaired program verifies and gives the right
+ * bits, and where one run can show the race the schedule makes an output differ.
+ */
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { type CommandList, link, lower, type Program, record, repair, verify } from "braid";
+import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
+import { isProgram } from "../../src/host/program.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+
+const rankCount = 2;
+
+async function exampleLists(
+  name: string,
+  params: Readonly<Record<string, number>>,
+  communicatorBackend: "nccl" | "cuda",
+): Promise<readonly CommandList[]> {
+  const module: unknown = await import(path.resolve("examples", `${name}.ts`));
+  const program = typeof module === "object" && module !== null && "default" in module ? module.default : null;
+  if (!isProgram(program)) throw new Error(`${name} exports no program`);
+  const built = program.build({ devices: rankCount, params });
+  if ("kind" in built) throw new Error(`${name} is a host program`);
+  return Array.from({ length: rankCount }, (_, rank) =>
+    record(lower(built, { rank, communicatorBackend }), { rank, numberOfStreams: 2 }),
+  );
+}
+
+/** The bits of all outputs after one run on the machine. */
+async function outputsOf(program: Program, schedule: string | null): Promise<string> {
+  const on = createCpuBackend({ schedule: schedule === null ? { kind: "turns" } : parseSchedule(schedule) });
+  const group = await on.open({ world: rankCount, localRanks: [0, 1] });
+  const prepared = await group.prepare(program);
+  const random = createRandom(7);
+  for (const { role, id, bytes } of program.buffers) {
+    if (role !== "input") continue;
+    const values = Float32Array.from({ length: bytes / 4 }, () => 0.5 + random.float());
+    prepared.write(id, new Uint8Array(values.buffer));
+  }
+  await prepared.execute();
+  const outputs = program.buffers.filter(({ role }) => role === "output");
+  return outputs.map(({ id }) => Buffer.from(prepared.read(id)).toString("base64")).join(" ");
+}
+
+const waits: ReadonlySet<string> = new Set(["waitEvent", "waitPeer", "waitMember"]);
+
+function withoutWait(lists: readonly CommandList[], rank: number, index: number): readonly CommandList[] {
+  return lists.map((list) =>
+    list.rank === rank
+      ? { ...list, commands: list.commands.toSpliced(index, 1), origins: list.origins.toSpliced(index, 1) }
+      : list,
+  );
+}
+
+describe.each([
+  ["allgather-matmul", { S: 2, M: 8, K: 4, N: 4 }, "nccl"],
+  ["allgather-matmul", { S: 2, M: 8, K: 4, N: 4 }, "cuda"],
+  ["ring-allgather-matmul", { M: 8, K: 4, N: 4 }, "nccl"],
+  ["ring-allgather-matmul", { M: 8, K: 4, N: 4 }, "cuda"],
+] as const)("%s %o %s", (name, params, backend) => {
+  test("every wait left out", async () => {
+    const lists = await exampleLists(name, params, backend);
+    expect(verify(link(lists))).toMatchObject({ ok: true, findings: [], repair: null });
+    const right = await outputsOf(link(lists), null);
+    const counts = { wrong: 0, shown: 0 };
+    for (const [index, { kind }] of at(lists, 1).commands.entries()) {
+      if (!waits.has(kind)) continue;
+      const program = link(withoutWait(lists, 1, index));
+      const report = verify(program);
+      if (report.ok) continue;
+      counts.wrong++;
+      const repaired = repair(program);
+      expect(repaired, `command ${index}`).not.toBeNull();
+      if (repaired === null) continue;
+      expect(report.repair?.map(({ rank }) => rank)).toEqual(repaired.insertions.map(({ rank }) => rank));
+      expect(verify(repaired.program).ok).toBe(true);
+      expect(await outputsOf(repaired.program, null)).toBe(right);
+      const shows = report.findings.filter(
+        ({ schedule, commands }) => schedule !== null && commands.every(({ kind: k }) => k !== "alloc" && k !== "free"),
+      );
+      if (shows.length === 0) continue;
+      const replays = await Promise.all(shows.map(({ schedule }) => outputsOf(program, schedule)));
+      expect(
+        replays.some((outputs) => outputs !== right),
+        `command ${index}`,
+      ).toBe(true);
+      counts.shown++;
+    }
+    expect(counts.wrong).toBeGreaterThan(3);
+    expect(counts.shown).toBeGreaterThan(0);
+  }, 60_000);
+});
+
+test("the nearest common ancestor and the missing edge of a race", async () => {
+  const lists = await exampleLists("allgather-matmul", { S: 2, M: 8, K: 4, N: 4 }, "nccl");
+  const index = at(lists, 0).commands.findIndex(
+    ({ kind }, i) => kind === "waitEvent" && at(at(lists, 0).origins, i).statement.startsWith("Wait"),
+  );
+  const { findings } = verify(link(withoutWait(lists, 0, index)));
+  const finding = at(
+    findings.filter(({ code }) => code === "transfer-not-waited"),
+    0,
+  );
+  expect(finding.missingEdge?.from.kind).toBe("transfer");
+  expect(finding.missingEdge?.to.kind).toBe("launch");
+  expect(finding.ancestor).not.toBeNull();
+  expect(finding.ancestor?.rank).toBe(0);
+});

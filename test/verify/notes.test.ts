@@ -1,0 +1,103 @@
+/** Notes on right programs: what is synchronized for nothing, iterations in a row for no data, memory kept on some ranks. */
+import { describe, expect, test } from "vitest";
+import { type Finding, HostProgramBuilder, link, record, verify, verifyLists } from "braid";
+import { buildLists } from "../machine/list-builder.ts";
+
+function notesOf(build: (h: HostProgramBuilder) => void): readonly Finding[] {
+  const h = new HostProgramBuilder();
+  build(h);
+  const report = verify(link([record(h.build(), { rank: 0, numberOfStreams: 3 })]));
+  expect(report.ok).toBe(true);
+  return report.findings;
+}
+
+/** out[i] = a[i] + a[i] for every i, on streams of their own. */
+function chunks(form: "one loop" | "three loops", dependent = false): (h: HostProgramBuilder) => void {
+  return (h) => {
+    const a = h.input([3, 4]);
+    const out = h.tensor([3, 4]);
+    h.output(out);
+    h.allocate(out);
+    const caller = h.getCurrentStream();
+    const { mod, numberOfStreams } = h.scalars;
+    const work = (i: Parameters<typeof mod>[0]): void => {
+      const source = dependent ? h.select(out, 0, 0) : h.select(a, 0, i);
+      h.add(source, source, { out: h.select(out, 0, i) });
+    };
+    if (dependent) h.add(h.select(a, 0, 0), h.select(a, 0, 0), { out: h.select(out, 0, 0) });
+    const range = dependent ? { start: 1, stop: 3 } : 3;
+    if (form === "one loop") {
+      h.forLoop(range, (i) => {
+        const stream = h.stream(mod(i, numberOfStreams));
+        h.setCurrentStream(stream);
+        h.synchronize(caller);
+        work(i);
+        h.setCurrentStream(caller);
+        h.synchronize(stream);
+      });
+      return;
+    }
+    h.forLoop(range, (i) => {
+      h.setCurrentStream(h.stream(mod(i, numberOfStreams)));
+      h.synchronize(caller);
+      work(i);
+      h.setCurrentStream(caller);
+    });
+    h.forLoop(range, (i) => h.synchronize(h.stream(mod(i, numberOfStreams))));
+  };
+}
+
+describe("iterations-serialized", () => {
+  test("the one-loop form hides all overlap", () => {
+    const found = notesOf(chunks("one loop"));
+    expect(found.map(({ code }) => code)).toEqual(["iterations-serialized"]);
+    expect(found[0]?.occurrences).toBe(2);
+    expect(found[0]?.commands.map(({ streamName, iteration }) => [streamName, iteration])).toEqual([
+      ["worker 0", [0]],
+      ["worker 1", [1]],
+    ]);
+  });
+
+  test("synchronized in loops of their own they overlap: nothing", () => {
+    expect(notesOf(chunks("three loops"))).toEqual([]);
+  });
+});
+
+describe("redundant-synchronization", () => {
+  test("a stream that is waited for twice", () => {
+    const found = notesOf((h) => {
+      const a = h.input([4]);
+      const out = h.tensor([4]);
+      h.output(out);
+      h.allocate(out);
+      const caller = h.getCurrentStream();
+      const side = h.stream(0);
+      h.setCurrentStream(side);
+      h.synchronize(caller);
+      h.add(a, a, { out });
+      h.setCurrentStream(caller);
+      h.synchronize(side);
+      h.synchronize(side);
+    });
+    expect(found.map(({ code, severity }) => [code, severity])).toEqual([["redundant-synchronization", "note"]]);
+    expect(found[0]?.commands[0]?.statement).toMatch(/^Synchronize/);
+  });
+});
+
+describe("buffer-leaked", () => {
+  test("freed on one rank and kept on another", () => {
+    const report = verifyLists(
+      buildLists(2, (list, rank) => {
+        const [a, t, c] = [list.input([4]), list.temporary([4]), list.output([4])];
+        list.alloc(0, t);
+        list.copy(0, a, t);
+        list.copy(0, t, c);
+        if (rank === 0) list.free(0, t);
+      }),
+    );
+    expect(report.ok).toBe(true);
+    expect(report.findings.map(({ code, message }) => [code, message])).toEqual([
+      ["buffer-leaked", "T1 is freed on rank 0 and kept on rank 1"],
+    ]);
+  });
+});
