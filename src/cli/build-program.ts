@@ -12,6 +12,7 @@ import { isDumpFile, loadDump } from "./load-dump.ts";
 import { loadProgram } from "./load-program.ts";
 import { nearest } from "./nearest.ts";
 import type { ProgramFlags } from "./program-flags.ts";
+import { dumpLines, type LineOf } from "./statement-lines.ts";
 import { inUserCode } from "./user-code.ts";
 
 export interface BuiltProgram {
@@ -20,6 +21,8 @@ export interface BuiltProgram {
   readonly signature: Signature;
   /** What a check compares with: the Fusion itself, or the one that the program names. */
   readonly reference: Fusion | null;
+  /** Where the statements stand in a dump; null for a program file. */
+  readonly lineOf: LineOf | null;
   /** The parameters that were used, defaults included. */
   readonly params: Readonly<Record<string, number>>;
 }
@@ -33,9 +36,9 @@ export async function buildProgram(file: string, flags: ProgramFlags): Promise<B
 
 async function fromDump(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
   requireKnownParameters(file, {}, flags.set);
-  const { hosts } = await loadDump(file, flags.devices, flags);
+  const { hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = rankPrograms(hosts, flags.devices, {});
-  return { source: hosts, signature, reference: null, params: {} };
+  return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), params: {} };
 }
 
 async function fromProgram(file: string, { devices, set }: ProgramFlags): Promise<BuiltProgram> {
@@ -46,7 +49,7 @@ async function fromProgram(file: string, { devices, set }: ProgramFlags): Promis
   const built = await inUserCode(file, maps, () => program.build({ devices, params }));
   if (!isHostProgram(built)) {
     requireMeshDevices(built.data().tensors, devices);
-    return { source: built, signature: built.data(), reference: built, params: used };
+    return { source: built, signature: built.data(), reference: built, lineOf: null, params: used };
   }
   const { hosts, reference } = await inUserCode(file, maps, () => ({
     hosts: Array.from({ length: devices }, (_, rank) => hostOf(program, { devices, rank, params })),
@@ -54,7 +57,7 @@ async function fromProgram(file: string, { devices, set }: ProgramFlags): Promis
   }));
   const { signature } = rankPrograms(hosts, devices, {});
   requireMeshDevices(signature.tensors, devices);
-  return { source: hosts, signature, reference, params: used };
+  return { source: hosts, signature, reference, lineOf: null, params: used };
 }
 
 function hostOf(program: Program, request: Parameters<Program["build"]>[0]): HostProgram {

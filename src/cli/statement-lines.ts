@@ -1,45 +1,63 @@
-/** In which line of a rank's dump each statement begins: the dump that `braid lower --rank` prints. */
+/** In which line each statement begins: of the dump that was loaded, or of the one that `braid lower --rank` prints. */
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { parseContainers } from "../host/parse.ts";
+import { parseContainers, type ParsedContainer } from "../host/parse.ts";
 import { print } from "../host/print.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 
 export type LineOf = (rank: number, path: readonly number[]) => number | null;
 
-/** Dumps are printed and read when a line is first asked for. */
+/** Lines of the dumps that `print` makes of the ranks' programs, which are printed and read when a line is first asked for. */
 export function printedLines(hosts: readonly HostProgram[]): LineOf {
-  const known = new Map<number, ReadonlyMap<string, number>>();
+  return lazily(hosts, (host) => {
+    const container = readBack(host);
+    return container === null ? new Map<string, number>() : pathLines(container);
+  });
+}
+
+/** Lines of the file from which the ranks' containers come. */
+export function dumpLines(containers: readonly ParsedContainer[]): LineOf {
+  return lazily(containers, pathLines);
+}
+
+type PathLines = ReadonlyMap<string, number>;
+
+function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): LineOf {
+  // Ranks often have one program in common.
+  const known = new Map<T, PathLines>();
   return (rank, path) => {
-    let lines = known.get(rank);
-    if (lines === undefined) {
-      const host = hosts[rank];
-      lines = host === undefined ? new Map<string, number>() : linesOf(host);
-      known.set(rank, lines);
-    }
+    const own = ranks[rank];
+    if (own === undefined) return null;
+    const lines = known.get(own) ?? linesOf(own);
+    known.set(own, lines);
     return lines.get(path.join(".")) ?? null;
   };
 }
 
-function linesOf(host: HostProgram): ReadonlyMap<string, number> {
+/** Null for a program that names a scalar which only the run knows as if it were a value of the program's: it has no lines. */
+function readBack(host: HostProgram): ParsedContainer | null {
+  try {
+    return parseContainers(print(host))[0] ?? null;
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    return null;
+  }
+}
+
+function pathLines({ program, lines }: ParsedContainer): PathLines {
   const found = new Map<string, number>();
-  const walk = (body: readonly Statement[], lines: ReadonlyMap<Statement, number>, path: readonly number[]): void => {
+  const walk = (body: readonly Statement[], path: readonly number[]): void => {
     for (const [position, statement] of body.entries()) {
       const here = [...path, position];
       const line = lines.get(statement);
       const key = here.join(".");
       if (line !== undefined && !found.has(key)) found.set(key, line);
-      if (statement.kind === "ForLoop") walk(statement.body, lines, here);
+      if (statement.kind === "ForLoop") walk(statement.body, here);
       if (statement.kind === "IfThenElse") {
-        walk(statement.then, lines, here);
-        walk(statement.else, lines, here);
+        walk(statement.then, here);
+        walk(statement.else, here);
       }
     }
   };
-  try {
-    for (const { program, lines } of parseContainers(print(host))) walk(program.body, lines, []);
-  } catch (error) {
-    // A dump that lacks something for being read back has no lines to name.
-    if (!(error instanceof DiagnosticError)) throw error;
-  }
+  walk(program.body, []);
   return found;
 }

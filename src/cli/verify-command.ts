@@ -3,6 +3,7 @@ import { Command, Option } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../diagnostics/diagnostic.ts";
 import { counted } from "../support/wording.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { givenDevices } from "./load-dump.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { addProgramFlags } from "./program-flags.ts";
 import { withProgress } from "./progress.ts";
@@ -18,7 +19,10 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
       new Option("--counterexample <file>", "write the schedule of the first finding, for braid run --schedule"),
     );
   return command.action(async (file: string, flags: VerifyFlags) => {
-    const result = await withProgress(terminal, (step) => verifyFile(file, flags, loweringOptionsOf(command), step));
+    const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
+    const result = await withProgress(terminal, (step) =>
+      verifyFile(file, { ...flags, devices }, loweringOptionsOf(command), step),
+    );
     terminal.out(
       flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),
     );

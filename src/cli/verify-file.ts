@@ -1,4 +1,4 @@
-/** What `braid verify` does, without printing: from a program file and flags to a report. */
+/** What `braid verify` does, without printing: from a program file or a dump and flags to a report. */
 import { writeFile } from "node:fs/promises";
 import { link } from "../commands/link.ts";
 import type { Program } from "../commands/program.ts";
@@ -11,6 +11,7 @@ import { moveCopiesToLane } from "../schedule/copy-lane.ts";
 import { verify, verifyLists, type VerifyReport } from "../verify/verify.ts";
 import { buildProgram } from "./build-program.ts";
 import { inputSizes } from "./input-sizes.ts";
+import { requireNotLowered } from "./load-dump.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import type { Step } from "./progress.ts";
 import type { RecordingFlags } from "./recording-flags.ts";
@@ -45,7 +46,8 @@ export async function verifyFile(
   step: Step,
 ): Promise<VerifyResult> {
   step(`loading ${file}`);
-  const { source, signature, params } = await buildProgram(file, flags);
+  requireNotLowered(file, options);
+  const { source, signature, params, lineOf: linesOfDump } = await buildProgram(file, flags);
   const sizes = inputSizes(signature, flags.size);
   step(`lowering for ${flags.devices} devices`);
   const { hosts } = rankPrograms(source, flags.devices, options);
@@ -53,7 +55,7 @@ export async function verifyFile(
   const start = performance.now();
   const { p2pProtocol = "get" } = options;
   const lists = hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: flags.streams, p2pProtocol }));
-  const lineOf = printedLines(hosts);
+  const lineOf = linesOfDump ?? printedLines(hosts);
   const program = linked(lists, flags);
   const report = program === null ? verifyLists(lists, { lineOf }) : verify(program, { lineOf });
   const milliseconds = performance.now() - start;

@@ -1,0 +1,86 @@
+/** `braid run`, `braid verify` and `braid lower` with dumps: every dump of the fixtures, and flags that do not go with one. */
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { realDumps, writtenDumps } from "../host/parse/dump-cases.ts";
+import { cli } from "./captured-cli.ts";
+
+const folder = path.resolve(import.meta.dirname, "../fixtures/dumps");
+const sets = path.join(folder, "e1-single-set.hir");
+const allgather = path.join(folder, "e2-allgather.hir");
+
+describe.each([...realDumps, ...writtenDumps])("$file", ({ file, devices, sizes, reference }) => {
+  const given = Object.entries(sizes).flatMap(([name, size]) => ["--size", `${name}=${size}`]);
+  const outputs = reference().data();
+
+  it("runs on as many devices as its meshes name", async () => {
+    const { status, out, err } = await cli("run", path.join(folder, file), ...given, "--json");
+    expect([status, err]).toEqual([0, ""]);
+    const document = JSON.parse(out) as { devices: number; outputs: { dtype: string }[] };
+    expect(document).toMatchObject({
+      devices,
+      outputs: outputs.outputs.map((id) => ({ dtype: outputs.tensors[id]?.dtype })),
+    });
+  });
+
+  it("is verified", async () => {
+    const { status, out, err } = await cli("verify", path.join(folder, file), ...given, "--json");
+    expect([status, err]).toEqual([0, ""]);
+    expect(JSON.parse(out)).toMatchObject({ devices, ok: true });
+  });
+});
+
+it("seeds give the same run again", async () => {
+  const run = async (seed: string): Promise<unknown> => {
+    const { out } = await cli("run", sets, "--size", "i0=4", "--size", "i2=3", "--seed", seed, "--json");
+    return (JSON.parse(out) as { outputs: unknown }).outputs;
+  };
+  expect(await run("5")).toEqual(await run("5"));
+  expect(await run("5")).not.toEqual(await run("6"));
+});
+
+it("lower prints a dump in another style", async () => {
+  const { status, out } = await cli("lower", path.join(folder, "written/call-style.hir"), "--style", "2025-05");
+  const { out: other } = await cli("lower", allgather, "--style", "2025-05");
+  expect(status).toBe(0);
+  expect(out).toBe(other);
+});
+
+describe("what does not go with a dump", () => {
+  const cases: readonly (readonly [title: string, args: readonly string[], expected: readonly string[]])[] = [
+    [
+      "a missing file",
+      ["absent.hir"],
+      ["error[file-unreadable]", "no such file or directory", ".hir, .txt, .log, .out"],
+    ],
+    ["a size that it does not have", [sets, "--size", "i9=3"], ["error[size-unknown]", "one of i0, i2"]],
+    ["no sizes", [sets], ["error[size-missing]", "--size i0=N --size i2=N"]],
+    ["a parameter", [sets, "--set", "M=3"], ["error[option-unknown]", "the program has no parameters"]],
+    [
+      "a lowering option",
+      [sets, "--backend", "cuda"],
+      ["error[option-value]", "a dump has been lowered already", "--backend"],
+    ],
+    ["fewer devices than it names", [allgather, "--devices", "4"], ["error[device-count]", "the dump is of 8 devices"]],
+    ["more devices than it names", [allgather, "--devices", "9"], ["error[dump-container]", "of 9 devices"]],
+    ["a container that it does not have", [sets, "--container", "2"], ["error[dump-container]", "no container 2"]],
+    [
+      "a meaning of roots that does not exist",
+      [sets, "--roots", "ranks"],
+      ["error[option-value]", "era, devices, positions"],
+    ],
+  ];
+  it.each(cases)("%s", async (_, args, expected) => {
+    for (const command of ["run", "verify"]) {
+      const { status, out, err } = await cli(command, ...args);
+      for (const part of expected) expect(err).toContain(part);
+      expect([status, out]).toEqual([2, ""]);
+    }
+  });
+
+  it("a check", async () => {
+    const { status, err } = await cli("run", sets, "--size", "i0=4", "--size", "i2=3", "--check");
+    expect(err).toContain("a host program has no oracle");
+    expect(err).toContain(`found: the dump ${sets}`);
+    expect(status).toBe(2);
+  });
+});
