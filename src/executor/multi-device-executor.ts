@@ -5,7 +5,7 @@
 import type { Backend, Group, Prepared, RunReport } from "../backends/backend.ts";
 import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
-import { fail } from "../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
@@ -19,7 +19,7 @@ import { isOneOf } from "../support/is-one-of.ts";
 import { type BackendName, loadBackend } from "./backend-by-name.ts";
 import { type LinkOptions, linkPrograms, type VerifyUse, verifyUses } from "./linked-program.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
-import { type ProgramSource, rankPrograms, type Signature } from "./program-source.ts";
+import { type ProgramSource, type RankPrograms, rankPrograms, type Signature } from "./program-source.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
 
@@ -78,11 +78,19 @@ export class MultiDeviceExecutor {
   readonly #group: Group;
   readonly #options: ExecutorOptions;
   readonly #entries = new Map<string, Promise<Entry>>();
+  /** What was linked at creation, by the key of its sizes. */
+  readonly #linked: ReadonlyMap<string, Program>;
   /** Runs share buffers, so they follow one another. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  private constructor(signature: Signature, hosts: readonly HostProgram[], group: Group, options: ExecutorOptions) {
+  private constructor(
+    { signature, hosts }: RankPrograms,
+    group: Group,
+    options: ExecutorOptions,
+    linked: ReadonlyMap<string, Program>,
+  ) {
+    this.#linked = linked;
     this.#signature = signature;
     this.#hosts = hosts;
     this.#group = group;
@@ -91,7 +99,8 @@ export class MultiDeviceExecutor {
 
   /**
    * Lowers a Fusion for every rank, or takes host programs (one for all ranks, one of each, or a function of the rank), and opens
-   * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`.
+   * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`, and the verifier's findings
+   * where all sizes are known.
    */
   static async create(source: ProgramSource, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
     const { devices, on = "cpu", streams, timeout, localRanks, copyLane, verify, ...lowering } = options;
@@ -100,14 +109,14 @@ export class MultiDeviceExecutor {
     for (const rank of localRanks ?? []) requireLocalRank(rank, devices);
     if (timeout !== undefined) requireWholeNumber("MultiDeviceExecutor.create(fusion, { timeout })", timeout, 1);
     if (verify !== undefined) requireVerifyUse(verify);
-    const { signature, hosts } = rankPrograms(source, devices, lowering);
+    const programs = rankPrograms(source, devices, lowering);
+    const { signature, hosts } = programs;
     requireMeshDevices(signature.tensors, devices);
     const backend = await loadBackend(on);
+    const resolved = { ...options, copyLane: copyLane ?? (backend.name === "cuda" ? "dedicated" : "inline") } as const;
+    const linked = linkedIfConstant(programs, resolved);
     const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
-    return new MultiDeviceExecutor(signature, hosts, group, {
-      ...options,
-      copyLane: copyLane ?? (backend.name === "cuda" ? "dedicated" : "inline"),
-    });
+    return new MultiDeviceExecutor(programs, group, resolved, linked);
   }
 
   /** The host program of one rank. */
@@ -173,10 +182,10 @@ export class MultiDeviceExecutor {
     ]);
     requireMeshSizes(this.#signature.tensors, sizes);
     tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(shapes, i), at(inputs, i)));
-    const key = [...sizes, "scalars", ...entriesOf(scalars)].join(" ");
+    const key = keyOf(sizes, entriesOf(scalars));
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const made = this.#prepare(sizes, entriesOf(scalars), shapes);
+    const made = this.#prepare(key, sizes, entriesOf(scalars), shapes);
     this.#entries.set(key, made);
     // A failed preparation must not be remembered: the next run reports it afresh.
     made.catch(() => this.#entries.delete(key));
@@ -184,11 +193,13 @@ export class MultiDeviceExecutor {
   }
 
   async #prepare(
+    key: string,
     sizes: Sizes,
     scalars: readonly (readonly [string, number])[],
     inputShapes: readonly (readonly number[])[],
   ): Promise<Entry> {
-    const program = linkPrograms(this.#hosts, sizes, new Map(scalars), linkOptions(this.#options));
+    const program =
+      this.#linked.get(key) ?? linkPrograms(this.#hosts, sizes, new Map(scalars), linkOptions(this.#options));
     const prepared = await this.#group.prepare(program);
     const outputShapes = this.#signature.outputs.map((id) => shapeOf(at(this.#signature.tensors, id), sizes));
     return { program, prepared, inputShapes, outputShapes };
@@ -253,6 +264,26 @@ function linkOptions({
   verify = "on",
 }: ExecutorOptions): LinkOptions {
   return { numberOfStreams: streams, p2pProtocol, copyLane, verify };
+}
+
+function keyOf(sizes: Sizes, scalars: readonly (readonly [string, number])[]): string {
+  return [...sizes, "scalars", ...scalars].join(" ");
+}
+
+/**
+ * The Program of sizes that are known without inputs: verified at once, so that `create` refuses what the verifier finds. What else is
+ * wrong, a size that is missing among it, is for the first run to tell.
+ */
+function linkedIfConstant({ signature, hosts }: RankPrograms, options: ExecutorOptions): ReadonlyMap<string, Program> {
+  const sizes = sizesFromMeshes(signature.tensors);
+  try {
+    return new Map([[keyOf(sizes, []), linkPrograms(hosts, sizes, new Map(), linkOptions(options))]]);
+  } catch (error) {
+    if (!(error instanceof DiagnosticError) || error.diagnostics.some(({ severity }) => severity !== undefined)) {
+      throw error;
+    }
+    return new Map();
+  }
 }
 
 /** That it is there was checked: buffers exist only on the tensor's devices. */

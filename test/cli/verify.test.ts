@@ -1,0 +1,149 @@
+/** What `braid verify` prints and how it ends, and what `braid run` does with a program that does not verify. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+
+const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
+
+/** y = x + x on one stream, z = y + y on another that waits for it, or does not. */
+const twoStreams = (waits: boolean): string => `
+import { add, Fusion, HostProgramBuilder, program } from "braid";
+export default program({}, () => {
+  const h = new HostProgramBuilder();
+  const x = h.input([4, 8]);
+  const [y, z] = [h.tensor([4, 8]), h.tensor([4, 8])];
+  h.output(z);
+  h.allocate(y);
+  h.allocate(z);
+  const caller = h.getCurrentStream();
+  const [one, other] = [h.stream(0), h.stream(1)];
+  h.setCurrentStream(one);
+  h.synchronize(caller);
+  h.add(x, x, { out: y });
+  h.setCurrentStream(other);
+  h.synchronize(${waits ? "one" : "caller"});
+  h.add(y, y, { out: z });
+  h.setCurrentStream(caller);
+  h.synchronize(one);
+  h.synchronize(other);
+  return h.build();
+}, { reference: () => {
+  const f = new Fusion();
+  const x = f.input([4, 8]);
+  const y = add(x, x);
+  f.output(add(y, y));
+  return f;
+} });
+`;
+
+let folder: ProgramFolder;
+let racing: string;
+beforeAll(() => {
+  folder = programFolder();
+  racing = folder.write("racing.ts", twoStreams(false));
+});
+afterAll(() => {
+  folder.remove();
+});
+
+describe("braid verify", () => {
+  it("says ok and how much it looked at", async () => {
+    const { status, out, err } = await cli("verify", example, "--devices", "2");
+    expect([status, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^\S+allgather-matmul\.ts: ok; 2 devices, 4 streams, 164 commands on 12 queues; [\d.]+ ms\n$/);
+  });
+
+  it("tells a race with both commands, the line of the dump, the fix and the repair; status 1", async () => {
+    const { status, out } = await cli("verify", racing, "--devices", "1");
+    expect(status).toBe(1);
+    expect(out).toContain("error[data-race]: a write and a read of T1 on rank 0 have no order\n");
+    expect(out).toMatch(/note: first: rank 0, stream 1 \(worker 0\), command 3 \(launch\), line 8, of T1_g_float/);
+    expect(out).toMatch(/note: second: rank 0, stream 2 \(worker 1\), command 6 \(launch\), line 13, of T2_g_float/);
+    expect(out).toContain("fix: Synchronize worker 0 on worker 1 before T2_g_float");
+    expect(out).toContain("with these it verifies:\n  insert recordEvent e4 on rank 0, stream 1 (worker 0)");
+    const lower = await cli("lower", racing, "--devices", "1");
+    const lines = lower.out.split("\n");
+    expect(lines[7]).toContain("T1_g_float");
+    expect(lines[12]).toContain("T2_g_float");
+  });
+
+  it("prints JSON", async () => {
+    const { status, out } = await cli("verify", racing, "--devices", "1", "--json");
+    expect(status).toBe(1);
+    const document: unknown = JSON.parse(out);
+    expect(document).toMatchObject({
+      devices: 1,
+      streams: 4,
+      ok: false,
+      size: { ranks: 1, commands: 11, streams: 3 },
+      findings: [
+        {
+          code: "data-race",
+          severity: "error",
+          occurrences: 1,
+          commands: [
+            { rank: 0, stream: 1, command: 3, line: 8, run: 1 },
+            { rank: 0, stream: 2, command: 6, line: 13, run: 1 },
+          ],
+          memory: { rank: 0, tensor: "T1", slice: "T1[:, :]", bytes: 128 },
+          ancestor: { rank: 0, stream: 0, kind: "recordEvent" },
+        },
+      ],
+      repair: [
+        { rank: 0, stream: 1, before: 4 },
+        { rank: 0, stream: 2, before: 6 },
+      ],
+    });
+  });
+
+  it("writes a page that needs nothing else", async () => {
+    const page = path.join(folder.path, "report.html");
+    const { out } = await cli("verify", racing, "--devices", "1", "--report", page);
+    expect(out).toContain(`written: ${page}\n`);
+    const html = readFileSync(page, "utf8");
+    expect(html).toMatch(/^<!doctype html>/);
+    expect(html).toContain('<path class="missing"');
+    expect(html).toContain("data-race");
+    expect(html).not.toMatch(/(src|href)=|@import|https?:/);
+  });
+
+  it("says why a report cannot be written", async () => {
+    const { status, err } = await cli(
+      "verify",
+      example,
+      "--devices",
+      "1",
+      "--report",
+      path.join(folder.path, "no/x.html"),
+    );
+    expect(status).toBe(2);
+    expect(err).toContain("error[file-unwritable]");
+  });
+});
+
+describe("braid run", () => {
+  it("refuses what the verifier finds; status 1", async () => {
+    const { status, out, err } = await cli("run", racing, "--devices", "1", "--check");
+    expect([status, out]).toEqual([1, ""]);
+    expect(err).toContain("error[data-race]");
+    expect(err).toContain("repair, verified: insert recordEvent e4");
+  });
+
+  it("runs it unproven if asked to", async () => {
+    expect((await cli("run", racing, "--devices", "1", "--verify", "off")).status).toBe(0);
+  });
+
+  it("replays the counterexample, whose output differs; the right program passes under it", async () => {
+    const schedule = path.join(folder.path, "race.txt");
+    const { out } = await cli("verify", racing, "--devices", "1", "--counterexample", schedule);
+    expect(out).toContain(`written: ${schedule}\n`);
+    const wrong = await cli("run", racing, "--devices", "1", "--check", "--schedule", schedule);
+    expect(wrong.status).toBe(1);
+    expect(wrong.err).toContain("error[check-failed]");
+    const right = folder.write("right.ts", twoStreams(true));
+    expect((await cli("run", right, "--devices", "1", "--check")).status).toBe(0);
+    const impossible = await cli("run", right, "--devices", "1", "--check", "--schedule", schedule);
+    expect(impossible.err).toContain("error[schedule-invalid]");
+  });
+});
