@@ -6,9 +6,10 @@ import { benchMatmul, gigaflops } from "./matmul.ts";
 import { benchParse, megabytesPerSecond } from "./parse.ts";
 import { benchPointToPoint } from "./point-to-point.ts";
 import { benchPointwise, gigabytesPerSecond } from "./pointwise.ts";
+import { benchVerify } from "./verify.ts";
 
 console.log(`${cpus()[0]?.model ?? "unknown CPU"}, ${cpus().length} cores, Node ${process.versions.node}`);
-for (const run of [benchLowering, benchParse, benchMatmul, benchPointwise, benchCpu, benchPointToPoint]) {
+for (const run of [benchLowering, benchVerify, benchParse, benchMatmul, benchPointwise, benchCpu, benchPointToPoint]) {
   const bench = await run();
   console.log(`\n${bench.name ?? ""}`);
   const rows = bench.tasks.map((task) => ({
