@@ -6,25 +6,13 @@
  *     npx jiti bench/soak.ts [RUNS]
  */
 import { createHash } from "node:crypto";
-import { readdirSync } from "node:fs";
-import { isProgram, link, lower, type Prepared, type Program, record } from "braid";
+import type { Prepared, Program } from "braid";
 import { openThreadedGroup } from "../src/backends/cpu/threads/threaded-group.ts";
+import { exampleFiles, exampleProgram } from "../test/support/example-program.ts";
 
 const runs = Number(process.argv[2] ?? 10_000);
 const ranks = 8;
 const timeout = 60_000;
-const examples = new URL("../examples/", import.meta.url);
-
-async function exampleProgram(name: string): Promise<Program> {
-  const module: unknown = await import(new URL(name, examples).href);
-  const example = typeof module === "object" && module !== null && "default" in module ? module.default : null;
-  if (!isProgram(example)) throw new Error(`${name} is no program`);
-  const fusion = example.build({ devices: ranks });
-  const lists = Array.from({ length: ranks }, (_, rank) =>
-    record(lower(fusion, { rank }), { rank, sizes: new Map(), numberOfStreams: 8 }),
-  );
-  return link(lists);
-}
 
 function fillInputs({ buffers }: Program, prepared: Prepared): void {
   for (const { id, role, bytes } of buffers) {
@@ -40,13 +28,12 @@ function outputsOf({ buffers }: Program, prepared: Prepared): string {
   return hash.digest("hex");
 }
 
-const names = readdirSync(examples).filter((name) => name.endsWith(".ts"));
-const each = Math.ceil(runs / (2 * names.length));
+const each = Math.ceil(runs / (2 * exampleFiles.length));
 let failed = false;
 for (const workers of [1, 2]) {
   const group = openThreadedGroup({ workers, jitter: 17 });
-  for (const name of names) {
-    const program = await exampleProgram(name);
+  for (const name of exampleFiles) {
+    const program = await exampleProgram(name, ranks, 8);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
     const seen = new Set<string>();
@@ -62,7 +49,7 @@ for (const workers of [1, 2]) {
 }
 
 const group = openThreadedGroup({ workers: 2 });
-const program = await exampleProgram("allgather.ts");
+const program = await exampleProgram("allgather.ts", ranks, 8);
 const prepared = await group.prepare(program);
 fillInputs(program, prepared);
 const megabytes = (): number => process.memoryUsage().rss / 2 ** 20;

@@ -33,8 +33,11 @@ interface BadArguments {
 }
 
 const bad: readonly BadArguments[] = [
-  { args: ["lwoer", "x.ts"], expected: ["there is no command lwoer", "lower, run, doctor", "did you mean lower?"] },
-  { args: ["verify", "x.ts"], expected: ["there is no command verify", "expected: one of lower, run, doctor"] },
+  {
+    args: ["lwoer", "x.ts"],
+    expected: ["there is no command lwoer", "lower, run, verify, doctor", "did you mean lower?"],
+  },
+  { args: ["prove", "x.ts"], expected: ["there is no command prove", "expected: one of lower, run, verify, doctor"] },
   { args: ["lower"], expected: ["missing required argument", "braid lower"] },
   { args: ["lower", "a.ts", "b.ts"], expected: ["too many arguments"] },
   { args: ["lower", example, "--devcies", "8"], expected: ["no option --devcies", "did you mean --devices?"] },

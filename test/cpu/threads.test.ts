@@ -3,29 +3,14 @@
  * new run in the same group afterwards.
  */
 import { createHash } from "node:crypto";
-import { readdirSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DiagnosticError, type Group, isProgram, link, lower, type Prepared, type Program, record } from "braid";
+import { DiagnosticError, type Group, link, type Prepared, type Program } from "braid";
 import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group.ts";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import type { KernelId } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
-
-const here = dirname(fileURLToPath(import.meta.url));
-
-async function exampleProgram(name: string, devices: number, streams: number): Promise<Program> {
-  const { default: example } = (await import(join(here, "../../examples", name))) as { default: unknown };
-  if (!isProgram(example)) throw new Error(`${name} is no program`);
-  const fusion = example.build({ devices });
-  return link(
-    Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { rank }), { rank, sizes: new Map(), numberOfStreams: streams }),
-    ),
-  );
-}
+import { exampleFiles, exampleProgram } from "../support/example-program.ts";
 
 function fillInputs(program: Program, prepared: Prepared): void {
   for (const { id, role, bytes } of program.buffers) {
@@ -51,8 +36,6 @@ async function failureOf(run: Promise<unknown>): Promise<DiagnosticError> {
   return error;
 }
 
-const examples = readdirSync(join(here, "../../examples")).filter((name) => name.endsWith(".ts"));
-
 describe.each([1, 2])("%i workers with random pauses", (workers) => {
   let group: Group;
   beforeAll(() => {
@@ -60,7 +43,7 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
   });
   afterAll(() => group.close());
 
-  it.each(examples)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
+  it.each(exampleFiles)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
     const program = await exampleProgram(name, 8, 8);
     const onMachine = await openMachineGroup({}).prepare(program);
     fillInputs(program, onMachine);

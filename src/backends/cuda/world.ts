@@ -21,7 +21,15 @@ export interface Rendezvous {
    * Aborts when another rank has called `abort` or has died; `signal.reason` is then an Error that names the rank. Runs that wait for the GPU watch
    * it, so that they end within a second and not with the time-out.
    */
-  readonly signal: AbortSignal;
+  readonly signal: EndOfWorld;
+}
+
+/** What the back end asks of an AbortSignal: any such will do. */
+export interface EndOfWorld {
+  /** Once it has aborted: an Error. */
+  readonly reason: unknown;
+  /** Throws `reason` once it has aborted. */
+  throwIfAborted(): void;
 }
 
 /** The world of one process that has one GPU: nobody to wait for. */

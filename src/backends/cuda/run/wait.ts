@@ -1,6 +1,7 @@
 /** Waits of the host for the GPU that end: with the work, the time, or another rank's abort. */
 import { CUDA_ERROR_NOT_READY } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
+import type { EndOfWorld } from "../world.ts";
 import { pause } from "./pause.ts";
 
 /** Throws `gpu-call-failed` for what the GPU reports about earlier work. */
@@ -14,7 +15,7 @@ export function streamIsIdle(gpu: Gpu, stream: number): boolean {
 export interface Deadline {
   /** On performance.now's clock. */
   readonly at: number;
-  readonly signal: AbortSignal;
+  readonly signal: EndOfWorld;
   /** Throws the diagnostic of a run that takes too long. */
   readonly expired: () => never;
 }

@@ -1,0 +1,27 @@
+/** An example of the documentation as a linked Program, lowered or as it is. */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { isProgram, link, type Program, record } from "braid";
+import { rankPrograms } from "../../src/executor/program-source.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import type { Built } from "../../src/host/program.ts";
+import { sizesFromMeshes } from "../../src/ir/sizes.ts";
+
+const folder = path.resolve(import.meta.dirname, "../../examples");
+
+export const exampleFiles: readonly string[] = readdirSync(folder).filter((name) => name.endsWith(".ts"));
+
+export async function exampleProgram(name: string, devices: number, numberOfStreams: number): Promise<Program> {
+  const { default: example } = (await import(path.join(folder, name))) as { readonly default: unknown };
+  if (!isProgram(example)) throw new Error(`${name} is no program`);
+  const built = example.build({ devices });
+  const source = "data" in built ? built : (rank: number) => hostProgram(example.build({ devices, rank }));
+  const { signature, hosts } = rankPrograms(source, devices, {});
+  const sizes = sizesFromMeshes(signature.tensors);
+  return link(hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams })));
+}
+
+function hostProgram(built: Built): HostProgram {
+  if ("data" in built) throw new Error("a Fusion for some ranks only");
+  return built;
+}
