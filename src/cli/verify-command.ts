@@ -43,7 +43,7 @@ function verifyText({ file, flags, report, milliseconds, written }: VerifyResult
   return [
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
     ...mended,
-    `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(1)} ms`,
+    `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
     "",
   ].join("\n");
