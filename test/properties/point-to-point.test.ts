@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, matmul, MultiDeviceExecutor, set, sum, type Tensor } from "braid";
+import { MultiDeviceExecutor, type Tensor } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
@@ -12,101 +12,10 @@ import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
-
-interface Recipe {
-  readonly form: "gather" | "exchange" | "reduce";
-  /** Device ids of a mesh of one or two dimensions. */
-  readonly devices: readonly number[];
-  readonly rows: number;
-  readonly along: "DIDx" | "DIDy";
-  /** Where the sharded axis stands among the others. */
-  readonly position: number;
-  readonly scattered: number;
-  readonly extents: readonly number[];
-  readonly before: boolean;
-  /** `columns`: a matmul whose columns are sharded, and a set that gathers them chunk by chunk. */
-  readonly behind: "nothing" | "add" | "matmul" | "columns";
-  readonly streamed: boolean;
-  readonly schedule: string;
-  readonly streams: number;
-  readonly chained: boolean;
-  readonly after: boolean;
-}
-
-const recipes: fc.Arbitrary<Recipe> = fc.record({
-  form: fc.constantFrom("gather", "gather", "exchange", "reduce"),
-  devices: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 1 }),
-  rows: fc.constantFrom(1, 1, 2, 3),
-  along: fc.constantFrom("DIDx", "DIDy"),
-  position: fc.nat({ max: 2 }),
-  scattered: fc.nat({ max: 3 }),
-  extents: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 2 }),
-  before: fc.boolean(),
-  behind: fc.constantFrom("nothing", "add", "matmul", "columns", "columns"),
-  streamed: fc.boolean(),
-  schedule: fc.constantFrom(...Object.keys(schedules)),
-  streams: fc.constantFrom(1, 2, 3, 7),
-  chained: fc.boolean(),
-  after: fc.boolean(),
-});
-
-function meshOf({ devices, rows }: Recipe): DeviceMesh {
-  const columns = devices.length / rows;
-  if (rows === 1 || !Number.isInteger(columns)) return new DeviceMesh(devices);
-  return new DeviceMesh(Array.from({ length: rows }, (_, row) => devices.slice(row * columns, (row + 1) * columns)));
-}
-
-function build(recipe: Recipe): Fusion {
-  const f = new Fusion();
-  const mesh = meshOf(recipe);
-  const type = mesh.hasAxis(recipe.along) ? recipe.along : "DIDx";
-  const size = mesh.size(type);
-  const others = recipe.extents.toSpliced(recipe.scattered % 3, 0, ...(recipe.form === "gather" ? [] : [size]));
-  const position = recipe.position % (others.length + 1);
-  const shape = others.toSpliced(position, 0, size);
-  const scattered = ((): number => {
-    const among = recipe.scattered % 3;
-    return among >= position ? among + 1 : among;
-  })();
-  const x = f.input(shape);
-  const source = recipe.before ? add(x, x) : x;
-  const y = recipe.form === "reduce" ? sum(source, [position]) : set(source);
-  const tensors = [x, source, y];
-  x.axis(position).parallelize(type);
-  source.axis(position).parallelize(type);
-  y.axis(position).parallelize("Stream");
-  if (recipe.form !== "gather") {
-    y.axis(scattered).parallelize(type);
-    if (recipe.streamed && recipe.before) source.axis(scattered).parallelize("Stream");
-  }
-  if (recipe.behind === "nothing" || recipe.form !== "gather") {
-    f.output(y);
-  } else {
-    // The contracted axis takes no Stream.
-    const isStreamed = recipe.behind === "add" || position < shape.length - 1;
-    const columns = recipe.behind === "columns" ? size : 2;
-    const weight = recipe.behind === "add" ? null : f.input([at(shape, shape.length - 1), columns]);
-    const z = weight === null ? add(y, y) : matmul(y, weight);
-    if (isStreamed) z.axis(position).parallelize("Stream");
-    if (weight !== null) tensors.push(weight);
-    tensors.push(z);
-    if (weight === null || recipe.behind !== "columns") {
-      f.output(z);
-    } else {
-      const whole = set(z);
-      tensors.push(whole);
-      weight.axis(1).parallelize(type);
-      z.axis(shape.length - 1).parallelize(type);
-      if (isStreamed) whole.axis(position).parallelize("Stream");
-      f.output(whole);
-    }
-  }
-  for (const tensor of tensors) tensor.setDeviceMesh(mesh);
-  return f;
-}
+import { buildPointToPoint, type PointToPointRecipe, pointToPointRecipes } from "../support/random-point-to-point.ts";
 
 function settingOf(
-  recipe: Recipe,
+  recipe: PointToPointRecipe,
   schedule = schedules[recipe.schedule],
 ): ScheduleOptions & { readonly devices: number; readonly streams: number } {
   return {
@@ -120,8 +29,8 @@ function settingOf(
 
 it("gives the oracle's result", async () => {
   await fc.assert(
-    fc.asyncProperty(recipes, fc.nat(), async (recipe, seed) => {
-      await expectOracle(build(recipe), { ...settingOf(recipe), seed });
+    fc.asyncProperty(pointToPointRecipes, fc.nat(), async (recipe, seed) => {
+      await expectOracle(buildPointToPoint(recipe), { ...settingOf(recipe), seed });
     }),
     { numRuns: 100 },
   );
@@ -129,8 +38,8 @@ it("gives the oracle's result", async () => {
 
 it("gives one set of bits by get, put, sends and receives, and broadcasts, in any schedule", async () => {
   await fc.assert(
-    fc.asyncProperty(recipes, fc.nat(), async (recipe, seed) => {
-      const data = build(recipe).data();
+    fc.asyncProperty(pointToPointRecipes, fc.nat(), async (recipe, seed) => {
+      const data = buildPointToPoint(recipe).data();
       const shapes = data.inputs.map((id) => {
         const tensor = at(data.tensors, id);
         return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
@@ -142,7 +51,7 @@ it("gives one set of bits by get, put, sends and receives, and broadcasts, in an
         // One queue per rank: hardware may have no more.
         for (const queues of ["streams", "ranks"] as const) {
           const on = createCpuBackend({ schedule: { kind: "seed", seed: seed + i }, queues });
-          const executor = await MultiDeviceExecutor.create(build(recipe), { ...setting, on });
+          const executor = await MultiDeviceExecutor.create(buildPointToPoint(recipe), { ...setting, on });
           results.push((await executor.run(inputs)) as Tensor[]);
           await executor.close();
         }
