@@ -1,26 +1,25 @@
 /**
- * Which communications carry a resharding op, by nvFuser's decision table (getCommunicationInfo): p and c are the axes
- * that the DID type in question shards in the producer and the consumer.
+ * The communications that carry a resharding op on one rank: their kinds by the decision table (resharding-step.ts), teams and roots.
  *
- *   Set                 p  c   same mesh       other mesh
- *                       -  -                   Broadcast
- *                       p  -   Allgather       Gather (one per receiver)
- *                       -  c   Scatter         Scatter
- *                       p  c   AllToAll        SendRecv (c is p's image)
- *   Reduction, Squeeze  p  -   Allreduce       Reduce (one per receiver)
- *                       p  c   ReduceScatter
+ *   Allgather, Scatter, AllToAll,     one, among the devices of the mesh that differ along the changing DID type alone
+ *   Allreduce, ReduceScatter
+ *   Broadcast                         one, to the receiving mesh from the first sender
+ *   Gather, Reduce                    one per receiver, from the devices that together have what it needs
+ *   Scatter to another mesh           one per set of receivers that differ along the changing type alone
+ *   SendRecv                          one per receiver
  *
- * A team lists devices in mesh order; roots are positions in the team.
+ * A team lists devices in mesh order, with a root that is no member at its end; roots are positions in the team. Of senders that hold
+ * the same, a receiver takes itself, then the one at its own position in a mesh of the same shape, then the first.
  */
-import { fail } from "../diagnostics/diagnostic.ts";
-import { axisMap } from "../ir/axis-map.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { type DIDType, didTypes, type Tensor } from "../ir/domain.ts";
+import { axisMap } from "../ir/axis-map.ts";
+import { type DIDType, type Tensor, withoutReductions } from "../ir/domain.ts";
 import type { Op, ReductionOpType } from "../ir/ops.ts";
 import type { CommunicationType, ReduceOpType } from "../host/nodes.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { opPlace } from "./op-text.ts";
-import { reshardedOperands, sameMesh, shardedAxis } from "./sharding.ts";
+import { unreachable } from "../support/unreachable.ts";
+import { type Placement, placementOf } from "./placement.ts";
+import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
 
 export interface CommunicationPlan {
   readonly type: CommunicationType;
@@ -36,111 +35,104 @@ const reduceOps: { readonly [K in ReductionOpType]: ReduceOpType } = {
   amin: "min",
 };
 
-/** The communications of `op` in which `rank` takes part. `op` is a Set, or reduces (squeezes) one sharded axis. */
-export function planCommunications(op: Op, tensors: readonly Tensor[], rank: number): readonly CommunicationPlan[] {
+/** Where the operand and the output of an op of one operand lie, by the operand's axes. */
+export interface OpPlacements {
+  readonly from: Placement;
+  readonly to: Placement;
+  /** The number of the axis that the op reduces or squeezes; null for a Set. */
+  readonly reduced: number | null;
+}
+
+/** The placements of a Set, or of a reduction or squeeze of one axis; null for other ops, and without meshes. */
+export function placementsOf(op: Op, tensors: readonly Tensor[]): OpPlacements | null {
+  const reduced = op.kind === "Reduction" || op.kind === "Squeeze" ? op.axes : op.kind === "Set" ? [] : null;
+  if (reduced === null || reduced.length > 1) return null;
   const producer = at(tensors, at(op.inputs, 0));
   const consumer = at(tensors, op.output);
-  const { mesh: from } = producer;
-  const { mesh: to } = consumer;
-  if (from === null || to === null)
-    return unsupported(op, "a tensor without a DeviceMesh", "a DeviceMesh on every tensor");
-  const didType = changingType(op, tensors);
-  const p = didType === null ? null : shardedAxis(producer, didType);
-  const c = didType === null ? null : shardedAxis(consumer, didType);
-  const reduceOp = op.kind === "Reduction" ? reduceOps[op.op] : op.kind === "Squeeze" ? "sum" : null;
-  const same = sameMesh(from, to);
-  const moved = !axisMap(op, tensors).some((pair) => pair.producer.id === p?.id && pair.consumer.id === c?.id);
-  const plans = same
-    ? sameMeshPlans(op, from, didType, p !== null, c !== null, reduceOp, rank)
-    : otherMeshPlans(op, from, to, p !== null, c !== null, moved, reduceOp);
-  return plans.filter((plan) => plan.team.includes(rank));
+  const axes = withoutReductions(producer.domain.logical);
+  const pairs = axisMap(op, tensors);
+  const images = axes.map(({ id }) => pairs.find((pair) => pair.producer.id === id)?.consumer ?? null);
+  const [from, to] = [placementOf(producer, axes), placementOf(consumer, images)];
+  return from === null || to === null ? null : { from, to, reduced: reduced[0] ?? null };
 }
 
-/** The DID type that changes; where only the mesh changes, the type that shards both sides, or null. */
-function changingType(op: Op, tensors: readonly Tensor[]): DIDType | null {
-  const [change] = reshardedOperands(op, tensors);
-  invariant(change !== undefined, "the op reshards", op);
-  const consumer = at(tensors, op.output);
-  const sharding = didTypes.filter(
-    (type) => shardedAxis(change.producer, type) !== null || shardedAxis(consumer, type) !== null,
-  );
-  const candidates = change.types.length > 0 ? change.types : sharding;
-  if (candidates.length > 1 || (change.meshDiffers && sharding.length > 1)) {
-    unsupported(op, `a change along ${sharding.join(" and ")}`, "a change along one DID type");
+/** The communications of `op`, which one step carries, in which `rank` takes part. */
+export function planCommunications(op: Op, tensors: readonly Tensor[], rank: number): readonly CommunicationPlan[] {
+  const placements = placementsOf(op, tensors);
+  invariant(placements !== null, "a communication carries the op", op);
+  const { from, to, reduced } = placements;
+  const step = reshardingStep(from, to, reduced);
+  invariant(step !== null, "one step carries the op", op);
+  const reduceOp = op.kind === "Reduction" ? reduceOps[op.op] : reduced === null ? null : "sum";
+  return teamsOf(step, from.mesh, to.mesh, rank)
+    .filter(({ team }) => team.includes(rank))
+    .map(({ team, root }) => ({ type: step.kind, team, root, reduceOp }));
+}
+
+interface Team {
+  readonly team: readonly number[];
+  readonly root: number | null;
+}
+
+/** The teams of one step, with the roots. On one mesh only those of `rank`. */
+export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, rank: number): readonly Team[] {
+  const { kind, type } = step;
+  if (from.equals(to)) {
+    invariant(type !== null, "a DID type changes on one mesh", step);
+    return from.has(rank) ? [{ team: from.slice(rank, type), root: kind === "Scatter" ? 0 : null }] : [];
   }
-  return candidates[0] ?? null;
-}
-
-function sameMeshPlans(
-  op: Op,
-  mesh: DeviceMesh,
-  didType: DIDType | null,
-  p: boolean,
-  c: boolean,
-  reduceOp: ReduceOpType | null,
-  rank: number,
-): readonly CommunicationPlan[] {
-  invariant(didType !== null, "a resharding on one mesh changes a DID type", op);
-  if (!mesh.has(rank)) return [];
-  const team = mesh.slice(rank, didType);
-  if (reduceOp !== null) {
-    invariant(p, "a communicated reduction reduces a sharded axis", op);
-    return [{ type: c ? "ReduceScatter" : "Allreduce", team, root: null, reduceOp }];
-  }
-  if (p && c) return [{ type: "AllToAll", team, root: null, reduceOp }];
-  return p ? [{ type: "Allgather", team, root: null, reduceOp }] : [{ type: "Scatter", team, root: 0, reduceOp }];
-}
-
-function otherMeshPlans(
-  op: Op,
-  from: DeviceMesh,
-  to: DeviceMesh,
-  p: boolean,
-  c: boolean,
-  moved: boolean,
-  reduceOp: ReduceOpType | null,
-): readonly CommunicationPlan[] {
-  const flat = from.shape.length === 1 && to.shape.length === 1;
-  if (!flat) unsupported(op, `${from.toString()} to ${to.toString()}`, "one-dimensional meshes where the mesh changes");
-  const senders = from.devices;
   const receivers = to.devices;
-  const sender = at(senders, 0);
-  if (p && !c) {
-    const type = reduceOp === null ? "Gather" : "Reduce";
-    return receivers.map((receiver) => ({ type, ...rooted(senders, receiver), reduceOp }));
+  switch (kind) {
+    case "Broadcast":
+      return [rooted(receivers, at(from.devices, 0))];
+    case "SendRecv":
+      return receivers.map((receiver) => {
+        const sender = senderFor(step, from, to, receiver);
+        return { team: sender === receiver ? [sender] : [sender, receiver], root: 0 };
+      });
+    case "Gather":
+    case "Reduce":
+      invariant(type !== null, "a DID type is gathered", step);
+      return receivers.map((receiver) => rooted(from.slice(senderFor(step, from, to, receiver), type), receiver));
+    case "Scatter": {
+      invariant(type !== null, "a DID type is scattered", step);
+      const sets = receivers
+        .filter((device) => to.coordinate(device, type) === 0)
+        .map((device) => to.slice(device, type));
+      return sets.map((team) => {
+        const holders = sendersFor(step, from, to, at(team, 0));
+        return rooted(team, holders.find((device) => team.includes(device)) ?? at(holders, 0));
+      });
+    }
+    case "Allgather":
+    case "Allreduce":
+    case "ReduceScatter":
+    case "AllToAll":
+      // Steps of one mesh, which were answered above.
+      return [];
+    default:
+      return unreachable(kind);
   }
-  if (reduceOp !== null)
-    return unsupported(op, "a reduction whose output is sharded on another mesh", "the same mesh on both sides");
-  if (!p && !c) return [{ type: "Broadcast", ...rooted(receivers, sender), reduceOp }];
-  if (!p) {
-    const root = senders.find((device) => receivers.includes(device));
-    if (root === undefined)
-      return unsupported(op, `(${senders.join(" ")}) to (${receivers.join(" ")})`, "a device that is in both meshes");
-    return [{ type: "Scatter", ...rooted(receivers, root), reduceOp }];
-  }
-  if (moved)
-    return unsupported(op, "another axis sharded on another mesh", "the same mesh, or the same axis, on both sides");
-  if (senders.length !== receivers.length)
-    return unsupported(op, `${senders.length} senders and ${receivers.length} receivers`, "meshes of equal size");
-  return senders.map((device, i) => {
-    const receiver = at(receivers, i);
-    return { type: "SendRecv", team: device === receiver ? [device] : [device, receiver], root: 0, reduceOp };
-  });
+}
+
+/** The devices of `from` that hold what `receiver` is to have, up to the type that changes. */
+function sendersFor({ kept }: ReshardingStep, from: DeviceMesh, to: DeviceMesh, receiver: number): readonly number[] {
+  const wanted = [...kept].map(([type, source]): readonly [DIDType, number] => [source, to.coordinate(receiver, type)]);
+  return from.devices.filter((device) =>
+    wanted.every(([type, position]) => from.coordinate(device, type) === position),
+  );
+}
+
+function senderFor(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, receiver: number): number {
+  const holders = sendersFor(step, from, to, receiver);
+  if (holders.includes(receiver)) return receiver;
+  const opposite = from.devices[to.devices.indexOf(receiver)];
+  const isAlike = from.shape.length === to.shape.length && from.shape.every((size, i) => size === to.shape[i]);
+  return isAlike && opposite !== undefined && holders.includes(opposite) ? opposite : at(holders, 0);
 }
 
 /** The team with the root appended where it is not a member. */
-function rooted(team: readonly number[], root: number): { readonly team: readonly number[]; readonly root: number } {
+function rooted(team: readonly number[], root: number): Team {
   const position = team.indexOf(root);
   return position >= 0 ? { team, root: position } : { team: [...team, root], root: team.length };
-}
-
-function unsupported(op: Op, found: string, expected: string): never {
-  fail({
-    code: "resharding-unsupported",
-    message: "no communication carries this change of sharding",
-    place: opPlace(op),
-    found,
-    expected,
-    help: "put set() in between and give it a sharding that is one step away from either side",
-  });
 }

@@ -10,16 +10,18 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { Tensor } from "../ir/domain.ts";
 import type { Op } from "../ir/ops.ts";
+import { printTensor } from "../ir/print-tensor.ts";
 import { constant } from "../ir/scalar.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { allocationSize } from "../ir/allocation-size.ts";
-import { planCommunications } from "./communication-plan.ts";
-import { isCommunicable } from "./decompose-reshardings.ts";
+import { placementsOf, planCommunications } from "./communication-plan.ts";
+import { isCommunicable } from "./insert-resharding-sets.ts";
 import { opPlace } from "./op-text.ts";
 import type { Pass, PassContext } from "./pass.ts";
+import { reshardingStep } from "./resharding-step.ts";
 import { isOnDevice, isResharding } from "./sharding.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
@@ -50,16 +52,7 @@ function communications(
   firstId: number,
   { rank, options }: PassContext,
 ): readonly Statement[] {
-  if (!isCommunicable(op, tensors)) {
-    fail({
-      code: "resharding-unsupported",
-      message: "an op both computes and changes the sharding",
-      place: opPlace(op),
-      found: op.kind,
-      expected: "a set, or a reduction of the sharded axis alone",
-      help: "run the pass decompose-reshardings before, or put set() between the two shardings",
-    });
-  }
+  requireOneStep(op, tensors);
   const plans = planCommunications(op, tensors, rank);
   const input = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
@@ -91,5 +84,31 @@ function communications(
       },
       { kind: "Wait", target: id },
     ];
+  });
+}
+
+/** Throws `resharding-unsupported`: the pass decompose-reshardings, which makes single steps, was left out. */
+function requireOneStep(op: Op, tensors: readonly Tensor[]): void {
+  const help = "run the pass decompose-reshardings before, or put set() between the two shardings";
+  const placements = isCommunicable(op, tensors) ? placementsOf(op, tensors) : null;
+  if (placements === null) {
+    return fail({
+      code: "resharding-unsupported",
+      message: "an op both computes and changes the sharding",
+      place: opPlace(op),
+      found: op.kind,
+      expected: "a set, or a reduction of the sharded axis alone",
+      help,
+    });
+  }
+  const { from, to, reduced } = placements;
+  if (reshardingStep(from, to, reduced) !== null) return;
+  fail({
+    code: "resharding-unsupported",
+    message: "no one communication carries this change of sharding",
+    place: opPlace(op),
+    found: `${printTensor(at(tensors, at(op.inputs, 0)))} to ${printTensor(at(tensors, op.output))}`,
+    expected: "a change along one DID type, or to another mesh",
+    help,
   });
 }

@@ -1,14 +1,15 @@
 /**
- * Shardings and how they change. A tensor is sharded along a DID type by the logical axis that carries it.
+ * Shardings and how they change. A tensor is sharded along a DID type by the logical axis that carries it, or a part of which does.
  * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { type DIDType, didTypes, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
-import { type AxisPair, axisMap } from "../ir/axis-map.ts";
+import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../ir/domain.ts";
+import { type AxisPair, axisMap, partialAxes } from "../ir/axis-map.ts";
+import { axisShards, sameCut, shardAlong } from "../ir/axis-shards.ts";
 import type { Op } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
 
-/** The axis that `type` shards; null when the tensor is replicated along it. A reduced axis shards nothing. */
+/** The whole axis that `type` shards; null when it shards none, or a part of one. A reduced axis shards nothing. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
   return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
 }
@@ -29,24 +30,33 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
 /**
  * The DID types along which `consumer` lies otherwise than `producer`, the operand with the pairs `own` of an op's pairs `all`. An
  * axis that this operand does not have (N of a matmul's first), or has only as a broadcast, is no difference: every device holds what
- * it needs. An axis that no operand has is one: the op makes it whole (a reshape, a slice that cuts).
+ * it needs. An axis that no operand has is one: the op makes it whole (a reshape, a slice that cuts). An axis of `partial` results
+ * takes the cut of the operand's reduced axis.
  */
 function changedDIDTypes(
   producer: Tensor,
   consumer: Tensor,
   own: readonly AxisPair[],
   all: readonly AxisPair[],
+  partial: readonly IterDomain[],
 ): readonly DIDType[] {
   return didTypes.filter((type) => {
-    const from = shardedAxis(producer, type);
-    const to = shardedAxis(consumer, type);
-    if (from !== null && to !== null)
-      return !own.some((pair) => pair.producer.id === from.id && pair.consumer.id === to.id);
+    const from = shardAlong(producer, type);
+    const to = shardAlong(consumer, type);
+    if (to !== null && partial.some(({ id }) => id === to.axis.id)) {
+      const isReduced = (id: IterDomain["id"]): boolean =>
+        own.some((pair) => pair.producer.id === id && pair.consumer.iterType === "reduction");
+      return from === null ? own.some(({ producer: { id } }) => isReduced(id)) : !isReduced(from.axis.id);
+    }
+    if (from !== null && to !== null) {
+      const isImage = own.some((pair) => pair.producer.id === from.axis.id && pair.consumer.id === to.axis.id);
+      return !isImage || !sameCut(from, to);
+    }
     if (from !== null) return true;
     if (to === null) return false;
     return (
-      own.some((pair) => pair.consumer.id === to.id && !pair.broadcast) ||
-      !all.some((pair) => pair.consumer.id === to.id)
+      own.some((pair) => pair.consumer.id === to.axis.id && !pair.broadcast) ||
+      !all.some((pair) => pair.consumer.id === to.axis.id)
     );
   });
 }
@@ -55,10 +65,8 @@ function changedDIDTypes(
 export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
   const output = at(tensors, op.output);
   if (!isSharded(output)) return [];
-  const pairs = axisMap(op, tensors);
-  return withoutReductions(output.domain.logical).filter(
-    (axis) => isDID(axis.parallelType) && !pairs.some((pair) => pair.consumer.id === axis.id),
-  );
+  const known = [...axisMap(op, tensors).map(({ consumer }) => consumer), ...partialAxes(op, tensors)];
+  return axisShards(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
 }
 
 export interface OperandChange {
@@ -80,14 +88,14 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
     if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
     pairs ??= axisMap(op, tensors);
     const own = pairs.filter((pair) => pair.operand === operand);
-    const types = changedDIDTypes(producer, consumer, own, pairs);
+    const types = changedDIDTypes(producer, consumer, own, pairs, partialAxes(op, tensors));
     if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
   return changes;
 }
 
 function isSharded(tensor: Tensor): boolean {
-  return tensor.domain.logical.some((axis) => isDID(axis.parallelType));
+  return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {

@@ -1,9 +1,9 @@
 /** HirAliasSelects of one Stream loop. */
-import type { IterDomain, TensorId } from "../ir/domain.ts";
+import type { IterDomain, ParallelType, TensorId } from "../ir/domain.ts";
 import type { Scalar } from "../ir/scalar.ts";
 import type { HirAliasSelect } from "../host/nodes.ts";
 import { at } from "../support/invariant.ts";
-import { cloneAxes, newTensor } from "./fusion-edit.ts";
+import { cloneAxes, domainLike, newTensor, partsOf } from "./fusion-edit.ts";
 import type { LoopEdit } from "./loop-edit.ts";
 
 export interface Slice {
@@ -40,11 +40,16 @@ export function selectAt(edit: LoopEdit, id: TensorId, axis: IterDomain, index: 
   const tensor = at(edit.tensors, id);
   const position = tensor.domain.logical.findIndex((candidate) => candidate.id === axis.id);
   const kept = tensor.domain.logical.filter((candidate) => candidate.id !== axis.id);
-  const axes = cloneAxes(kept, edit.iterDomainCount, ({ parallelType }) =>
-    parallelType === "Stream" ? "Serial" : parallelType,
-  );
+  const serial = (type: ParallelType): ParallelType => (type === "Stream" ? "Serial" : type);
+  const axes = cloneAxes(kept, edit.iterDomainCount, ({ parallelType }) => serial(parallelType));
   edit.iterDomainCount += axes.length;
-  const created = { ...newTensor(edit.tensors.length, tensor, axes, tensor.mesh), memory: "local" as const };
+  const { domain, count } = domainLike(
+    axes.map((clone, i) => ({ axis: clone, model: partsOf(tensor, at(kept, i), serial) })),
+    edit.iterDomainCount,
+  );
+  edit.iterDomainCount += count;
+  const plain = newTensor(edit.tensors.length, tensor, axes, tensor.mesh);
+  const created = { ...plain, domain, memory: "local" as const };
   edit.tensors.push(created);
   return {
     slice: created.id,

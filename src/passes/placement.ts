@@ -1,0 +1,152 @@
+/**
+ * Where a tensor lies: its mesh, and for every DID type how that cuts an axis. Axes are numbered, so that placements of an op's
+ * operand and of its output can be compared, and those in between thought of before there is a tensor.
+ */
+import { axisParts, axisShards, type AxisShard, sameCut } from "../ir/axis-shards.ts";
+import type { DeviceMesh } from "../ir/device-mesh.ts";
+import {
+  type DIDType,
+  didTypes,
+  isDID,
+  type IterDomain,
+  type IterDomainId,
+  type ParallelType,
+  type Tensor,
+  type TensorDomain,
+  withoutReductions,
+} from "../ir/domain.ts";
+import { sameScalar } from "../ir/scalar-fold.ts";
+import { at } from "../support/invariant.ts";
+import { cloneAxes, domainLike, newTensor, partsOf, type PartsModel } from "./fusion-edit.ts";
+
+/** How a DID type cuts an axis among `devices` devices. */
+export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
+  readonly axis: number;
+  readonly devices: number;
+  /** Where the cut was first seen: a placement that takes it over splits its axis in the same way. */
+  readonly source: { readonly domain: TensorDomain; readonly axis: IterDomain; readonly part: number };
+}
+
+export interface Placement {
+  readonly mesh: DeviceMesh;
+  readonly cuts: ReadonlyMap<DIDType, Cut>;
+}
+
+/** `axes[i]` is the tensor's axis with number i; null where it has none. A tensor without a mesh has no placement. */
+export function placementOf(tensor: Tensor, axes: readonly (IterDomain | null)[]): Placement | null {
+  const { mesh, domain } = tensor;
+  if (mesh === null) return null;
+  const cuts = axisShards(tensor).flatMap(({ type, axis, part, outer, inner }): readonly [DIDType, Cut][] => {
+    const number = axes.findIndex((candidate) => candidate?.id === axis.id);
+    if (number < 0) return [];
+    const position = axisParts(domain, axis).findIndex(({ id }) => id === part);
+    return [[type, { axis: number, outer, inner, devices: mesh.size(type), source: { domain, axis, part: position } }]];
+  });
+  return { mesh, cuts: new Map(cuts) };
+}
+
+export function sameShares(a: Cut | undefined, b: Cut | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.axis === b.axis && a.devices === b.devices && sameCut(a, b);
+}
+
+/** Whether two cuts can stand on one tensor: on different axes, or as different parts of axes that are split alike. */
+export function areCompatible(a: Cut, b: Cut): boolean {
+  if (a.axis !== b.axis) return true;
+  const [x, y] = [a, b].map(({ source }) => axisParts(source.domain, source.axis));
+  return (
+    a.source.part !== b.source.part &&
+    x?.length === y?.length &&
+    x?.every(({ extent }, i) => sameScalar(extent, y?.[i]?.extent ?? extent)) === true
+  );
+}
+
+/**
+ * `tensor` at another place. It keeps its logical axes, `axes[i]` of which is number i in `placement`; parts of split axes get ids from
+ * `firstId`. `stream` names the axis with Stream; an axis that the placement cuts cannot have it.
+ */
+export function placed(
+  tensor: Tensor,
+  axes: readonly (IterDomain | null)[],
+  placement: Placement,
+  stream: IterDomainId | null,
+  firstId: number,
+): { readonly tensor: Tensor; readonly count: number } {
+  const parts = tensor.domain.logical.map((axis) => {
+    const parallelType: ParallelType = axis.id === stream ? "Stream" : "Serial";
+    const model = modelOf(
+      placement,
+      axes.findIndex((candidate) => candidate?.id === axis.id),
+    );
+    return { axis: axis.parallelType === parallelType ? axis : { ...axis, parallelType }, model };
+  });
+  const { domain, count } = domainLike(parts, firstId);
+  return {
+    tensor: { ...tensor, mesh: placement.mesh, domain: { ...domain, allocation: movedOrder(tensor, domain) } },
+    count,
+  };
+}
+
+function modelOf({ cuts }: Placement, axis: number): PartsModel | null {
+  const own = didTypes.flatMap((type) => {
+    const cut = cuts.get(type);
+    return cut?.axis === axis ? [{ type, ...cut.source }] : [];
+  });
+  const [first] = own;
+  if (first === undefined) return null;
+  const types = axisParts(first.domain, first.axis).map(
+    (_, part): ParallelType => own.find((cut) => cut.part === part)?.type ?? "Serial",
+  );
+  return { domain: first.domain, axis: first.axis, types };
+}
+
+/** A tensor with the axes that `tensor` has at run time, under fresh ids: of the same mesh, parallel types and order in memory. */
+export function copyOf(
+  tensor: Tensor,
+  id: number,
+  firstId: number,
+): { readonly tensor: Tensor; readonly count: number } {
+  const axes = withoutReductions(tensor.domain.logical);
+  const copies = cloneAxes(axes, firstId, ({ parallelType }) => parallelType);
+  const { domain, count } = domainLike(
+    copies.map((axis, i) => ({ axis, model: partsOf(tensor, at(axes, i)) })),
+    firstId + copies.length,
+  );
+  const order = memoryOrder(tensor)?.flatMap((position) => {
+    const kept = axes.indexOf(at(tensor.domain.logical, position));
+    return kept < 0 ? [] : [at(domain.logical, kept)];
+  });
+  const copy = newTensor(id, tensor, domain.logical, tensor.mesh);
+  return {
+    tensor: { ...copy, memory: tensor.memory, domain: { ...domain, allocation: order ?? null } },
+    count: copies.length + count,
+  };
+}
+
+/** The order in memory of `tensor`'s logical axes, on a domain with as many; null where none was set. */
+function movedOrder(tensor: Tensor, domain: TensorDomain): readonly IterDomain[] | null {
+  const order = memoryOrder(tensor);
+  return order === null ? null : order.map((position) => at(domain.logical, position));
+}
+
+/**
+ * The positions of the logical axes from the outermost in memory to the innermost; null where no order was set, or one that holds
+ * parts of an axis apart. Parts with a DID type take no place in a device's memory.
+ */
+export function memoryOrder({ domain }: Tensor): readonly number[] | null {
+  const { allocation, logical } = domain;
+  if (allocation === null) return null;
+  const parts = logical.map((axis) => axisParts(domain, axis));
+  const order: number[] = [];
+  for (const { id, parallelType } of allocation) {
+    const whole = logical.findIndex((axis) => axis.id === id);
+    const position = whole >= 0 ? whole : parts.findIndex((own) => own.some((part) => part.id === id));
+    if (position < 0) return null;
+    if (whole < 0 && isDID(parallelType)) continue;
+    if (order.at(-1) === position) continue;
+    if (order.includes(position)) return null;
+    order.push(position);
+  }
+  const left = [...logical.keys()].filter((i) => at(logical, i).iterType !== "reduction" && !order.includes(i));
+  return [...order, ...left];
+}
