@@ -24,7 +24,7 @@ const raceCodes: ReadonlySet<string> = new Set([
   "memory-shared",
 ]);
 
-export function compare(lists: readonly CommandList[]): Comparison {
+function compare(lists: readonly CommandList[]): Comparison {
   let program;
   try {
     program = link(lists);
@@ -84,6 +84,6 @@ export function compareMutants(programs: readonly SmallProgram[], step = 1, firs
   return { counts, disagreements };
 }
 
-export function rowName({ kind, change }: Pick<Mutant, "kind" | "change">): `${MutatedKind} ${Change}` {
+function rowName({ kind, change }: Pick<Mutant, "kind" | "change">): `${MutatedKind} ${Change}` {
   return `${kind} ${change}`;
 }
