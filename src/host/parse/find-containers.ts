@@ -4,6 +4,8 @@
  */
 import type { Source } from "./source.ts";
 
+const byteOrderMark = 0xfeff;
+
 const header = "%HostIrContainer {";
 
 /** One source per container, from the line of its header to the next header. */
@@ -13,7 +15,9 @@ export function findContainers(text: string, file: string): readonly Source[] {
   let counted = 0;
   for (let found = text.indexOf(header); found >= 0;) {
     const next = text.indexOf(header, found + header.length);
-    const start = text.lastIndexOf("\n", found) + 1;
+    const lineStart = text.lastIndexOf("\n", found) + 1;
+    // A byte order mark is no character of the first line.
+    const start = text.charCodeAt(lineStart) === byteOrderMark ? lineStart + 1 : lineStart;
     const end = next < 0 ? text.length : text.lastIndexOf("\n", next) + 1;
     line += countLines(text, counted, start);
     counted = start;

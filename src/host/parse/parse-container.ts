@@ -44,7 +44,9 @@ const end = "} // %HostIrContainer";
 export function parseContainer(source: Source, roots: RootMeaning): ParsedContainer {
   const scanner = createScanner(source);
   const { definitions, notes } = readSections(source);
-  const callStyle = isCallStyle(source.text);
+  const found = source.text.indexOf(end);
+  const printed = found < 0 ? source.text : source.text.slice(0, found);
+  const callStyle = isCallStyle(printed);
   skipBlanks(scanner);
   const column = scanner.position;
   const tensors = createTensorTable(notes);
@@ -52,7 +54,7 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const parser: ContainerParser = {
     scanner,
     tensors,
-    streams: createStreamTable(source.text, callStyle),
+    streams: createStreamTable(printed, callStyle),
     names: { definitions, symbols: tensors.symbols, loops },
     loops,
     loopNames: new Set(),
@@ -79,7 +81,7 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const all = tensorsByNumber(tensors.byNumber);
   const program: HostProgram = {
     kind: "HostProgram",
-    tensors: slicesPrintMeshes(source.text) ? all : inheritMeshes(all, parser.lines.keys()),
+    tensors: slicesPrintMeshes(printed) ? all : inheritMeshes(all, parser.lines.keys()),
     inputs,
     outputs,
     streams: streamsOf(parser.streams),
@@ -94,7 +96,7 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
 
 /** From 2026-01 on verbs are printed as calls. */
 function isCallStyle(text: string): boolean {
-  return /^[^\S\n]*(?:Wait|SetCurrentStream|Synchronize)\(|= GetCurrentStream\(/mu.test(text);
+  return ["Wait(", "SetCurrentStream(", "Synchronize(", "GetCurrentStream()"].some((verb) => text.includes(verb));
 }
 
 /** Not before 2025-05, when the Stream axis still had one of its first names. */

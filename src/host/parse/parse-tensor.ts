@@ -67,7 +67,7 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   const axesEnd = scanner.position;
   skipPositions(scanner);
   const meshStart = scanner.position;
-  const mesh = parseMesh(scanner);
+  const mesh = parseMesh(scanner, table);
   // Positions differ from place to place.
   const text = scanner.text.slice(start, axesEnd) + scanner.text.slice(meshStart, scanner.position);
   const known = table.byText.get(text);
@@ -146,13 +146,21 @@ function skipPositions(scanner: Scanner): void {
 }
 
 /** ` (DeviceMesh{0 1})`; null where none stands. */
-function parseMesh(scanner: Scanner): DeviceMesh | null {
+function parseMesh(scanner: Scanner, { meshes }: TensorTable): DeviceMesh | null {
   if (!take(scanner, " (DeviceMesh")) return null;
   const start = scanner.position;
+  const close = scanner.text.indexOf(")", start) + 1;
+  const known = close === 0 ? undefined : meshes.get(scanner.text.slice(start, close));
+  if (known !== undefined) {
+    scanner.position = close;
+    return known;
+  }
   const devices = parseDevices(scanner, 1);
   if (!take(scanner, ")")) failExpected(scanner, '")" after the mesh');
   try {
-    return new DeviceMesh(devices);
+    const mesh = new DeviceMesh(devices);
+    meshes.set(scanner.text.slice(start, scanner.position), mesh);
+    return mesh;
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
     const { code, message, found = "", expected = "", help = "" } = at(error.diagnostics, 0);

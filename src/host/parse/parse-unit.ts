@@ -43,7 +43,7 @@ import { createTensorTable, largestNumber, type TensorTable } from "./tensor-tab
 const end = "} // %kernel";
 
 /** Reads one unit; the scanner is at its `HostUnit`. */
-export function parseUnit({ scanner, units }: ContainerParser): void {
+export function parseUnit({ scanner, units, tensors: { meshes } }: ContainerParser): void {
   const start = scanner.position;
   take(scanner, "HostUnit");
   const number = expectNumber(scanner, "the number of a host unit");
@@ -56,7 +56,7 @@ export function parseUnit({ scanner, units }: ContainerParser): void {
       help: "number the host units, or remove the second body",
     });
   }
-  const tensors = createTensorTable(unitNotes(scanner));
+  const tensors = createTensorTable(unitNotes(scanner), meshes);
   const context: OpContext = {
     scanner,
     tensors,

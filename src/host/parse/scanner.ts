@@ -128,8 +128,9 @@ export function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
+/** Also the blanks that do not break, which copies from web pages have. */
 function isBlank(code: number): boolean {
-  return code === 32 || code === 9 || code === 13;
+  return code === 32 || code === 9 || code === 13 || code === 160;
 }
 
 function isWordPart(code: number): boolean {

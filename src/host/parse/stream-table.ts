@@ -27,7 +27,7 @@ export function createStreamTable(text: string, addresses: boolean): StreamTable
   return { streams: new Map(), byText: new Map(), printed, addresses, next: 0 };
 }
 
-/** Also counts where it stands in a log line; then the number stays unused. */
+/** Found before anything is read, so that streams with an index do not take a number that is printed later. */
 function printedNumbers(text: string): ReadonlySet<number> {
   const numbers = new Set<number>();
   for (let found = text.indexOf(title); found >= 0; found = text.indexOf(title, found + title.length)) {

@@ -2,6 +2,7 @@
  * The tensors of one container or kernel as they are met in the text. A tensor stands in a dump as often as it is used, always in the
  * same words: it is read once, and found again by its text.
  */
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar.ts";
 import { makeId } from "../../support/ids.ts";
@@ -16,6 +17,8 @@ export interface TensorTable {
   readonly axes: Map<number, { readonly axis: IterDomain; readonly tensor: number }>;
   /** The names of symbolic extents. */
   readonly symbols: Set<string>;
+  /** By text: tensors mostly share a few. */
+  readonly meshes: Map<string, DeviceMesh>;
   /** What the dump says of domains that are more than the printed axes, by tensor number. */
   readonly notes: ReadonlyMap<number, DomainNote>;
 }
@@ -30,8 +33,11 @@ interface Met {
 /** Numbers are positions in tables, so one number far out would make a large table. */
 export const largestNumber = 65_535;
 
-export function createTensorTable(notes: ReadonlyMap<number, DomainNote>): TensorTable {
-  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), notes };
+export function createTensorTable(
+  notes: ReadonlyMap<number, DomainNote>,
+  meshes: TensorTable["meshes"] = new Map(),
+): TensorTable {
+  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes };
 }
 
 /** Adds a tensor that was read at `position`. Throws `dump-contradiction` where the number stands for another tensor. */
