@@ -24,7 +24,7 @@ const raceCodes: ReadonlySet<string> = new Set([
   "memory-shared",
 ]);
 
-function compare(lists: readonly CommandList[]): Comparison {
+export function compare(lists: readonly CommandList[]): Comparison {
   let program;
   try {
     program = link(lists);
