@@ -3,7 +3,7 @@
  * place the rest relative to it.
  */
 import type { TensorId } from "../ir/domain.ts";
-import type { BinaryOpType, Op, ReductionOpType } from "../ir/ops.ts";
+import type { Op, ReductionOpType } from "../ir/ops.ts";
 import type { IrSpelling } from "../ir/print-style.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar.ts";
@@ -11,6 +11,7 @@ import { isConstant, sameScalar } from "../ir/scalar-fold.ts";
 import { printScalar, printScalarName } from "../ir/scalar-print.ts";
 import { withoutReductions } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
+import { binarySymbols, reductionNames } from "./op-spellings.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type {
@@ -42,15 +43,6 @@ export function printStatement(statement: Statement, context: PrintContext, leve
 export function printTensorOf(id: TensorId, { program, spelling, sliceMeshes, slices }: PrintContext): string {
   return printTensor(at(program.tensors, id), spelling, sliceMeshes || !slices.has(id));
 }
-
-const binarySymbols: { readonly [K in BinaryOpType]: string } = { add: "+", sub: "-", mul: "*", div: "/" };
-
-const reductionNames: { readonly [K in ReductionOpType]: string } = {
-  sum: "add",
-  prod: "mul",
-  amax: "fmax",
-  amin: "fmin",
-};
 
 /** The neutral element of a reduction: floats print in nvFuser's form, integers and bool by their least and greatest value. */
 const initialValues: { readonly [K in ReductionOpType]: (dtype: DType) => string } = {

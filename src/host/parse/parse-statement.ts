@@ -2,14 +2,10 @@
  * One statement of a container: a tensor and what is made of it, or a verb. Eras differ in verbs (`SetCurrentStream to Stream 0`,
  * `SetCurrentStream(Stream 0)`) and in blanks; all are read everywhere.
  */
-import { allocationSize } from "../../ir/allocation-size.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import { makeId } from "../../support/ids.ts";
 import type { ExprId, Statement } from "../nodes.ts";
 import type { ContainerParser } from "./container-parser.ts";
-import { parseNamed } from "./names.ts";
-import { axisPosition } from "./op-axes.ts";
-import { parseAxis } from "./parse-axis.ts";
 import {
   parseCommunication,
   parseEndCoalescing,
@@ -18,22 +14,10 @@ import {
   parseShareMemHandles,
 } from "./parse-communication.ts";
 import { failAt } from "./parse-error.ts";
-import { failUnknownOp, parseBinary, parseCastInParentheses, parseNamedOp, parseNegation } from "./parse-op.ts";
-import { parseScalar } from "./parse-scalar.ts";
+import { parseAliasSelect, parseAllocate, parseDeallocate } from "./parse-memory.ts";
+import { failUnknownOp, parseComputed } from "./parse-op.ts";
 import { atTensor, parseTensor } from "./parse-tensor.ts";
-import {
-  expect,
-  expectAcrossLines,
-  expectField,
-  expectNumber,
-  failExpected,
-  quoted,
-  readWord,
-  type Scanner,
-  skipBlanks,
-  skipSpace,
-  take,
-} from "./scanner.ts";
+import { expect, expectNumber, failExpected, quoted, readWord, type Scanner, skipBlanks, take } from "./scanner.ts";
 import { parseStream } from "./stream-table.ts";
 
 /** A statement that is no loop and no branch: those have scopes (parse-scope.ts). */
@@ -75,90 +59,13 @@ type StatementReader = (parser: ContainerParser, start: number) => Statement;
 
 /** `<T> = ...`: on the same line for memory, on the next for views and computations. */
 function parseDefined(parser: ContainerParser, output: Tensor): Statement {
-  const { scanner } = parser;
-  expectAcrossLines(scanner, "=");
-  skipSpace(scanner);
-  const context = { scanner, tensors: parser.tensors, names: parser.names };
-  if (atTensor(scanner)) return parseBinary(context, output);
-  const start = scanner.position;
-  if (scanner.text.startsWith("(", start)) return parseCastInParentheses(context, output);
-  if (take(scanner, "-")) return parseNegation(context, output);
-  const name = readWord(scanner);
-  if (name === "ALLOCATE") return parseAllocate(parser, output);
-  if (name === "HirAliasSelect") return parseAliasSelect(parser, output);
-  const op = parseNamedOp(context, output, name, start);
-  if (op !== null) return op;
-  const reason = foreign.get(name);
-  if (reason !== undefined) return failUnsupported(scanner, start, name, reason);
-  return name === "" ? failExpected(scanner, "an op") : failUnknownOp(scanner, start, name);
-}
-
-/** From 2026 there is a form without buffer and size, which are the tensor's. */
-function parseAllocate({ scanner, tensors }: ContainerParser, output: Tensor): Statement {
-  expect(scanner, "(");
-  const start = scanner.position;
-  const whole = take(scanner, "buffer=");
-  if (whole) {
-    const buffer = parseTensor(scanner, tensors);
-    if (buffer !== output) {
-      failAt(scanner.source, start, {
-        code: "dump-contradiction",
-        message: `the memory of T${output.id} is allocated for T${buffer.id}`,
-        found: `buffer=T${buffer.id}`,
-        expected: `buffer=T${output.id}`,
-        help: "name the tensor before the = once more",
-      });
-    }
-    expect(scanner, ",");
-  }
-  expectField(scanner, "mem_type");
-  const memoryStart = scanner.position;
-  const memory = readWord(scanner);
-  if (memory !== "global" && memory !== "symmetric") failExpected(scanner, "global or symmetric", memoryStart);
-  expect(scanner, ",");
-  let size = null;
-  if (whole) {
-    expectField(scanner, "size");
-    size = parseScalar(scanner);
-    expect(scanner, ",");
-  }
-  expectField(scanner, "zero_init");
-  const zeroInit = parseFlag(scanner);
-  if (whole) {
-    expect(scanner, ",");
-    expectField(scanner, "resets_to_zero");
-    const resetStart = scanner.position;
-    if (parseFlag(scanner)) {
-      failAt(scanner.source, resetStart, {
-        code: "dump-unsupported",
-        message: "memory is to be zeroed again after its use",
-        expected: "resets_to_zero=false",
-        help: "Braid zeroes memory where it is allocated (zero_init=true)",
-      });
-    }
-  }
-  expect(scanner, ")");
-  return { kind: "Allocate", tensor: output.id, memory, size: size ?? allocationSize(output), zeroInit };
-}
-
-function parseFlag(scanner: Scanner): boolean {
-  if (take(scanner, "true")) return true;
-  if (!take(scanner, "false")) failExpected(scanner, "true or false");
-  return false;
-}
-
-function parseAliasSelect({ scanner, tensors, names }: ContainerParser, output: Tensor): Statement {
-  expect(scanner, "(");
-  const input = parseTensor(scanner, tensors);
-  expect(scanner, ",");
-  expectField(scanner, "axis");
-  const start = scanner.position;
-  const axis = axisPosition(scanner, start, input, parseAxis(scanner).id, input.domain.logical);
-  expect(scanner, ",");
-  expectField(scanner, "index");
-  const index = parseNamed(scanner, names, "a slice index");
-  expect(scanner, ")");
-  return { kind: "HirAliasSelect", input: input.id, output: output.id, axis, index };
+  const { scanner, tensors, names } = parser;
+  return parseComputed<Statement>({ scanner, tensors, names }, output, (name, start) => {
+    if (name === "ALLOCATE") return parseAllocate(parser, output);
+    if (name === "HirAliasSelect") return parseAliasSelect(parser, output);
+    const reason = foreign.get(name);
+    return reason === undefined ? failUnknownOp(scanner, start, name) : failUnsupported(scanner, start, name, reason);
+  });
 }
 
 /** `verb Stream 0`, `verb to Stream 0` or `verb(Stream 0)`. */
@@ -200,15 +107,6 @@ function parseWait({ scanner }: ContainerParser): Statement {
 }
 
 const awaitable: ReadonlySet<string> = new Set(["Communication", "P2PCommunication", "EndCoalescing"]);
-
-function parseDeallocate({ scanner, tensors }: ContainerParser): Statement {
-  skipBlanks(scanner);
-  if (!take(scanner, "{")) failExpected(scanner, quoted("{"));
-  skipSpace(scanner);
-  const tensor = parseTensor(scanner, tensors).id;
-  expectAcrossLines(scanner, "}");
-  return { kind: "Deallocate", tensor };
-}
 
 const verbs: ReadonlyMap<string, StatementReader> = new Map<string, StatementReader>([
   ["GetCurrentStream", streamVerb("GetCurrentStream", "into")],

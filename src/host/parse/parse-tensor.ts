@@ -2,8 +2,6 @@
  * Tensors in dump text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. The axes are those of the loop domain; a
  * domain that is more than that stands in the dump's transforms (parse-transforms.ts).
  */
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
 import {
   type IterDomain,
   type MemoryType,
@@ -15,11 +13,11 @@ import {
 import type { Scalar } from "../../ir/scalar.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { parseAxis } from "./parse-axis.ts";
 import type { DomainNote } from "./parse-transforms.ts";
 import { failAt } from "./parse-error.ts";
+import { parseMesh } from "./parse-mesh.ts";
 import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
 import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
@@ -142,41 +140,6 @@ function skipPositions(scanner: Scanner): void {
     expectNumber(scanner, "a position");
     skipBlanks(scanner);
     if (!take(scanner, ")")) failExpected(scanner, '")"');
-  }
-}
-
-/** ` (DeviceMesh{0 1})`; null where none stands. */
-function parseMesh(scanner: Scanner, { meshes }: TensorTable): DeviceMesh | null {
-  if (!take(scanner, " (DeviceMesh")) return null;
-  const start = scanner.position;
-  const close = scanner.text.indexOf(")", start) + 1;
-  const known = close === 0 ? undefined : meshes.get(scanner.text.slice(start, close));
-  if (known !== undefined) {
-    scanner.position = close;
-    return known;
-  }
-  const devices = parseDevices(scanner, 1);
-  if (!take(scanner, ")")) failExpected(scanner, '")" after the mesh');
-  try {
-    const mesh = new DeviceMesh(devices);
-    meshes.set(scanner.text.slice(start, scanner.position), mesh);
-    return mesh;
-  } catch (error) {
-    if (!(error instanceof DiagnosticError)) throw error;
-    const { code, message, found = "", expected = "", help = "" } = at(error.diagnostics, 0);
-    return failAt(scanner.source, start, { code, message, found, expected, help });
-  }
-}
-
-function parseDevices(scanner: Scanner, depth: number): NestedDevices {
-  if (!take(scanner, "{")) failExpected(scanner, '"{" and device ids');
-  const devices: (number | NestedDevices)[] = [];
-  for (;;) {
-    skipBlanks(scanner);
-    if (take(scanner, "}")) return devices;
-    if (peek(scanner) !== 123) devices.push(expectNumber(scanner, 'a device id or "}"'));
-    else if (depth < 3) devices.push(parseDevices(scanner, depth + 1));
-    else failExpected(scanner, "a mesh of at most 3 dimensions");
   }
 }
 

@@ -11,33 +11,18 @@
  *      = relu(T0_g_float[iS0{i0}]);
  *   } // %kernel
  */
-import type { TensorId } from "../../ir/domain.ts";
+import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops.ts";
 import { makeId } from "../../support/ids.ts";
 import type { UnitId } from "../nodes.ts";
 import type { ContainerParser } from "./container-parser.ts";
 import { noDefinitions } from "./definitions.ts";
 import { failAt } from "./parse-error.ts";
-import {
-  failUnknownOp,
-  type OpContext,
-  parseBinary,
-  parseCastInParentheses,
-  parseNamedOp,
-  parseNegation,
-} from "./parse-op.ts";
+import type { OpContext } from "./op-context.ts";
+import { failUnknownOp, parseComputed } from "./parse-op.ts";
 import { atTensor, failNumber, parseTensor, parseTensorList } from "./parse-tensor.ts";
 import { parseTransforms, transformsTitle } from "./parse-transforms.ts";
-import {
-  expect,
-  expectAcrossLines,
-  expectNumber,
-  failExpected,
-  readWord,
-  type Scanner,
-  skipSpace,
-  take,
-} from "./scanner.ts";
+import { expect, expectAcrossLines, expectNumber, type Scanner, skipSpace, take } from "./scanner.ts";
 import { createTensorTable, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const end = "} // %kernel";
@@ -107,21 +92,10 @@ function parseOps(context: OpContext): readonly Op[] {
       expectAcrossLines(scanner, end);
       return ops;
     }
-    ops.push(parseUnitOp(context, parseTensor(scanner, tensors).id));
+    ops.push(parseUnitOp(context, parseTensor(scanner, tensors)));
   }
 }
 
-function parseUnitOp(context: OpContext, id: TensorId): Op {
-  const { scanner, tensors } = context;
-  const output = tensors.byNumber.get(id)?.tensor;
-  if (output === undefined) failExpected(scanner, "a tensor");
-  expectAcrossLines(scanner, "=");
-  skipSpace(scanner);
-  if (atTensor(scanner)) return parseBinary(context, output);
-  const start = scanner.position;
-  if (scanner.text.startsWith("(", start)) return parseCastInParentheses(context, output);
-  if (take(scanner, "-")) return parseNegation(context, output);
-  const name = readWord(scanner);
-  if (name === "") failExpected(scanner, "an op");
-  return parseNamedOp(context, output, name, start) ?? failUnknownOp(scanner, start, name);
+function parseUnitOp(context: OpContext, output: Tensor): Op {
+  return parseComputed(context, output, (name, start) => failUnknownOp(context.scanner, start, name));
 }
