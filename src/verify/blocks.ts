@@ -1,55 +1,38 @@
-/**
- * Which buffers have bytes in common: temporaries to which link gave one place, one after the other. A block is a set of buffers of
- * one rank and arena whose bytes join; most are of one buffer.
- */
+/** Buffers that the callers bind, and buffers that lie in each other's bytes: temporaries to which link gave one place, one after the other. */
 import type { PlacedBuffer } from "../commands/buffer.ts";
 import { at } from "../support/invariant.ts";
 
-export interface Blocks {
-  readonly count: number;
-  /** By buffer. */
-  readonly blockOf: Int32Array;
-  /** By buffer: the others that have some of its bytes. Buffers that are alone have no entry. */
-  readonly siblings: ReadonlyMap<number, readonly number[]>;
-}
-
-export function blocksOf(buffers: readonly PlacedBuffer[]): Blocks {
-  const blockOf = new Int32Array(buffers.length);
-  const siblings = new Map<number, number[]>();
-  const byArena = new Map<string, PlacedBuffer[]>();
-  for (const buffer of buffers) {
-    const key = `${buffer.rank} ${buffer.arena}`;
-    const others = byArena.get(key);
-    if (others === undefined) byArena.set(key, [buffer]);
-    else others.push(buffer);
-  }
-  let count = 0;
-  for (const arena of byArena.values()) {
+/** By buffer: whether another one has some of its bytes. */
+export function sharingBuffers(buffers: readonly PlacedBuffer[]): Uint8Array {
+  const shares = new Uint8Array(buffers.length);
+  for (const arena of byArena(buffers).values()) {
     arena.sort((a, b) => a.offset - b.offset || a.id - b.id);
-    let end = -1;
-    let members: PlacedBuffer[] = [];
+    let widest: PlacedBuffer | null = null;
     for (const buffer of arena) {
-      if (buffer.offset >= end || buffer.bytes === 0) {
-        count++;
-        members = [];
+      if (buffer.bytes === 0) continue;
+      if (widest !== null && widest.offset + widest.bytes > buffer.offset) {
+        shares[widest.id] = 1;
+        shares[buffer.id] = 1;
       }
-      blockOf[buffer.id] = count - 1;
-      for (const other of members) {
-        if (other.offset + other.bytes <= buffer.offset) continue;
-        join(siblings, buffer.id, other.id);
-        join(siblings, other.id, buffer.id);
-      }
-      members.push(buffer);
-      end = Math.max(end, buffer.offset + buffer.bytes);
+      if (widest === null || buffer.offset + buffer.bytes > widest.offset + widest.bytes) widest = buffer;
     }
   }
-  return { count, blockOf, siblings };
+  return shares;
 }
 
-function join(siblings: Map<number, number[]>, buffer: number, other: number): void {
-  const known = siblings.get(buffer);
-  if (known === undefined) siblings.set(buffer, [other]);
-  else known.push(other);
+/** The arena of a rank, as a key. */
+export function arenaOf({ rank, arena }: PlacedBuffer): string {
+  return `${rank} ${arena}`;
+}
+
+function byArena(buffers: readonly PlacedBuffer[]): ReadonlyMap<string, PlacedBuffer[]> {
+  const arenas = new Map<string, PlacedBuffer[]>();
+  for (const buffer of buffers) {
+    const others = arenas.get(arenaOf(buffer));
+    if (others === undefined) arenas.set(arenaOf(buffer), [buffer]);
+    else others.push(buffer);
+  }
+  return arenas;
 }
 
 /** The buffers that each rank's caller writes before a run, and reads after it. */

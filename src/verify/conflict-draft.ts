@@ -4,10 +4,12 @@
  * rank a missing Wait, anything else a race.
  */
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import type { Region } from "../commands/region.ts";
 import { at } from "../support/invariant.ts";
 import type { Draft } from "./draft.ts";
 import type { CommandPlace, SharedMemory } from "./finding.ts";
 import type { Graph } from "./graph.ts";
+import { type Extent, sharedBytes } from "./overlap.ts";
 import { placeOf, placeText, programOrder, statementText } from "./places.ts";
 import type { RegionTable } from "./region-table.ts";
 import type { Access, Conflict } from "./shadow.ts";
@@ -33,7 +35,10 @@ function inOrder(graph: Graph, conflict: Conflict): readonly [Side, Side] {
 export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {
   const [first, second] = inOrder(graph, conflict);
   const memory = sharedMemory(graph, table, first.access.region, second.access.region);
-  const { code, message } = mistakeOf(first, second, memory);
+  const before = second.place.kind === "alloc" ? first : second;
+  const tenant = at(graph.program.buffers, at(table.buffer, before.access.region)).name;
+  const apart = table.buffer[first.access.region] !== table.buffer[second.access.region];
+  const { code, message } = apart ? movedIn(before, memory, tenant) : mistakeOf(first, second, memory);
   return {
     code,
     severity: "error",
@@ -51,14 +56,14 @@ export function conflictDraft(graph: Graph, table: RegionTable, conflict: Confli
   };
 }
 
-/** The bytes in which two regions of one block meet. */
-export function sharedMemory({ program }: Graph, table: RegionTable, a: number, b: number): SharedMemory {
-  const { regions, overlaps, shared } = table;
-  const [first, second] = [at(regions, a), at(regions, b)];
-  let bytes = 0;
-  for (let i = at(overlaps.start, a); i < at(overlaps.start, a + 1); i++) {
-    if (overlaps.values[i] === b) bytes = at(shared, i);
-  }
+/** The bytes in which two regions meet: of one buffer, or of buffers that have one place. */
+function sharedMemory({ program }: Graph, table: RegionTable, a: number, b: number): SharedMemory {
+  const [first, second] = [at(table.regions, a), at(table.regions, b)];
+  const placed = (region: Region): Extent => ({
+    ...region,
+    start: at(program.buffers, region.buffer).offset + region.offset,
+  });
+  const bytes = sharedBytes(placed(first), placed(second));
   const { rank, name } = at(program.buffers, second.buffer);
   return { rank, tensor: name, slice: sliceText(program, second, first), bytes };
 }
@@ -66,6 +71,16 @@ export function sharedMemory({ program }: Graph, table: RegionTable, a: number, 
 interface Mistake {
   readonly code: DiagnosticCode;
   readonly message: string;
+}
+
+/** An alloc where another buffer, the tenant, may not be done with. */
+function movedIn(first: Side, { tensor, rank }: SharedMemory, tenant: string): Mistake {
+  const still = first.place.kind === "free" ? "freed" : verbOf(first);
+  const until = first.place.kind === "free" ? "before" : "while";
+  return {
+    code: "memory-shared",
+    message: `${tensor} on rank ${rank} may be allocated ${until} ${tenant}, which lay there, is ${until === "before" ? "" : "still "}${still}`,
+  };
 }
 
 function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory): Mistake {
@@ -80,7 +95,7 @@ function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory): M
   }
   if (a.kind === "free") {
     return b.kind === "alloc"
-      ? { code: "memory-shared", message: `${what} may be allocated before the buffer that lay there is freed` }
+      ? { code: "freed-in-use", message: `${what} may be allocated by ${anew} before it is freed` }
       : { code: "used-after-free", message: `${what} may be used after it has been freed` };
   }
   if (b.kind === "free") {

@@ -35,8 +35,8 @@ export type ContentsProblem =
   | { readonly kind: "bytesInUse"; readonly node: number; readonly buffer: number; readonly sibling: number };
 
 export interface Contents {
-  /** A node of the run starts. */
-  starts(node: number): void;
+  /** A node of the run starts. An alloc takes bytes that the buffers `before` had. */
+  starts(node: number, before: readonly number[]): void;
   readonly problems: readonly ContentsProblem[];
 }
 
@@ -45,7 +45,7 @@ const life = { none: 0, live: 1, freed: 2, always: 3 } as const;
 
 export function createContents(graph: Graph, table: RegionTable): Contents {
   const { kind, argument, program } = graph;
-  const { reads, writes, siblings, buffer: bufferOf } = table;
+  const { reads, writes, buffer: bufferOf } = table;
   const state = initialLives(program);
   const allocatedBy = new Map<number, number>();
   const freedBy = new Map<number, number>();
@@ -53,8 +53,6 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
   const writtenIn = new Int32Array(table.regions.length).fill(-1);
   const problems: ContentsProblem[] = [];
   const isWritten = (region: number): boolean => writtenIn[region] === epoch[at(bufferOf, region)];
-  // Bytes that a sibling has written are none of this buffer's contents.
-  const isWrittenOf = (buffer: number) => (other: number) => bufferOf[other] === buffer && isWritten(other);
   const isAlive = (node: number, region: number): boolean => {
     const buffer = at(bufferOf, region);
     if (state[buffer] === life.live || state[buffer] === life.always) return true;
@@ -69,11 +67,10 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
   const undefine = (buffer: number): void => {
     epoch[buffer] = at(epoch, buffer) + 1;
   };
-  const alloc = (node: number, buffer: number): void => {
-    for (const sibling of siblings.get(buffer) ?? []) {
+  const alloc = (node: number, buffer: number, before: readonly number[]): void => {
+    for (const sibling of before) {
       if (state[sibling] === life.live || state[sibling] === life.always)
         problems.push({ kind: "bytesInUse", node, buffer, sibling });
-      undefine(sibling);
     }
     const other = allocatedBy.get(buffer);
     if (state[buffer] === life.live && other !== undefined) {
@@ -94,13 +91,13 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
   };
   return {
     problems,
-    starts: (node) => {
-      if (kind[node] === nodeKinds.alloc) return alloc(node, at(argument, node));
+    starts: (node, before) => {
+      if (kind[node] === nodeKinds.alloc) return alloc(node, at(argument, node), before);
       if (kind[node] === nodeKinds.free) return free(node, at(argument, node));
       for (let i = at(reads.start, node); i < at(reads.start, node + 1); i++) {
         const region = at(reads.values, i);
         if (!isAlive(node, region) || isWritten(region)) continue;
-        const gap = findGap(table, region, isWrittenOf(at(bufferOf, region)));
+        const gap = findGap(table, region, isWritten);
         if (gap === null) continue;
         problems.push({ kind: "unwritten", node, buffer: at(bufferOf, region), region, gap });
       }

@@ -2,24 +2,30 @@
 import { at } from "../support/invariant.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
 import { shortestCycle } from "./deadlock.ts";
-import type { Graph } from "./graph.ts";
+import { type Graph, nodeKinds } from "./graph.ts";
 import type { Problem } from "./problem.ts";
 import { findStuck } from "./progress.ts";
 import type { RegionTable } from "./region-table.ts";
 import { type Conflict, createShadow } from "./shadow.ts";
 import { staticProblems } from "./static-checks.ts";
 import { sweep } from "./sweep.ts";
+import { createTenants } from "./tenants.ts";
 
 const runs = 2;
+const none: readonly number[] = [];
 
 export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
   const shadow = createShadow(table);
   const contents = createContents(graph, table);
-  const { nodeCount } = graph;
+  const tenants = createTenants(graph.program);
+  const { nodeCount, kind, argument } = graph;
   const { stuckAt, misuses } = sweep(graph, runs, {
     starts: (node, visit, chain, position, known) => {
+      const buffer = kind[node] === nodeKinds.alloc ? at(argument, node) : -1;
+      const before = buffer < 0 ? none : tenants.moveIn(buffer);
+      for (const other of before) shadow.moveIn(at(table.whole, buffer), at(table.whole, other), visit, chain, known);
       shadow.touch(node, visit, chain, position, known);
-      if (visit < nodeCount) contents.starts(node);
+      if (visit < nodeCount) contents.starts(node, before);
     },
   });
   return [

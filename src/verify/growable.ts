@@ -27,6 +27,28 @@ export function createIntList(capacity = 64): IntList {
   };
 }
 
+/** A list of numbers of any size. */
+export interface FloatList {
+  push(value: number): void;
+  toArray(): Float64Array;
+}
+
+export function createFloatList(): FloatList {
+  let values = new Float64Array(64);
+  let length = 0;
+  return {
+    push: (value) => {
+      if (length === values.length) {
+        const larger = new Float64Array(2 * length);
+        larger.set(values);
+        values = larger;
+      }
+      values[length++] = value;
+    },
+    toArray: () => values.slice(0, length),
+  };
+}
+
 /** Of row r: values[start[r]] to values[start[r + 1] - 1]. */
 export interface Rows {
   readonly start: Int32Array;

@@ -1,11 +1,10 @@
 /**
- * Which regions share bytes. Regions are compared once, however often they are used, and only within one block of memory. Sorted by
- * first byte, a region is compared with those that began before it and have not ended.
+ * Which regions of a buffer share bytes. Regions are compared once, however often they are used. Sorted by first byte, a region is
+ * compared with those that began before it and have not ended.
  */
-import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Region } from "../commands/region.ts";
 import { at } from "../support/invariant.ts";
-import { createIntList, type Rows } from "./growable.ts";
+import { createFloatList, createIntList, type Rows } from "./growable.ts";
 import { type Extent, sharedBytes, sizeOf, spanOf } from "./overlap.ts";
 
 export interface Overlaps {
@@ -20,26 +19,19 @@ interface Placed extends Extent {
   readonly end: number;
 }
 
-/** `blockOf` gives the block of memory of each buffer. */
-export function overlapsOf(
-  regions: readonly Region[],
-  buffers: readonly PlacedBuffer[],
-  blockOf: Int32Array,
-): Overlaps {
-  const blocks = new Map<number, Placed[]>();
+export function overlapsOf(regions: readonly Region[]): Overlaps {
+  const buffers = new Map<number, Placed[]>();
   for (const [region, { buffer, offset, dims, bytes }] of regions.entries()) {
-    const start = at(buffers, buffer).offset + offset;
-    const placed = { region, start, dims, bytes, end: start + spanOf({ dims, bytes }) };
-    const block = at(blockOf, buffer);
-    const others = blocks.get(block);
-    if (others === undefined) blocks.set(block, [placed]);
+    const placed = { region, start: offset, dims, bytes, end: offset + spanOf({ dims, bytes }) };
+    const others = buffers.get(buffer);
+    if (others === undefined) buffers.set(buffer, [placed]);
     else others.push(placed);
   }
-  const [ones, others, bytes] = [createIntList(), createIntList(), new Array<number>()];
-  for (const block of blocks.values()) {
-    block.sort((a, b) => a.start - b.start);
+  const [ones, others, bytes] = [createIntList(), createIntList(), createFloatList()];
+  for (const inBuffer of buffers.values()) {
+    inBuffer.sort((a, b) => a.start - b.start);
     let open: Placed[] = [];
-    for (const placed of block) {
+    for (const placed of inBuffer) {
       open = open.filter(({ end }) => end > placed.start);
       for (const other of open) {
         const shared = sharedBytes(other, placed);
@@ -51,16 +43,11 @@ export function overlapsOf(
       open.push(placed);
     }
   }
-  return symmetric(regions, ones.toArray(), others.toArray(), bytes);
+  return symmetric(regions, ones.toArray(), others.toArray(), bytes.toArray());
 }
 
 /** Rows in both directions, each region first in its own. */
-function symmetric(
-  regions: readonly Region[],
-  ones: Int32Array,
-  others: Int32Array,
-  bytes: readonly number[],
-): Overlaps {
+function symmetric(regions: readonly Region[], ones: Int32Array, others: Int32Array, bytes: Float64Array): Overlaps {
   const start = new Int32Array(regions.length + 1);
   const degree = new Int32Array(regions.length).fill(1);
   for (const region of ones) degree[region] = at(degree, region) + 1;

@@ -7,7 +7,7 @@ import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Command } from "../commands/command.ts";
 import { canonicalRegion, type Region } from "../commands/region.ts";
 import { at } from "../support/invariant.ts";
-import { blocksOf, boundBuffers } from "./blocks.ts";
+import { boundBuffers, sharingBuffers } from "./blocks.ts";
 import type { Graph } from "./graph.ts";
 import { createRows, type Rows } from "./growable.ts";
 import { sizeOf } from "./overlap.ts";
@@ -22,8 +22,8 @@ export interface RegionTable extends Overlaps {
   /** By node. */
   readonly reads: Rows;
   readonly writes: Rows;
-  /** By buffer: the others that have some of its bytes. */
-  readonly siblings: ReadonlyMap<number, readonly number[]>;
+  /** By buffer: the region of all its bytes; -1 where it shares none with another buffer and no node touches it as a whole. */
+  readonly whole: Int32Array;
 }
 
 const touchesMemory: { readonly [K in Command["kind"]]: boolean } = {
@@ -61,17 +61,26 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const buffer of at(outputs, rank)) reads.add(numbers.of(wholeBuffer(buffer)));
     close();
   }
+  const shares = sharingBuffers(program.buffers);
+  for (const buffer of program.buffers) if (shares[buffer.id] === 1) numbers.of(wholeBuffer(buffer));
   const { regions } = numbers;
-  const { blockOf, siblings } = blocksOf(program.buffers);
   return {
     regions,
     sizes: Float64Array.from(regions, sizeOf),
     buffer: Int32Array.from(regions, ({ buffer }) => buffer),
     reads: reads.finish(),
     writes: writes.finish(),
-    siblings,
-    ...overlapsOf(regions, program.buffers, blockOf),
+    whole: wholeRegions(regions, program.buffers),
+    ...overlapsOf(regions),
   };
+}
+
+function wholeRegions(regions: readonly Region[], buffers: readonly PlacedBuffer[]): Int32Array {
+  const whole = new Int32Array(buffers.length).fill(-1);
+  for (const [region, { buffer, offset, dims, bytes }] of regions.entries()) {
+    if (offset === 0 && dims.length === 0 && bytes === at(buffers, buffer).bytes) whole[buffer] = region;
+  }
+  return whole;
 }
 
 function wholeBuffer({ id, bytes }: PlacedBuffer): Region {

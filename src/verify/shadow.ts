@@ -26,6 +26,8 @@ export interface Shadow {
    * happens before; `position` is the node's own in its chain, `visit` its number over both runs.
    */
   touch(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
+  /** Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's, `whole` all of the other's. */
+  moveIn(region: number, whole: number, visit: number, chain: number, known: Int32Array): void;
   readonly conflicts: readonly Conflict[];
 }
 
@@ -37,23 +39,36 @@ export function createShadow({ regions, overlaps, reads, writes }: RegionTable):
   const lastWrites = createLasts(regions.length);
   const conflicts: Conflict[] = [];
   const { start, values } = overlaps;
+  /** Compares `second` with the last accesses of the regions that share bytes with `place`. */
+  const compareWith = (
+    lasts: Lasts,
+    writes: boolean,
+    place: number,
+    second: Access,
+    chain: number,
+    known: Int32Array,
+  ): void => {
+    const end = at(start, place + 1);
+    for (let i = at(start, place); i < end; i++) {
+      const other = values[i] ?? 0;
+      for (let entry = lasts.first(other); entry >= 0; entry = lasts.next(entry)) {
+        if (lasts.isKnown(entry, chain, known)) continue;
+        conflicts.push({ first: { visit: lasts.visit(entry), region: other, writes }, second });
+      }
+    }
+  };
   return {
     conflicts,
+    moveIn: (region, whole, visit, chain, known) => {
+      if (conflicts.length >= mostConflicts) return;
+      const second = { visit, region, writes: true };
+      compareWith(lastWrites, true, whole, second, chain, known);
+      compareWith(lastReads, false, whole, second, chain, known);
+    },
     touch: (node, visit, chain, position, known) => {
       if (conflicts.length >= mostConflicts) return;
-      const compare = (lasts: Lasts, writes: boolean, region: number, writing: boolean): void => {
-        const end = at(start, region + 1);
-        for (let i = at(start, region); i < end; i++) {
-          const other = values[i] ?? 0;
-          for (let entry = lasts.first(other); entry >= 0; entry = lasts.next(entry)) {
-            if (lasts.isKnown(entry, chain, known)) continue;
-            conflicts.push({
-              first: { visit: lasts.visit(entry), region: other, writes },
-              second: { visit, region, writes: writing },
-            });
-          }
-        }
-      };
+      const compare = (lasts: Lasts, writes: boolean, region: number, writing: boolean): void =>
+        compareWith(lasts, writes, region, { visit, region, writes: writing }, chain, known);
       const [firstRead, endRead] = [at(reads.start, node), at(reads.start, node + 1)];
       const [firstWrite, endWrite] = [at(writes.start, node), at(writes.start, node + 1)];
       for (let i = firstRead; i < endRead; i++) compare(lastWrites, true, reads.values[i] ?? 0, false);
