@@ -11,6 +11,7 @@
  * Source: nvFuser's DecomposeReshardings.
  */
 import { insertSetsAfter, insertSetsBefore } from "./insert-resharding-sets.ts";
+import { splitPartialReductions } from "./partial-reductions.ts";
 import type { Pass } from "./pass.ts";
 import { inSingleSteps } from "./single-steps.ts";
 
@@ -19,7 +20,7 @@ export const decomposeReshardings: Pass<"fusion", "fusion"> = {
   from: "fusion",
   to: "fusion",
   run: (fusion, { options }) => {
-    const after = insertSetsAfter(fusion, options.insertReshardingAfter);
+    const after = insertSetsAfter(splitPartialReductions(fusion), options.insertReshardingAfter);
     return inSingleSteps(insertSetsBefore(after));
   },
 };

@@ -1,10 +1,12 @@
 /**
  * Edits of a Fusion as data, for passes: a new tensor with the axes of another under fresh ids, a domain cut like others, and a
- * tensor whose axes' parallel types change. All functions are pure.
+ * tensor whose axes' parallel types change. All functions but those on a
+ * FusionEdit are pure.
  */
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import { axisParts } from "../ir/axis-shards.ts";
 import {
+  type AxisShape,
   type IterDomain,
   type IterDomainId,
   type ParallelType,
@@ -14,6 +16,7 @@ import {
   type TensorId,
   type Transform,
 } from "../ir/domain.ts";
+import type { Op } from "../ir/ops.ts";
 import { makeId } from "../support/ids.ts";
 import { invariant } from "../support/invariant.ts";
 
@@ -55,12 +58,18 @@ export interface PartsModel {
   readonly types: readonly ParallelType[];
 }
 
+/** A logical axis, and what its parts are copied from; null for an axis without a DID type. */
+export interface ModelledAxis {
+  readonly axis: IterDomain;
+  readonly model: PartsModel | null;
+}
+
 /**
  * A domain of the logical axes `axes`, cut as their models are; an axis without a model, or without a parallel type in it, is not
  * split. Parts get the ids `firstId`, `firstId + 1`, ....
  */
 export function domainLike(
-  axes: readonly { readonly axis: IterDomain; readonly model: PartsModel | null }[],
+  axes: readonly ModelledAxis[],
   firstId: number,
 ): { readonly domain: TensorDomain; readonly count: number } {
   let count = 0;
@@ -103,4 +112,37 @@ export function partsOf({ domain }: Tensor, axis: IterDomain, type = (own: Paral
 
 export function newTensor(id: number, like: Tensor, logical: readonly IterDomain[], mesh: DeviceMesh | null): Tensor {
   return { id: makeId<TensorId>(id), dtype: like.dtype, memory: "global", domain: plainDomain(logical), mesh };
+}
+
+/** A Fusion under way: tables that grow, and ops in their order. */
+export interface FusionEdit {
+  readonly tensors: Tensor[];
+  readonly ops: Op[];
+  iterDomainCount: number;
+}
+
+/** A new tensor with Serial axes of these shapes, of the dtype of `like`. */
+export function addTensor(
+  edit: FusionEdit,
+  like: Tensor,
+  shapes: readonly AxisShape[],
+  mesh: DeviceMesh | null,
+): Tensor {
+  const logical = shapes.map(({ extent, iterType }, i): IterDomain => ({
+    id: makeId<IterDomainId>(edit.iterDomainCount + i),
+    extent,
+    iterType,
+    parallelType: "Serial",
+  }));
+  edit.iterDomainCount += logical.length;
+  const tensor = newTensor(edit.tensors.length, like, logical, mesh);
+  edit.tensors.push(tensor);
+  return tensor;
+}
+
+/** Gives a tensor of the edit a domain like others' (see `domainLike`). */
+export function redomain(edit: FusionEdit, tensor: Tensor, axes: readonly ModelledAxis[]): void {
+  const { domain, count } = domainLike(axes, edit.iterDomainCount);
+  edit.iterDomainCount += count;
+  edit.tensors[tensor.id] = { ...tensor, domain };
 }

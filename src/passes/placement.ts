@@ -2,7 +2,7 @@
  * Where a tensor lies: its mesh, and for every DID type how that cuts an axis. Axes are numbered, so that placements of an op's
  * operand and of its output can be compared, and those in between thought of before there is a tensor.
  */
-import { axisParts, axisShards, type AxisShard, sameCut } from "../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, reducedShards, sameCut } from "../ir/axis-shards.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import {
   type DIDType,
@@ -11,13 +11,15 @@ import {
   type IterDomain,
   type IterDomainId,
   type ParallelType,
+  plainDomain,
   type Tensor,
   type TensorDomain,
   withoutReductions,
 } from "../ir/domain.ts";
+import { constant } from "../ir/scalar.ts";
 import { sameScalar } from "../ir/scalar-fold.ts";
 import { at } from "../support/invariant.ts";
-import { cloneAxes, domainLike, newTensor, partsOf, type PartsModel } from "./fusion-edit.ts";
+import { cloneAxes, domainLike, type FusionEdit, newTensor, partsOf, type PartsModel } from "./fusion-edit.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
 export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
@@ -34,15 +36,32 @@ export interface Placement {
 
 /** `axes[i]` is the tensor's axis with number i; null where it has none. A tensor without a mesh has no placement. */
 export function placementOf(tensor: Tensor, axes: readonly (IterDomain | null)[]): Placement | null {
-  const { mesh, domain } = tensor;
-  if (mesh === null) return null;
-  const cuts = axisShards(tensor).flatMap(({ type, axis, part, outer, inner }): readonly [DIDType, Cut][] => {
+  return tensor.mesh === null ? null : { mesh: tensor.mesh, cuts: cutsAmong(tensor, axisShards(tensor), axes) };
+}
+
+/** How DID types cut the axes that a tensor's op has reduced. */
+export function reducedCuts(tensor: Tensor, axes: readonly (IterDomain | null)[]): ReadonlyMap<DIDType, Cut> {
+  return cutsAmong(tensor, reducedShards(tensor), axes);
+}
+
+function cutsAmong(
+  { mesh, domain }: Tensor,
+  shards: readonly AxisShard[],
+  axes: readonly (IterDomain | null)[],
+): ReadonlyMap<DIDType, Cut> {
+  const cuts = shards.flatMap(({ type, axis, part, outer, inner }): readonly [DIDType, Cut][] => {
     const number = axes.findIndex((candidate) => candidate?.id === axis.id);
-    if (number < 0) return [];
+    if (number < 0 || mesh === null) return [];
     const position = axisParts(domain, axis).findIndex(({ id }) => id === part);
     return [[type, { axis: number, outer, inner, devices: mesh.size(type), source: { domain, axis, part: position } }]];
   });
-  return { mesh, cuts: new Map(cuts) };
+  return new Map(cuts);
+}
+
+/** The cut that gives every device one index of `axis`, which has number `number`. */
+export function wholeCut(axis: IterDomain, number: number, devices: number): Cut {
+  const source = { domain: plainDomain([axis]), axis, part: 0 };
+  return { axis: number, outer: constant(1), inner: constant(1), devices, source };
 }
 
 export function sameShares(a: Cut | undefined, b: Cut | undefined): boolean {
@@ -98,6 +117,19 @@ function modelOf({ cuts }: Placement, axis: number): PartsModel | null {
     (_, part): ParallelType => own.find((cut) => cut.part === part)?.type ?? "Serial",
   );
   return { domain: first.domain, axis: first.axis, types };
+}
+
+/** Puts a tensor of an edit at another place (see `placed`). */
+export function moveTo(
+  edit: FusionEdit,
+  tensor: Tensor,
+  axes: readonly (IterDomain | null)[],
+  placement: Placement,
+  stream: IterDomainId | null,
+): void {
+  const moved = placed(tensor, axes, placement, stream, edit.iterDomainCount);
+  edit.iterDomainCount += moved.count;
+  edit.tensors[tensor.id] = moved.tensor;
 }
 
 /** A tensor with the axes that `tensor` has at run time, under fresh ids: of the same mesh, parallel types and order in memory. */

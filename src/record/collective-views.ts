@@ -106,7 +106,11 @@ function countedShard(whole: Tensor, part: Tensor, type: CollectiveType, isReduc
     const shard = shards.find(
       (cut) =>
         cut.axis.id === counterparts[axis]?.id &&
-        !own.some((other) => other.axis.id === id && other.type === cut.type && sameCut(other, cut)),
+        // Between meshes, types that cut alike may have other names.
+        !own.some(
+          (other) =>
+            other.axis.id === id && whole.mesh?.size(other.type) === part.mesh?.size(cut.type) && sameCut(other, cut),
+        ),
     );
     if (shard !== undefined) return { axis, shard };
   }
