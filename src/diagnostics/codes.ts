@@ -51,6 +51,8 @@ export const diagnosticCodes = {
   "allocation-on-split-axis": "An allocation domain tears apart what a device holds of a split axis, or has a merged axis",
   "index-out-of-range": "A slice index lies outside its axis",
   "not-posted": "A Wait names a communication that was not posted in this run",
+  "not-shared": "A one-sided send or receive is posted without shared handles of its buffer",
+  "already-waited": "A communication is waited for twice and posted once",
   "not-bound": "A tensor is read that nothing has written or bound",
   "recording-too-long": "The loops of a host program have too many iterations to record",
   "bad-peer": "A send or receive names a peer that it cannot have",

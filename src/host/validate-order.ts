@@ -1,6 +1,6 @@
 /**
- * What must hold for the order of statements: tensors are bound before they are used, and coalesced groups are opened and closed
- * in one scope. Bindings are followed along every path that may run: a use is reported where no path binds the tensor.
+ * What must hold for the order of statements: tensors and streams are bound before they are used, and coalesced groups are opened and
+ * closed in one scope. Bindings are followed along every path that may run: a use is reported where no path binds the tensor.
  * A tensor with a mesh that nothing in the program binds may lie on other devices; `record` knows the rank and checks it.
  */
 import type { TensorId } from "../ir/domain.ts";
@@ -9,6 +9,7 @@ import type { Fault } from "./fault.ts";
 import type { ExprId, HostProgram, Statement, StatementKind } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";
 import { accessesOf, scopesOf, walk } from "./traverse.ts";
+import { checkStreams } from "./validate-streams.ts";
 
 type Report = (statement: Statement, fault: Fault) => void;
 
@@ -16,6 +17,7 @@ export function checkOrder(program: HostProgram, report: Report): void {
   checkBindings(program, report);
   checkGroups(program.body, report);
   checkAwaited(program, report);
+  checkStreams(program, report);
 }
 
 function checkBindings(program: HostProgram, report: Report): void {

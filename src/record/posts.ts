@@ -2,6 +2,8 @@
 import type { CommandStreamId, EventId, WaitMember, WaitPeer } from "../commands/command.ts";
 
 export type Post =
+  /** A Wait has been posted for it. */
+  | { readonly kind: "awaited" }
   /** This rank has no part in it. */
   | { readonly kind: "nothing" }
   /** A library's transfer: done when the event is. */

@@ -10,7 +10,8 @@
  * A Wait on another stream than the post's also waits for that stream.
  */
 import type { PointToPoint, View } from "../commands/transfer.ts";
-import type { CommunicatorBackend, EndCoalescing, P2PCommunication } from "../host/nodes.ts";
+import { sameView } from "../commands/view.ts";
+import type { CommunicatorBackend, EndCoalescing, P2PCommunication, ShareMemHandles } from "../host/nodes.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Post } from "./posts.ts";
 import { transfer } from "./record-transfer.ts";
@@ -18,12 +19,24 @@ import { evaluate, fail, type Recorder, viewOf } from "./recorder.ts";
 import { emit } from "./tape.ts";
 import { squeezeView } from "./views.ts";
 
-/** Posts it, or adds it to the coalesced group under way. Throws `bad-peer`. */
+/**
+ * Which buffers of this rank a peer may reach from here on. No command: link gives each half the other's view. Throws `bad-peer`,
+ * `not-bound`.
+ */
+export function recordHandles(recorder: Recorder, { communications }: ShareMemHandles): void {
+  for (const communication of communications) {
+    const view = squeezeView(viewOf(recorder, communication.buffer));
+    recorder.shared.set(communication.id, { peer: peerOf(recorder, communication), view });
+  }
+}
+
+/** Posts it, or adds it to the coalesced group under way. Throws `bad-peer`, `not-shared`. */
 export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
   const { id, type, buffer, backend } = statement;
   const view = squeezeView(viewOf(recorder, buffer));
   const peer = peerOf(recorder, statement);
   if (backend === "cuda") {
+    requireShared(recorder, statement, peer, view);
     recorder.posts.set(id, oneSided(recorder, type, peer, view));
     return;
   }
@@ -62,6 +75,31 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
     found: `peer ${value} on rank ${rank}`,
     expected: toItself ? "another rank" : "a rank from 0",
     help: toItself ? "copy with a Set where the peer is this rank" : "correct the expression of the peer",
+  });
+}
+
+/** A peer reaches the buffer whose handle it was given last: another one would be read or written in its place. */
+function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunication, peer: number, view: View): void {
+  const shared = recorder.shared.get(id);
+  if (shared === undefined) {
+    return fail(recorder, {
+      code: "not-shared",
+      message: `a one-sided ${type} is posted whose handle was not shared`,
+      found: `no ShareMemHandles of P2PCommunication ${id} before`,
+      expected: "a ShareMemHandles that holds it, earlier on the same path",
+      help: "share the handles of both halves before the first post",
+    });
+  }
+  if (shared.peer === peer && sameView(shared.view, view)) return;
+  return fail(recorder, {
+    code: "not-shared",
+    message: `a one-sided ${type} is posted with another ${shared.peer === peer ? "buffer" : "peer"} than its handle was shared for`,
+    found:
+      shared.peer === peer
+        ? `T${buffer} was bound anew after the ShareMemHandles`
+        : `peer ${peer}, shared with rank ${shared.peer}`,
+    expected: "the buffer and the peer of the latest ShareMemHandles",
+    help: "share the handles again wherever the buffer or the peer changes, as in every iteration of a loop",
   });
 }
 

@@ -11,7 +11,7 @@ import { launch, requireDeclaredShape } from "./launch.ts";
 import { bind, unbind } from "./memory.ts";
 import { recordCommunication } from "./record-communication.ts";
 import { recordOp } from "./record-op.ts";
-import { recordGroup, recordPointToPoint } from "./record-point-to-point.ts";
+import { recordGroup, recordHandles, recordPointToPoint } from "./record-point-to-point.ts";
 import { recordPost } from "./record-unit.ts";
 import { recordWait } from "./record-wait.ts";
 import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "./recorder.ts";
@@ -58,8 +58,7 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
     recorder.group = [];
   },
   EndCoalescing: (statement, recorder) => recordGroup(recorder, statement),
-  // Which peers' buffers a rank reaches is known after link: an import table, not a command.
-  ShareMemHandles: () => {},
+  ShareMemHandles: (statement, recorder) => recordHandles(recorder, statement),
   Wait: (statement, recorder) => recordWait(recorder, statement),
   PostOnStream: (statement, recorder) => recordPost(recorder, statement),
 };

@@ -1,11 +1,17 @@
 /** Wait: the current stream waits for the latest post of a communication. */
 import type { Wait } from "../host/nodes.ts";
 import { unreachable } from "../support/unreachable.ts";
+import type { Post } from "./posts.ts";
 import { fail, type Recorder } from "./recorder.ts";
 import { order, waitFor } from "./streams.ts";
 import { emit } from "./tape.ts";
 
-/** Throws `not-posted`. */
+const awaited: Post = { kind: "awaited" };
+
+/**
+ * A library's work is done with at its first Wait, in nvFuser too; a one-sided half can be waited for on several streams. Throws
+ * `not-posted`, `already-waited`.
+ */
 export function recordWait(recorder: Recorder, { target }: Wait): void {
   const { posts, streams, tape } = recorder;
   const post = posts.get(target);
@@ -20,9 +26,19 @@ export function recordWait(recorder: Recorder, { target }: Wait): void {
   }
   const { current } = streams;
   switch (post.kind) {
+    case "awaited":
+      return fail(recorder, {
+        code: "already-waited",
+        message: `communication ${target} is waited for twice`,
+        found: `a second Wait since the latest post of ${target}`,
+        expected: "one Wait per post",
+        help: "leave the Wait out; another stream that needs the result synchronizes with the one that waited",
+      });
     case "nothing":
+      posts.set(target, awaited);
       return;
     case "event":
+      posts.set(target, awaited);
       return waitFor(tape, post.event, current);
     case "signals":
       if (post.stream !== null) order(streams, post.stream, current);

@@ -36,9 +36,17 @@ export interface Recorder {
   readonly posts: Map<ExprId, Post>;
   /** The coalesced group under way. */
   group: PointToPoint[] | null;
+  /** Of every one-sided send and receive, what the latest ShareMemHandles made known of it. */
+  readonly shared: Map<ExprId, SharedHandle>;
   /** How many sends to, and receives from, each peer were posted one-sided. */
   readonly sequences: Map<string, number>;
   readonly kernels: KernelCache;
+}
+
+/** A buffer whose handle one peer has. */
+export interface SharedHandle {
+  readonly peer: number;
+  readonly view: View;
 }
 
 /** Kernels by structure, and of every statement the last one: the next iteration mostly wants the same. */
@@ -76,6 +84,7 @@ export function createRecorder(program: HostProgram, options: ResolvedRecordOpti
     iterations: 0,
     posts: new Map(),
     group: null,
+    shared: new Map(),
     sequences: new Map(),
     kernels: { byText: new Map(), last: new Map() },
   };

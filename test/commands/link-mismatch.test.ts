@@ -116,7 +116,7 @@ describe("collectives", () => {
     const { message } = onlyProblem(1, (list) => {
       list.collective(0, "Allgather", { team: [0, 7], input: list.input([8]), output: list.output([2, 8]) });
     });
-    expect(message).toBe("rank 7 does not take part in a collective of its team");
+    expect(message).toBe("a team names rank 7, which the run does not have");
   });
 
   test("of a team without the rank that posts", () => {

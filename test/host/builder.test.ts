@@ -92,27 +92,27 @@ describe("scopes", () => {
         h.scalars.lt(i, h.scalars.rank),
         () => {
           h.forLoop({ over: x.axis(0) }, () => {
-            h.synchronize(a);
+            h.setCurrentStream(a);
           });
         },
         () => {
-          h.synchronize(b);
+          h.setCurrentStream(b);
         },
       );
-      h.synchronize(c);
+      h.setCurrentStream(c);
     });
     h.ifThenElse(1, () => {});
-    h.synchronize(d);
+    h.setCurrentStream(d);
     expect(body(h)).toEqual([
       "FOR i0 from 0 to 3:",
       "  IF Manual ( i0 < rank ):",
       "    FOR streamIdx in istreamIdx0{4}:",
-      "      Synchronize Stream 0",
+      "      SetCurrentStream to Stream 0",
       "  ELSE:",
-      "    Synchronize Stream 1",
-      "  Synchronize Stream 2",
+      "    SetCurrentStream to Stream 1",
+      "  SetCurrentStream to Stream 2",
       "IF Manual 1:",
-      "Synchronize Stream 3",
+      "SetCurrentStream to Stream 3",
     ]);
   });
 
@@ -144,8 +144,8 @@ describe("scopes", () => {
         throw new Error("mine");
       });
     }).toThrow("mine");
-    h.synchronize(stream);
-    expect(body(h)).toEqual(["Synchronize Stream 0"]);
+    h.setCurrentStream(stream);
+    expect(body(h)).toEqual(["SetCurrentStream to Stream 0"]);
   });
 });
 

@@ -88,6 +88,16 @@ function findDisagreement(
   }
   const missing = team.find((rank) => !present.has(rank));
   if (missing === undefined) return null;
+  if (missing >= lists.length) {
+    return mismatch(lists, {
+      message: `a team names rank ${missing}, which the run does not have`,
+      at: anchor,
+      against: null,
+      found: `team [${team.join(", ")}]`,
+      expected: lists.length === 1 ? "rank 0, the only one" : `ranks from 0 to ${lists.length - 1}`,
+      help: "correct the team, or run on more devices",
+    });
+  }
   const own = queues.get(missing) ?? [];
   return mismatch(lists, {
     message: `rank ${missing} does not take part in a collective of its team`,

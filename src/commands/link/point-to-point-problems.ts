@@ -44,6 +44,7 @@ export function unmatched(lists: readonly CommandList[], { from, to, sends, recv
   const [longer, shorter] = sendIsLone ? [sends, recvs] : [recvs, sends];
   const [what, other, otherRank] = sendIsLone ? ["send", "recv", to] : ["recv", "send", from];
   const lone = at(longer, shorter.length, "one side posts more");
+  if (otherRank >= lists.length) return outsidePeer(lists, lone, what, otherRank);
   return mismatch(lists, {
     message: sendIsLone
       ? `rank ${from} sends to rank ${to}, which does not receive it`
@@ -53,5 +54,16 @@ export function unmatched(lists: readonly CommandList[], { from, to, sends, recv
     found: `${counted(sends.length, "send")} on rank ${from} and ${counted(recvs.length, "recv")} on rank ${to} over ${channel}`,
     expected: "as many sends as recvs",
     help: `post the ${other} on rank ${otherRank}, or leave out the ${what}`,
+  });
+}
+
+function outsidePeer(lists: readonly CommandList[], lone: CommandRef, what: string, peer: number): Diagnostic {
+  return mismatch(lists, {
+    message: `the peer of a ${what} is no rank of the run`,
+    at: lone,
+    against: null,
+    found: `peer ${peer}`,
+    expected: lists.length === 1 ? "rank 0, the only one" : `a rank from 0 to ${lists.length - 1}`,
+    help: "correct the peer, or run on more devices",
   });
 }
