@@ -35,7 +35,9 @@ export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleReq
   const past = joined(visits.flatMap((visit) => pasts.get(visit) ?? []));
   if (at(past, at(chainOf, first)) >= at(position, first)) return null;
   const action = callerActionOf(graph, second);
-  const steps = stepsThrough(graph, past, action === null ? second : null);
+  // A free or alloc does nothing by itself: what follows it, up to all that does not need the first command, does.
+  const frees = kind[second % nodeCount] === nodeKinds.free || kind[second % nodeCount] === nodeKinds.alloc;
+  const steps = stepsThrough(graph, past, action === null ? second : null, frees ? first : null);
   if (steps === null) return null;
   const last = kind[first] === nodeKinds.callerWrites ? [`writes:${at(rankOf, first)}`] : [];
   return [
@@ -71,8 +73,11 @@ function sourcesOf(members: Members, member: number): readonly number[] {
   return Array.from({ length: at(members.first, id + 1) - begin }, (_, i) => begin + i);
 }
 
-/** Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other. */
-function stepsThrough(graph: Graph, past: Past, last: number | null): readonly string[] | null {
+/**
+ * Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other. Then all that can
+ * run without `held`, if one is given.
+ */
+function stepsThrough(graph: Graph, past: Past, last: number | null, held: number | null): readonly string[] | null {
   const { chains, chainOf, chainStart, chainNodes, kind, argument, members, position: positionOf } = graph;
   const limits = past.map((count, chain) => Math.min(count, chainLength(graph, chain)));
   if (last !== null) limits[at(chainOf, last)] = Math.max(at(limits, at(chainOf, last)), at(positionOf, last));
@@ -121,8 +126,9 @@ function stepsThrough(graph: Graph, past: Past, last: number | null): readonly s
     add(chain);
     return true;
   };
-  for (let moved = true; moved;) {
-    moved = false;
+  /** Whether anything moved. */
+  const advanceOnce = (limits: Int32Array): boolean => {
+    let moved = false;
     for (let chain = 0; chain < chains.length; chain++) {
       const limit = at(limits, chain);
       const start = at(chainStart, chain);
@@ -132,11 +138,19 @@ function stepsThrough(graph: Graph, past: Past, last: number | null): readonly s
       const next = chainNodes[start + position];
       if (position === limit && position < chainLength(graph, chain) && next !== undefined) {
         const member = at(argument, next);
-        if (kind[next] === nodeKinds.transfer && wanted.has(member)) arrive(chain, member);
+        if (kind[next] === nodeKinds.transfer && next !== held && wanted.has(member)) arrive(chain, member);
       }
       if (position !== done[chain] || steps.length !== before) moved = true;
       done[chain] = position;
     }
+    return moved;
+  };
+  while (advanceOnce(limits));
+  if (chains.some((_, chain) => at(done, chain) !== limits[chain])) return null;
+  if (held !== null) {
+    const rest = Int32Array.from(chains, (_, chain) => chainLength(graph, chain));
+    rest[at(chainOf, held)] = at(positionOf, held) - 1;
+    while (advanceOnce(rest));
   }
-  return chains.every((_, chain) => at(done, chain) === limits[chain]) ? steps : null;
+  return steps;
 }

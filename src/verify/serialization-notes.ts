@@ -9,7 +9,7 @@
  */
 import type { StreamInfo } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
-import { capturePasts } from "./captures.ts";
+import { capturePasts, type Past } from "./captures.ts";
 import type { Draft } from "./draft.ts";
 import { type Graph, nodeKinds, nodeOf } from "./graph.ts";
 import { placeOf, placeText } from "./places.ts";
@@ -29,13 +29,15 @@ export function serializationNotes(graph: Graph, table: RegionTable): readonly D
     return inOrder.slice(1).map((next, i): readonly [Iteration, Iteration] => [at(inOrder, i), next]);
   });
   const apart = neighbours.filter(([a, b]) => onOtherStreams(graph, a, b) && !shareData(table, a, b));
-  const starts = apart.flatMap(([, { workers }]) => workers.slice(0, 1));
+  const starts = apart.flatMap(([before, { workers }]) => [...workers.slice(0, 1), ...transfersOf(graph, before)]);
   if (starts.length === 0) return [];
   const pasts = capturePasts(graph, new Set(starts));
   return apart.flatMap(([before, after]): readonly Draft[] => {
     const [first, last] = [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
-    const past = pasts.get(first);
-    if (past === undefined || at(past, at(graph.chainOf, last)) < at(graph.position, last)) return [];
+    if (!comesBefore(graph, pasts, last, first)) return [];
+    const through = transfersOf(graph, before).find(
+      (transfer) => comesBefore(graph, pasts, last, transfer) && comesBefore(graph, pasts, transfer, first),
+    );
     return [
       {
         code: "iterations-serialized",
@@ -45,12 +47,28 @@ export function serializationNotes(graph: Graph, table: RegionTable): readonly D
         memory: null,
         found: `${placeText(placeOf(graph, first))} comes after ${placeText(placeOf(graph, last))}`,
         expected: "iterations on streams of their own that overlap",
-        help: "synchronize all streams before the loop and after it, in loops of their own, instead of in every iteration",
-        notes: [],
+        help:
+          through === undefined
+            ? "synchronize all streams before the loop and after it, in loops of their own, instead of in every iteration"
+            : "post what an iteration sends at the end of a loop of its own: one communicator runs its transfers in order",
+        notes: through === undefined ? [] : [`through ${placeText(placeOf(graph, through))}`],
         edge: null,
       },
     ];
   });
+}
+
+function transfersOf({ kind }: Graph, { nodes }: Iteration): readonly number[] {
+  return nodes.filter((node) => kind[node] === nodeKinds.transfer);
+}
+
+function comesBefore(
+  { chainOf, position }: Graph,
+  pasts: ReadonlyMap<number, Past>,
+  node: number,
+  other: number,
+): boolean {
+  return (pasts.get(other)?.[at(chainOf, node)] ?? 0) >= at(position, node);
 }
 
 function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {
