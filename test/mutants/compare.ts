@@ -1,5 +1,5 @@
 /** The verifier's verdict on a mutant beside the judge's. */
-import { type CommandList, DiagnosticError, link } from "braid";
+import { type CommandList, DiagnosticError, link, type Program } from "braid";
 import { verify } from "../../src/verify/verify.ts";
 import { judge } from "../judge/judge.ts";
 import { type Change, type MutatedKind, type Mutant, mutants } from "./mutate.ts";
@@ -32,6 +32,10 @@ export function compare(lists: readonly CommandList[]): Comparison {
     if (error instanceof DiagnosticError) return { outcome: "malformed", disagreement: null };
     throw error;
   }
+  return compareProgram(program);
+}
+
+export function compareProgram(program: Program): Comparison {
   const verdict = judge(program);
   const { ok, findings } = verify(program);
   const codes = new Set(findings.flatMap(({ code, severity }) => (severity === "error" ? [code] : [])));

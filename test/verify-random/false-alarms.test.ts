@@ -1,4 +1,7 @@
-/** Random fusions in every idiom of communication, on 1 to 8 devices and streams, lowered: the verifier finds nothing wrong with any. */
+/**
+ * Random fusions in every idiom of communication, on 1 to 8 devices and streams, lowered: the verifier finds nothing wrong with any.
+ * 2026-11-21, scripts/count-random-programs.ts: 10,000 programs of 1,232,827 commands, 7,935 with several streams, 7,693 with communication: no false alarm.
+ */
 import { expect, it } from "vitest";
 import { checkPrograms } from "./false-alarms.ts";
 
@@ -6,6 +9,6 @@ it("500 random programs without a false alarm", () => {
   const { programs, withStreams, withCommunication } = checkPrograms(500);
   expect(programs).toBe(500);
   // What is checked has something to be wrong about.
-  expect(withStreams).toBeGreaterThan(150);
-  expect(withCommunication).toBeGreaterThan(150);
+  expect(withStreams).toBeGreaterThan(300);
+  expect(withCommunication).toBeGreaterThan(300);
 }, 120_000);
