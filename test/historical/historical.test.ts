@@ -1,0 +1,39 @@
+/**
+ * Bugs of real projects: the verifier names the two commands that are at fault, the judge agrees, and both let the mended Program pass.
+ */
+import { describe, expect, it } from "vitest";
+import { repair, verify } from "braid";
+import { compareProgram } from "../mutants/compare.ts";
+import type { BugPlace } from "./bug.ts";
+import { historicalBugs } from "./bugs.ts";
+
+describe.each(historicalBugs)("$name", ({ wrong, right, finding: expected }) => {
+  it("is found, with the places of both commands", () => {
+    const { ok, findings } = verify(wrong);
+    expect(ok).toBe(false);
+    const shown = findings.map(({ code, commands }) => ({
+      code,
+      places: commands.map(({ rank, streamName, kind, statement, run }, i): BugPlace => {
+        const begin = expected.places[i]?.statement ?? statement;
+        return { rank, streamName, kind, statement: statement.startsWith(begin) ? begin : statement, run };
+      }),
+    }));
+    expect(shown).toContainEqual(expected);
+    expect(compareProgram(wrong)).toEqual({ outcome: "wrong", disagreement: null });
+  });
+
+  it("is not found where it is mended", () => {
+    const { ok, findings } = verify(right);
+    expect(findings).toEqual([]);
+    expect(ok).toBe(true);
+    expect(compareProgram(right)).toEqual({ outcome: "right", disagreement: null });
+  });
+
+  it("goes away with the insertions that the verifier proposes, where it proposes any", () => {
+    const repaired = repair(wrong);
+    // A stuck program has too many orders, not too few; what one rank forgets to take, no insertion of an edge brings.
+    const isMended = !["deadlock", "needs-concurrency", "signal-unbalanced", "slot-overrun"].includes(expected.code);
+    expect(repaired !== null).toBe(isMended);
+    if (repaired !== null) expect(compareProgram(repaired.program)).toEqual({ outcome: "right", disagreement: null });
+  });
+});
