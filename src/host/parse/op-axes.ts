@@ -1,5 +1,5 @@
 /** Axis numbers that an op does not print, from the axes of its operand and output. */
-import { type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { sameScalar } from "../../ir/scalar-fold.ts";
 import { at } from "../../support/invariant.ts";
 import { failAt } from "./parse-error.ts";
@@ -24,10 +24,13 @@ export function axisPosition(
   });
 }
 
-/** Reduced axes stay in the output's domain, at their positions in the operand. */
+/**
+ * Reduced axes stay in the output's domain, at their positions in the operand. Where there are more axes than in the operand, those of
+ * DID types in front of a reduced one count partial results of devices.
+ */
 export function reducedAxes(scanner: Scanner, start: number, input: Tensor, output: Tensor): readonly number[] {
-  const { logical } = output.domain;
   const rank = withoutReductions(input.domain.logical).length;
+  const logical = withoutPartialAxes(output.domain.logical, output.domain.logical.length - rank);
   const axes = logical.flatMap((axis, i) => (axis.iterType === "reduction" ? [i] : []));
   if (logical.length === rank && axes.length > 0) return axes;
   return failAt(scanner.source, start, {
@@ -37,6 +40,17 @@ export function reducedAxes(scanner: Scanner, start: number, input: Tensor, outp
     expected: `${rank} axes, the reduced ones with an r`,
     help: "print the output with its reduced axes, as nvFuser does",
   });
+}
+
+function withoutPartialAxes(logical: readonly IterDomain[], count: number): readonly IterDomain[] {
+  let [axes, left] = [logical, count];
+  for (let i = axes.length - 2; i >= 0 && left > 0; i--) {
+    const axis = at(axes, i);
+    if (!isDID(axis.parallelType) || axis.iterType === "reduction" || axes[i + 1]?.iterType !== "reduction") continue;
+    axes = axes.toSpliced(i, 1);
+    left--;
+  }
+  return axes;
 }
 
 /**
