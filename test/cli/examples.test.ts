@@ -23,6 +23,7 @@ it("the examples are those of the documentation", () => {
     "matmul-reduce-scatter-p2p",
     "matmul-reduce-scatter-reduce",
     "matmul-reduce-scatter",
+    "pipeline",
     "reduce-scatter",
     "ring-allgather-matmul",
     "set",
