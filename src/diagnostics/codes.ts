@@ -31,7 +31,8 @@ export const diagnosticCodes = {
   "stream-on-cut-axis": "Stream stands on an axis that a slice cuts",
   "stream-on-host-unit": "Stream stands on the output of an op that cannot run as a standalone host op",
   "did-on-merged-axis": "A DID type stands on an axis made by merge",
-  "point-to-point-unsupported": "A DID axis becomes a Stream axis where no point-to-point form carries the op, or the back end has none",
+  "point-to-point-unsupported":
+    "A DID axis becomes a Stream axis where no point-to-point form carries the op, or the back end has none",
   "bad-option": "An option has a value that it does not take",
   // host programs
   "host-program-invalid": "A host program breaks a rule of the Host IR",
@@ -48,7 +49,8 @@ export const diagnosticCodes = {
   "size-mismatch": "Two extents that must be equal have different sizes",
   "scalar-missing": "A scalar has no value at run time",
   "scalar-invalid": "A scalar expression has no whole number as its value",
-  "allocation-on-split-axis": "An allocation domain tears apart what a device holds of a split axis, or has a merged axis",
+  "allocation-on-split-axis":
+    "An allocation domain tears apart what a device holds of a split axis, or has a merged axis",
   "index-out-of-range": "A slice index lies outside its axis",
   "not-posted": "A Wait names a communication that was not posted in this run",
   "not-shared": "A one-sided send or receive is posted without shared handles of its buffer",

@@ -165,7 +165,7 @@ function movedOrder(tensor: Tensor, domain: TensorDomain): readonly IterDomain[]
  * The positions of the logical axes from the outermost in memory to the innermost; null where no order was set, or one that holds
  * parts of an axis apart. Parts with a DID type take no place in a device's memory.
  */
-export function memoryOrder({ domain }: Tensor): readonly number[] | null {
+function memoryOrder({ domain }: Tensor): readonly number[] | null {
   const { allocation, logical } = domain;
   if (allocation === null) return null;
   const parts = logical.map((axis) => axisParts(domain, axis));
