@@ -55,7 +55,7 @@ describe("streams and memory", () => {
     const [second, third] = [h.stream(), h.stream(h.scalars.add(1, h.scalars.numberOfStreams))];
     h.setCurrentStream(second);
     h.synchronize(caller);
-    h.getCurrentStream(second);
+    h.getCurrentStream();
     h.setCurrentStream(third);
     h.allocate(x, { zeroInit: true });
     h.deallocate(x);
@@ -64,7 +64,7 @@ describe("streams and memory", () => {
       "GetCurrentStream into Stream 0",
       "SetCurrentStream to Stream 1",
       "Synchronize Stream 0",
-      "GetCurrentStream into Stream 1",
+      "GetCurrentStream into Stream 3",
       "SetCurrentStream to Stream ( 1 + numberOfStreams )",
       `${text} = ALLOCATE(buffer=${text}, mem_type=global, size=6, zero_init=true, resets_to_zero=false)`,
       "Deallocate {",
