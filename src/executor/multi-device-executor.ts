@@ -5,6 +5,7 @@
 import type { Backend, Group, Prepared, RunReport } from "../backends/backend.ts";
 import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
@@ -270,16 +271,16 @@ function keyOf(sizes: Sizes, scalars: readonly (readonly [string, number])[]): s
   return [...sizes, "scalars", ...scalars].join(" ");
 }
 
-/**
- * The Program of sizes that are known without inputs: verified at once, so that `create` refuses what the verifier finds. What else is
- * wrong, a size that is missing among it, is for the first run to tell.
- */
+/** What a run may still give. */
+const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
+
+/** The Program of sizes that are known without inputs, so that `create` refuses what record, link and the verifier find in it. */
 function linkedIfConstant({ signature, hosts }: RankPrograms, options: ExecutorOptions): ReadonlyMap<string, Program> {
   const sizes = sizesFromMeshes(signature.tensors);
   try {
     return new Map([[keyOf(sizes, []), linkPrograms(hosts, sizes, new Map(), linkOptions(options))]]);
   } catch (error) {
-    if (!(error instanceof DiagnosticError) || error.diagnostics.some(({ severity }) => severity !== undefined)) {
+    if (!(error instanceof DiagnosticError) || !error.diagnostics.every(({ code }) => givenByRuns.includes(code))) {
       throw error;
     }
     return new Map();

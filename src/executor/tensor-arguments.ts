@@ -8,6 +8,7 @@ import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { isTensor, type Tensor } from "../numerics/host-tensor.ts";
 import { at } from "../support/invariant.ts";
+import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";
 
 export type TensorArgument = Tensor | readonly (Tensor | null)[];
@@ -27,11 +28,11 @@ export function requireCount(role: Role, tensors: readonly IrTensor[], given: re
   if (given.length === tensors.length) return;
   fail({
     code: "input-count",
-    message: `the Fusion has ${tensors.length} ${role}s`,
+    message: `the program has ${counted(tensors.length, role)}`,
     place: { kind: "call", text: "run(inputs, { outputs })" },
-    found: `${given.length} ${role}s`,
+    found: counted(given.length, role),
     expected: `${tensors.length}: ${tensors.map((tensor) => printTensor(tensor)).join(", ")}`,
-    help: `pass one tensor, or one list of shards, per ${role} of the Fusion, in order`,
+    help: `pass one tensor, or one list of shards, per ${role} of the program, in order`,
   });
 }
 
@@ -110,11 +111,11 @@ function requireDType(role: Role, position: number, tensor: IrTensor, given: Ten
   if (given.dtype === tensor.dtype) return;
   fail({
     code: "input-shape",
-    message: `${role} ${position} has another dtype than the Fusion's`,
+    message: `${role} ${position} has another dtype than the program's`,
     place: placeOf(role, position, tensor),
     found: given.dtype,
     expected: tensor.dtype,
-    help: "make the tensor with the expected dtype, or put cast() into the Fusion",
+    help: "make the tensor with the expected dtype, or put a cast into the program",
   });
 }
 
@@ -123,11 +124,11 @@ function requireRank(role: Role, position: number, tensor: IrTensor, given: Tens
   if (given.shape.length === rank) return;
   fail({
     code: "input-shape",
-    message: `${role} ${position} has another number of axes than the Fusion's`,
+    message: `${role} ${position} has another number of axes than the program's`,
     place: placeOf(role, position, tensor),
     found: `shape [${given.shape.join(", ")}]`,
     expected: `${rank} axes`,
-    help: "reshape the tensor to the axes of the Fusion's",
+    help: "reshape the tensor to the axes of the program's",
   });
 }
 

@@ -5,7 +5,6 @@
  */
 import { DiagnosticError, type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "./nodes.ts";
-import { createStatementText } from "./statement-text.ts";
 import { validateHostProgram } from "./validate.ts";
 import { findContainers } from "./parse/find-containers.ts";
 import { parseContainer, type ParsedContainer, type RootMeaning } from "./parse/parse-container.ts";
@@ -78,13 +77,10 @@ function withLine(finding: Diagnostic, container: ParsedContainer, file: string)
   return { ...finding, place: { kind: "file", path: file, line }, notes: [`in ${place.text}`, ...notes] };
 }
 
-/** Findings name a statement by its text, or by the way to it (`Wait at body[3].then[1]`) where it may not print. */
-function findStatement({ program, lines }: ParsedContainer, text: string): Statement | null {
+/** Findings of statements end in the way to them: `Wait at body[3].then[1]`. */
+function findStatement({ program }: ParsedContainer, text: string): Statement | null {
   const [, path] = / at (body\[.*\])$/u.exec(text) ?? [];
-  if (path === undefined) {
-    const textOf = createStatementText(program);
-    return [...lines.keys()].find((statement) => textOf(statement) === text) ?? null;
-  }
+  if (path === undefined) return null;
   let scope = program.body;
   let found: Statement | null = null;
   for (const [, name, position] of path.matchAll(/(body|then|else)\[(\d+)\]/gu)) {

@@ -7,6 +7,7 @@ import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "
 import type { OpKind } from "../ir/ops.ts";
 import type { ExprId, HostProgram, Statement, StreamId } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";
+import { placedStatements } from "./statement-paths.ts";
 import { accessesOf } from "./traverse.ts";
 
 export function checkIds(program: HostProgram): readonly Diagnostic[] {
@@ -66,7 +67,8 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
   const findings: Diagnostic[] = [];
   const posts = new Map<ExprId, Statement>();
   const awaited: { readonly target: ExprId; readonly place: string }[] = [];
-  for (const { statement, place } of placed(program.body, "body")) {
+  for (const { statement, path } of placedStatements(program.body)) {
+    const place = `${statement.kind} at ${path}`;
     const { reads, writes } = accessesOf(statement);
     for (const id of [...reads, ...writes]) {
       if (program.tensors[id] === undefined) {
@@ -202,21 +204,5 @@ function streamsOf(statement: Statement): readonly StreamId[] {
       return [statement.stream];
     default:
       return [];
-  }
-}
-
-/** Statements with a place that needs no valid id: `Wait at body[4].then[2]`. */
-function* placed(
-  scope: readonly Statement[],
-  path: string,
-): Generator<{ readonly statement: Statement; readonly place: string }> {
-  for (const [i, statement] of scope.entries()) {
-    const here = `${path}[${i}]`;
-    yield { statement, place: `${statement.kind} at ${here}` };
-    if (statement.kind === "ForLoop") yield* placed(statement.body, `${here}.body`);
-    if (statement.kind === "IfThenElse") {
-      yield* placed(statement.then, `${here}.then`);
-      yield* placed(statement.else, `${here}.else`);
-    }
   }
 }

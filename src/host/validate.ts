@@ -4,9 +4,10 @@
  * statements (validate-order.ts). Sizes and the rank are not known here: `record` checks what depends on them.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
-import type { HostProgram } from "./nodes.ts";
+import type { Fault } from "./fault.ts";
+import type { HostProgram, Statement } from "./nodes.ts";
+import { placedStatements } from "./statement-paths.ts";
 import { createStatementText } from "./statement-text.ts";
-import { walk } from "./traverse.ts";
 import { checkIds } from "./validate-ids.ts";
 import { checkOrder } from "./validate-order.ts";
 import { checkStatement } from "./validate-statement.ts";
@@ -17,14 +18,16 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
   // Statements whose ids lead nowhere can be neither checked nor printed.
   if (broken.length > 0) return broken;
   const textOf = createStatementText(program);
+  const placed = placedStatements(program.body);
   const findings: Diagnostic[] = [];
-  for (const statement of walk(program.body)) {
-    for (const fault of checkStatement(statement, program)) {
-      findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text: textOf(statement) } });
-    }
+  const report = (statement: Statement, fault: Fault): void => {
+    const path = placed.find((each) => each.statement === statement)?.path ?? "body";
+    const text = `${textOf(statement)} at ${path}`;
+    findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text } });
+  };
+  for (const { statement } of placed) {
+    for (const fault of checkStatement(statement, program)) report(statement, fault);
   }
-  checkOrder(program, (statement, fault) => {
-    findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text: textOf(statement) } });
-  });
+  checkOrder(program, report);
   return findings;
 }

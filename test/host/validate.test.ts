@@ -252,7 +252,7 @@ describe("statements", () => {
         kind: "statement",
         text:
           "T1_g_float[iS2{2}, iS3{4}] (DeviceMesh{0 1}) " +
-          "= HirAliasSelect( T0_g_float[ideviceIdx.x0{2}, iS1{4}] (DeviceMesh{0 1}), axis = ideviceIdx.x0{2}, index = 0 )",
+          "= HirAliasSelect( T0_g_float[ideviceIdx.x0{2}, iS1{4}] (DeviceMesh{0 1}), axis = ideviceIdx.x0{2}, index = 0 ) at body[0]",
       },
     });
   });

@@ -1,0 +1,39 @@
+/**
+ * What a mistake in a hand-built program says, whole: the statement as it prints, the rank and iteration where they matter, what was found
+ * and what helps. The back end of these tests refuses to prepare anything: nothing runs before the mistake is found.
+ */
+import { describe, expect, it } from "vitest";
+import { type Backend, DiagnosticError, type HostProgram, HostProgramBuilder, MultiDeviceExecutor } from "braid";
+import { badPrograms } from "./bad-programs.ts";
+
+const neverRuns: Backend = {
+  name: "never",
+  open: async () => ({
+    prepare: () => {
+      throw new Error("a bad program was prepared");
+    },
+    close: async () => {},
+  }),
+};
+
+async function saidOf(build: (h: HostProgramBuilder, rank: number) => void, devices: number): Promise<string> {
+  const source = (rank: number): HostProgram => {
+    const h = new HostProgramBuilder();
+    build(h, rank);
+    return h.build();
+  };
+  try {
+    const executor = await MultiDeviceExecutor.create(source, { devices, on: neverRuns });
+    await executor.run([]);
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error.message;
+    throw error;
+  }
+  throw new Error("nothing was said");
+}
+
+describe("a hand-built program with", () => {
+  it.each(badPrograms)("$name", async ({ build, devices, said }) => {
+    expect(await saidOf(build, devices)).toBe(said.trim());
+  });
+});

@@ -1,0 +1,660 @@
+/** Programs that are wrong in one way each, and the whole text of what is said of them. */
+import { DeviceMesh, type HostProgramBuilder, type TensorView } from "braid";
+import type { SharedPeer } from "../../src/host/builder-communication.ts";
+
+export interface BadProgram {
+  readonly name: string;
+  readonly devices: number;
+  readonly build: (h: HostProgramBuilder, rank: number) => void;
+  readonly said: string;
+}
+
+const mesh = DeviceMesh.range(2);
+
+/** An input on both devices, of four elements if not said. */
+function onBoth(
+  h: HostProgramBuilder,
+  extents: readonly number[] = [4],
+  dtype: "float" | "half" = "float",
+): TensorView {
+  return h.input(extents, { mesh, dtype });
+}
+
+/** One half of a one-sided transfer, its handle shared. */
+function shared(h: HostProgramBuilder, half: SharedPeer): ReturnType<HostProgramBuilder["send"]> {
+  const [made] = h.shareMemHandles(half);
+  if (made === undefined) throw new Error("one handle");
+  return made;
+}
+
+export const badPrograms: readonly BadProgram[] = [
+  {
+    name: "a peer outside the run",
+    devices: 2,
+    build: (h) => void h.send(onBoth(h), { peer: h.scalars.add(h.scalars.rank, 1) }),
+    said: `
+error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
+  at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  found: 1 send on rank 0 and 0 recvs on rank 1 over NCCL world
+  expected: as many sends as recvs
+  fix: post the recv on rank 1, or leave out the send
+error[transfer-mismatch]: the peer of a send is no rank of the run
+  at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  found: peer 2
+  expected: a rank from 0 to 1
+  fix: correct the peer, or run on more devices
+`,
+  },
+  {
+    name: "a peer below 0",
+    devices: 2,
+    build: (h) => h.wait(h.recv(onBoth(h), { peer: h.scalars.sub(h.scalars.rank, 1) })),
+    said: `
+error[bad-peer]: the peer of a recv is not a rank
+  at: P2PCommunication 0 (type=recv, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  found: peer -1 on rank 0
+  expected: a rank from 0
+  fix: correct the expression of the peer
+  note: on rank 0
+`,
+  },
+  {
+    name: "a team outside the run",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.wait(h.communication("Allreduce", { input: x, output: x, team: [0, 1, 2] }));
+    },
+    said: `
+error[transfer-mismatch]: a team names rank 2, which the run does not have
+  at: rank 0, stream 1: Communication 0 (type=Allreduce, team=(0 1 2), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL)
+  found: team [0, 1, 2]
+  expected: ranks from 0 to 1
+  fix: correct the team, or run on more devices
+`,
+  },
+  {
+    name: "a constant root outside the team",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.wait(h.communication("Broadcast", { input: x, output: x, team: [0], root: 1 }));
+    },
+    said: `
+error[host-program-invalid]: the root is no position in the team
+  at: Communication 0 (type=Broadcast, team=(0), root=1, input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL) at body[0]
+  found: 1
+  expected: 0 to 0
+  fix: count from the first member of the team; the root is no device id
+`,
+  },
+  {
+    name: "a root outside the team",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.forLoop(3, (root) => h.wait(h.communication("Broadcast", { input: x, output: x, root })));
+    },
+    said: `
+error[index-out-of-range]: the root is not a position in the team
+  at: Communication 0 (type=Broadcast, team=(0 1), root=i2, input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL)
+  found: root 2 of team (0 1)
+  expected: a position from 0 to 1
+  fix: count the members of the team from 0
+  note: on rank 0, iteration 2
+`,
+  },
+  {
+    name: "a group left open",
+    devices: 2,
+    build: (h) => {
+      h.startCoalescing();
+      h.send(onBoth(h), { peer: 1 });
+    },
+    said: `
+error[host-program-invalid]: a coalesced group is not closed in its scope
+  at: StartCoalescing at body[0]
+  found: no EndCoalescing
+  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  fix: give every StartCoalescing one EndCoalescing in the same scope
+`,
+  },
+  {
+    name: "a group left open in a loop",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.forLoop(2, () => {
+        h.startCoalescing();
+        h.send(x, { peer: 1 });
+      });
+      h.wait(h.endCoalescing());
+    },
+    said: `
+error[host-program-invalid]: a coalesced group is not closed in its scope
+  at: StartCoalescing at body[0].body[0]
+  found: no EndCoalescing
+  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  fix: give every StartCoalescing one EndCoalescing in the same scope
+error[host-program-invalid]: a coalesced group is closed without being open
+  at: EndCoalescing 1 at body[1]
+  found: EndCoalescing
+  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  fix: give every StartCoalescing one EndCoalescing in the same scope
+`,
+  },
+  {
+    name: "EndCoalescing without a start",
+    devices: 1,
+    build: (h) => void h.endCoalescing(),
+    said: `
+error[host-program-invalid]: a coalesced group is closed without being open
+  at: EndCoalescing 0 at body[0]
+  found: EndCoalescing
+  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  fix: give every StartCoalescing one EndCoalescing in the same scope
+`,
+  },
+  {
+    name: "a group in a group",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.startCoalescing();
+      h.startCoalescing();
+      h.send(x, { peer: 1 });
+      h.wait(h.endCoalescing());
+    },
+    said: `
+error[host-program-invalid]: a coalesced group is opened inside another
+  at: StartCoalescing at body[1]
+  found: StartCoalescing
+  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  fix: give every StartCoalescing one EndCoalescing in the same scope
+`,
+  },
+  {
+    name: "a computation in a group",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      h.startCoalescing();
+      h.add(x, x, { out: x });
+      h.wait(h.endCoalescing());
+    },
+    said: `
+error[host-program-invalid]: Binary stands in a coalesced group
+  at: T0_g_float[iS0{4}] (DeviceMesh{0 1}) = T0_g_float[iS0{4}] (DeviceMesh{0 1}) + T0_g_float[iS0{4}] (DeviceMesh{0 1}); at body[1]
+  found: Binary
+  expected: one of P2PCommunication, HirAliasSelect, Allocate, ForLoop, IfThenElse
+  fix: move the statement before StartCoalescing or behind EndCoalescing
+`,
+  },
+  {
+    name: "a Wait for one send of a group",
+    devices: 2,
+    build: (h, rank) => {
+      const x = onBoth(h);
+      h.startCoalescing();
+      const posted = rank === 0 ? h.send(x, { peer: 1 }) : h.recv(x, { peer: 0 });
+      h.endCoalescing();
+      h.wait(posted);
+    },
+    said: `
+error[host-program-invalid]: a member of a coalesced group is waited for
+  at: Wait Communication 0 at body[3]
+  found: P2PCommunication 0
+  expected: the number of the group's EndCoalescing
+  fix: wait for the EndCoalescing
+`,
+  },
+  {
+    name: "a Wait for what is never posted",
+    devices: 2,
+    build: (h) => {
+      h.wait(shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) }));
+    },
+    said: `
+error[not-posted]: communication 0 has not been posted
+  at: Wait Communication 0
+  found: Wait before any post of 0 in this run
+  expected: a post before the Wait
+  fix: post the communication on the same path of branches and iterations, before the Wait
+  note: on rank 0
+`,
+  },
+  {
+    name: "a Wait for what another branch posts",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      const posted: ReturnType<HostProgramBuilder["send"]>[] = [];
+      h.ifThenElse(h.scalars.eq(h.scalars.rank, 0), () => posted.push(h.send(x, { peer: 1 })));
+      posted.forEach((each) => h.wait(each));
+    },
+    said: `
+error[not-posted]: communication 0 has not been posted
+  at: Wait Communication 0
+  found: Wait before any post of 0 in this run
+  expected: a post before the Wait
+  fix: post the communication on the same path of branches and iterations, before the Wait
+  note: on rank 1
+`,
+  },
+  {
+    name: "a Wait before the post",
+    devices: 2,
+    build: (h) => {
+      const half = shared(h, { type: "recv", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
+      h.wait(half);
+      h.post(half);
+    },
+    said: `
+error[not-posted]: communication 0 has not been posted
+  at: Wait Communication 0
+  found: Wait before any post of 0 in this run
+  expected: a post before the Wait
+  fix: post the communication on the same path of branches and iterations, before the Wait
+  note: on rank 0
+`,
+  },
+  {
+    name: "two Waits for one post",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h);
+      const posted = h.communication("Allreduce", { input: x, output: x });
+      h.forLoop(2, () => h.wait(posted));
+    },
+    said: `
+error[already-waited]: communication 0 is waited for twice
+  at: Wait Communication 0
+  found: a second Wait since the latest post of 0
+  expected: one Wait per post
+  fix: leave the Wait out; another stream that needs the result synchronizes with the one that waited
+  note: on rank 0, iteration 1
+`,
+  },
+  {
+    name: "a slice past the end",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h, [4, 2]);
+      h.forLoop(h.scalars.add(h.scalars.rank, 4), (i) => void h.select(x, 0, i));
+    },
+    said: `
+error[index-out-of-range]: a slice lies outside axis 0
+  at: T1_l_float[iS2{2}] (DeviceMesh{0 1}) = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}] (DeviceMesh{0 1}), axis = iS0{4}, index = i4 )
+  found: index 4
+  expected: indices from 0 to 3
+  fix: correct the index, or the bounds of the loop that it comes from
+  note: on rank 1, iteration 4
+`,
+  },
+  {
+    name: "a slice before the start",
+    devices: 1,
+    build: (h) => {
+      const x = h.tensor([4, 2]);
+      h.output(x);
+      h.set(h.select(x, 0, h.scalars.sub(h.scalars.rank, 1)));
+    },
+    said: `
+error[index-out-of-range]: a slice lies outside axis 0
+  at: T1_l_float[iS2{2}] = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}], axis = iS0{4}, index = i0 )
+  found: index -1
+  expected: indices from 0 to 3
+  fix: correct the index, or the bounds of the loop that it comes from
+  note: on rank 0
+`,
+  },
+  {
+    name: "a stream that is bound later",
+    devices: 1,
+    build: (h) => {
+      const caller = h.stream();
+      h.setCurrentStream(h.stream(0));
+      h.synchronize(caller);
+      h.getCurrentStream(caller);
+    },
+    said: `
+error[host-program-invalid]: Stream 0 is used before it exists
+  at: Synchronize Stream 0 at body[1]
+  found: the GetCurrentStream into Stream 0 stands later
+  expected: a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current
+  fix: move the GetCurrentStream before its first use
+`,
+  },
+  {
+    name: "a stream that holds nothing",
+    devices: 1,
+    build: (h) => h.synchronize(h.stream()),
+    said: `
+error[host-program-invalid]: Stream 0 is used before it exists
+  at: Synchronize Stream 0 at body[0]
+  found: nothing has made Stream 0 current
+  expected: a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current
+  fix: synchronize with a stream that holds work
+`,
+  },
+  {
+    name: "a one-sided send to itself",
+    devices: 2,
+    build: (h) => {
+      h.wait(h.post(shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.rank })));
+    },
+    said: `
+error[bad-peer]: a one-sided send goes from a rank to itself
+  at: ShareMemHandles(P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=CUDA),
+  found: peer 0 on rank 0
+  expected: another rank
+  fix: copy with a Set where the peer is this rank
+  note: on rank 0
+`,
+  },
+  {
+    name: "a send to itself without a recv",
+    devices: 2,
+    build: (h) => h.wait(h.send(onBoth(h), { peer: h.scalars.rank })),
+    said: `
+error[transfer-mismatch]: rank 0 sends to rank 0, which does not receive it
+  at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=NCCL)
+  found: 1 send on rank 0 and 0 recvs on rank 0 over NCCL world
+  expected: as many sends as recvs
+  fix: post the recv on rank 0, or leave out the send
+error[transfer-mismatch]: rank 1 sends to rank 1, which does not receive it
+  at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=NCCL)
+  found: 1 send on rank 1 and 0 recvs on rank 1 over NCCL world
+  expected: as many sends as recvs
+  fix: post the recv on rank 1, or leave out the send
+`,
+  },
+  {
+    name: "one-sided halves whose handles are not shared",
+    devices: 2,
+    build: (h, rank) => {
+      const x = onBoth(h);
+      const half = rank === 0 ? h.send(x, { peer: 1, backend: "cuda" }) : h.recv(x, { peer: 0, backend: "cuda" });
+      h.wait(half);
+    },
+    said: `
+error[not-shared]: a one-sided send is posted whose handle was not shared
+  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=CUDA)
+  found: no ShareMemHandles of P2PCommunication 0 before
+  expected: a ShareMemHandles that holds it, earlier on the same path
+  fix: share the handles of both halves before the first post
+  note: on rank 0
+`,
+  },
+  {
+    name: "one-sided halves whose handles are of another slice",
+    devices: 2,
+    build: (h) => {
+      const x = onBoth(h, [2, 4]);
+      const row = h.select(x, 0, 0);
+      const half = shared(h, { type: "send", buffer: row, peer: h.scalars.sub(1, h.scalars.rank) });
+      h.forLoop(2, (i) => {
+        h.select(x, 0, i, { out: row });
+        h.wait(h.post(half));
+      });
+    },
+    said: `
+error[not-shared]: a one-sided send is posted with another buffer than its handle was shared for
+  at: P2PCommunication 0 (type=send, buffer=T1_l_float[iS2{4}] (DeviceMesh{0 1}), peer=i3, backend=CUDA)
+  found: T1 was bound anew after the ShareMemHandles
+  expected: the buffer and the peer of the latest ShareMemHandles
+  fix: share the handles again wherever the buffer or the peer changes, as in every iteration of a loop
+  note: on rank 0, iteration 1
+`,
+  },
+  {
+    name: "one-sided halves whose handles went to another peer",
+    devices: 3,
+    build: (h) => {
+      const { add, mod, named, rank } = h.scalars;
+      const x = h.input([2, 4], { mesh: DeviceMesh.range(3) });
+      const peer = mod(add(add(rank, 1), named("streamIdx")), 3);
+      let half: ReturnType<typeof shared> | undefined;
+      h.forLoop({ over: x.axis(0) }, () => {
+        half = shared(h, { type: "send", buffer: x, peer });
+      });
+      h.forLoop({ over: x.axis(0) }, () => {
+        if (half !== undefined) h.post(half);
+      });
+    },
+    said: `
+error[not-shared]: a one-sided send is posted with another peer than its handle was shared for
+  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{2}, iS1{4}] (DeviceMesh{0 1 2}), peer=i5, backend=CUDA)
+  found: peer 1, shared with rank 2
+  expected: the buffer and the peer of the latest ShareMemHandles
+  fix: share the handles again wherever the buffer or the peer changes, as in every iteration of a loop
+  note: on rank 0, iteration 0
+`,
+  },
+  {
+    name: "ShareMemHandles of nothing",
+    devices: 1,
+    build: (h) => void h.shareMemHandles(),
+    said: `
+error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda backend
+  at: ShareMemHandles( at body[0]
+  found: none
+  expected: at least one, all of the cuda backend
+  fix: leave the statement out, or set the backend to "cuda"
+`,
+  },
+  {
+    name: "a one-sided half in a group",
+    devices: 2,
+    build: (h) => {
+      const half = shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
+      h.startCoalescing();
+      h.post(half);
+      h.wait(h.endCoalescing());
+    },
+    said: `
+error[host-program-invalid]: only the nccl backend coalesces
+  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=CUDA) at body[2]
+  found: the cuda backend
+  expected: the nccl backend
+  fix: leave StartCoalescing and EndCoalescing out, or change the backend
+`,
+  },
+  {
+    name: "a send without a recv",
+    devices: 2,
+    build: (h, rank) => {
+      const x = onBoth(h);
+      if (rank === 0) h.wait(h.send(x, { peer: 1 }));
+    },
+    said: `
+error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
+  at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=NCCL)
+  found: 1 send on rank 0 and 0 recvs on rank 1 over NCCL world
+  expected: as many sends as recvs
+  fix: post the recv on rank 1, or leave out the send
+`,
+  },
+  {
+    name: "a recv of another dtype",
+    devices: 2,
+    build: (h, rank) => {
+      const [x, y] = [onBoth(h), onBoth(h, [4], "half")];
+      h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(y, { peer: 0 }));
+    },
+    said: `
+error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in dtype
+  at: rank 1, stream 1: P2PCommunication 0 (type=recv, buffer=T1_g___half[iS1{4}] (DeviceMesh{0 1}), peer=0, backend=NCCL)
+  found: half received
+  expected: float, as sent
+  fix: send and receive the same dtype
+  note: on rank 0: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=NCCL)
+`,
+  },
+  {
+    name: "a recv of another size",
+    devices: 2,
+    build: (h, rank) => {
+      const [x, y] = [onBoth(h), onBoth(h, [5])];
+      h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(y, { peer: 0 }));
+    },
+    said: `
+error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in size
+  at: rank 1, stream 1: P2PCommunication 0 (type=recv, buffer=T1_g_float[iS1{5}] (DeviceMesh{0 1}), peer=0, backend=NCCL)
+  found: 5 elements received
+  expected: 4 elements, as sent
+  fix: send and receive the same size
+  note: on rank 0: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=NCCL)
+`,
+  },
+  {
+    name: "halves of a one-sided pair of different sizes",
+    devices: 2,
+    build: (h, rank) => {
+      const [x, y] = [onBoth(h), onBoth(h, [5])];
+      const ends = [
+        { type: "send", buffer: x, peer: 1 },
+        { type: "recv", buffer: y, peer: 0 },
+      ] as const;
+      h.wait(h.post(shared(h, rank === 0 ? ends[0] : ends[1])));
+    },
+    said: `
+error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in size
+  at: rank 1, stream 0: P2PCommunication 0 (type=recv, buffer=T1_g_float[iS1{5}] (DeviceMesh{0 1}), peer=0, backend=CUDA)
+  found: 5 elements received
+  expected: 4 elements, as sent
+  fix: send and receive the same size
+  note: on rank 0: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=CUDA)
+`,
+  },
+  {
+    name: "collectives in another order on each rank",
+    devices: 2,
+    build: (h, rank) => {
+      const [x, y] = [onBoth(h), onBoth(h, [2, 4])];
+      const reduce = (): void => h.wait(h.communication("Allreduce", { input: x, output: x }));
+      const gather = (): void => h.wait(h.communication("Allgather", { input: x, output: y }));
+      for (const post of rank === 0 ? [reduce, gather] : [gather, reduce]) post();
+    },
+    said: `
+error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
+  at: rank 1, stream 1: Communication 0 (type=Allgather, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T1_g_float[iS1{2}, iS2{4}] (DeviceMesh{0 1}), backend=NCCL)
+  found: type Allgather on rank 1, Allreduce on rank 0
+  expected: the same type on every member
+  fix: let all ranks post the same collectives on a communicator in the same order
+  note: on rank 0: Communication 0 (type=Allreduce, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL)
+`,
+  },
+  {
+    name: "an output of a collective that does not hold a part per member",
+    devices: 2,
+    build: (h) => h.wait(h.communication("Allgather", { input: onBoth(h), output: onBoth(h, [3, 4]) })),
+    said: `
+error[size-mismatch]: the output of a communication does not have one part per member of its team
+  at: Communication 0 (type=Allgather, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T1_g_float[iS1{3}, iS2{4}] (DeviceMesh{0 1}), backend=NCCL)
+  found: 3 parts of [4]
+  expected: 2 parts
+  fix: give the axis that is gathered or scattered the size of the team
+  note: on rank 0
+`,
+  },
+  {
+    name: "a tensor without a mesh in a collective",
+    devices: 1,
+    build: (h) => {
+      const x = h.tensor([4]);
+      h.output(x);
+      h.wait(h.communication("Allreduce", { input: x, output: x, team: [0] }));
+    },
+    said: `
+error[host-program-invalid]: T0 takes part in a communication and has no mesh
+  at: Communication 0 (type=Allreduce, team=(0), input=T0_g_float[iS0{4}], output=T0_g_float[iS0{4}], backend=NCCL) at body[0]
+  found: no mesh
+  expected: a mesh on the input and the output
+  fix: set the DeviceMesh of both tensors
+`,
+  },
+  {
+    name: "a tensor that nothing has bound",
+    devices: 1,
+    build: (h) => {
+      const [x, y] = [h.tensor([4]), h.tensor([4])];
+      h.output(y);
+      h.set(x, { out: y });
+    },
+    said: `
+error[host-program-invalid]: T0 is used before it is bound
+  at: T1_g_float[iS1{4}] = Set( T0_g_float[iS0{4}], cache_op=Streaming ) at body[0]
+  found: T0 never bound
+  expected: an input, an output, or a tensor that an earlier statement allocates or computes
+  fix: allocate or compute the tensor first
+`,
+  },
+  {
+    name: "a slice that is used after its memory was freed",
+    devices: 1,
+    build: (h) => {
+      const [x, y] = [h.tensor([2, 4]), h.tensor([4])];
+      h.output(y);
+      h.allocate(x, { zeroInit: true });
+      const row = h.select(x, 0, 1);
+      h.deallocate(x);
+      h.set(row, { out: y });
+    },
+    said: `
+error[not-bound]: T2 is a slice of memory that was deallocated
+  at: T1_g_float[iS2{4}] = Set( T2_l_float[iS3{4}], cache_op=Streaming )
+  found: the Deallocate of T0 stands before
+  expected: memory that lives as long as its slices are used
+  fix: move the Deallocate of T0 after the last use of T2
+  note: on rank 0
+`,
+  },
+  {
+    name: "a loop whose bound has no value",
+    devices: 1,
+    build: (h) => h.forLoop(h.scalars.named("steps"), () => {}),
+    said: `
+error[scalar-missing]: steps has no value
+  at: FOR i0 from 0 to steps:
+  found: steps with no value for steps
+  expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar that the call gives
+  fix: pass { scalars: { steps: ... } }, or correct the name
+  note: on rank 0
+`,
+  },
+  {
+    name: "an index divided by 0",
+    devices: 2,
+    build: (h) => h.setCurrentStream(h.stream(h.scalars.mod(3, h.scalars.rank))),
+    said: `
+error[scalar-invalid]: a scalar expression has no whole number as its value
+  at: SetCurrentStream to Stream ( 3 % rank )
+  found: ( 3 % rank ) is NaN
+  expected: a whole number
+  fix: do not divide by 0, and keep numbers below 2^53
+  note: on rank 0
+`,
+  },
+  {
+    name: "an unjoined stream",
+    devices: 1,
+    build: (h) => {
+      const x = h.tensor([4]);
+      h.output(x);
+      h.setCurrentStream(h.stream(0));
+      h.allocate(x);
+      h.add(x, x, { out: x });
+    },
+    said: `
+error[data-race]: a write and a read of T0 on rank 0 have no order
+  at: rank 0, stream 0: the caller reads the outputs
+  found: rank 0, worker 0 writes T0[:], and nothing orders it before the caller of rank 0 reads the same
+  expected: the first before the second
+  fix: Synchronize worker 0 with caller before the program ends
+  note: first: rank 0, stream 1 (worker 0), command 0 (launch), of T0_g_float[iS0{4}] = T0_g_float[iS0{4}] + T0_g_float[iS0{4}];
+  note: second: rank 0, stream 0 (caller): the caller reads the outputs
+  note: to run it unproven: verify: "off", or --verify off
+`,
+  },
+];
