@@ -20,7 +20,7 @@ function gatherAfterFree(barrier: boolean): Program {
       list.statement("multiply").binary(0, "mul", x, x, gated);
       list.free(0, x);
       // Where x lay.
-      list.alloc(0, gathered);
+      list.statement("gathered").alloc(0, gathered);
       const got = list.pair("put", "recv", peer, gathered);
       const put = list.pair("put", "send", peer, gated);
       if (barrier) list.statement("barrier").signalPeer(0, got, "ready");
@@ -44,9 +44,9 @@ export const earlyFree: HistoricalBug = {
   wrong: gatherAfterFree(false),
   right: gatherAfterFree(true),
   finding: {
-    code: "data-race",
+    code: "used-before-alloc",
     places: [
-      { rank: 0, streamName: "caller", kind: "launch", statement: "multiply", run: 1 },
+      { rank: 0, streamName: "caller", kind: "alloc", statement: "gathered", run: 1 },
       { rank: 1, streamName: "caller", kind: "copy", statement: "write to the peer", run: 1 },
     ],
   },

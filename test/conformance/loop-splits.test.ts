@@ -1,0 +1,216 @@
+/**
+ * nvFuser's tests with a DID type on a split axis: LowerCollectiveTest.Allgather_LoopSplit, ReduceScatter and RowParallelLinear, and
+ * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
+ */
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, Fusion, linear, lower, set, sum, type TensorView } from "braid";
+import type { HostProgram, Statement } from "../../src/host/nodes.ts";
+import { walk } from "../../src/host/traverse.ts";
+import { collectivesOf } from "../support/collectives-of.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+
+const deviceCounts = [1, 2, 3, 4, 8];
+
+/** Splits the devices off axis `axis` of the loop domain and shards them: nvFuser's outer_split and parallelize. */
+function shard(tensor: TensorView, axis: number, devices: number): TensorView {
+  tensor.split(axis, devices, { inner: false }).axis(axis).parallelize("DIDx");
+  return tensor;
+}
+
+function on(devices: number, tensors: readonly TensorView[]): void {
+  for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(devices));
+}
+
+function kindsOf(host: HostProgram): readonly Statement["kind"][] {
+  const kept = new Set<Statement["kind"]>(["Reduction", "Communication", "Matmul", "Linear", "Binary", "Set"]);
+  return walk(host.body).flatMap(({ kind }) => (kept.has(kind) ? [kind] : []));
+}
+
+describe.each(deviceCounts)("on %i devices", (devices) => {
+  const runs = async (build: () => Fusion): Promise<void> => {
+    await expectOracle(build(), { devices });
+    await expectOracle(build(), { devices, communicatorBackend: "cuda" });
+  };
+
+  it("Allgather_LoopSplit: one axis, memory in the order of the loop", async () => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([devices * 3]);
+      const y = set(x);
+      f.output(y);
+      on(devices, [x, y]);
+      shard(x, 0, devices).setAllocationDomain([0, 1]);
+      y.split(0, devices, { inner: false }).setAllocationDomain([0, 1]);
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication"]);
+    await runs(build);
+  });
+
+  it("ReduceScatter: a local reduction and one communication", async () => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([2 * devices, 3 * devices]);
+      const y = sum(x, [1]);
+      f.output(y);
+      on(devices, [x, y]);
+      shard(x, 1, devices);
+      y.split(1, devices, { inner: false }).axis(1).parallelize("DIDx");
+      shard(y, 0, devices);
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1");
+    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Reduction", "Communication"]);
+    await runs(build);
+  });
+
+  it("ReduceScatter and Allgather behind each other", async () => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([devices, 2 * devices, 3]);
+      const y = sum(x, [0]);
+      const z = set(y);
+      f.output(z);
+      on(devices, [x, y, z]);
+      x.axis(0).parallelize("DIDx");
+      shard(y, 1, devices);
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1, Allgather 1");
+    await runs(build);
+  });
+
+  it("Allgather of a column-major tensor, sharded in columns", async () => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([3, devices * 2]);
+      const y = set(x);
+      f.output(y);
+      on(devices, [x, y]);
+      shard(x, 1, devices).setAllocationDomain([1, 2, 0]);
+      y.setAllocationDomain([1, 0]);
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    await runs(build);
+  });
+
+  it.each(["float", "half", "bfloat16"] as const)("RowParallelLinear, %s: the bias is added once", async (dtype) => {
+    const build = (withBias: boolean): Fusion => {
+      const f = new Fusion();
+      const x = f.input([2, 3, 4 * devices], dtype);
+      const w = f.input([5, 4 * devices], dtype);
+      const bias = withBias ? [f.input([5], dtype)] : [];
+      const y = linear(x, w, ...bias);
+      f.output(y);
+      on(devices, [x, w, ...bias, y]);
+      shard(x, 2, devices);
+      shard(w, 1, devices);
+      // As nvFuser propagates it; without, the same.
+      if (withBias) shard(y, 3, devices);
+      return f;
+    };
+    expect(kindsOf(lower(build(false), { rank: 0 }))).toEqual(["Linear", "Communication"]);
+    expect(kindsOf(lower(build(true), { rank: 0 }))).toEqual(["Linear", "Communication", "Binary"]);
+    for (const withBias of [false, true]) {
+      expect(collectivesOf(build(withBias), devices)).toBe("Allreduce 1");
+      await runs(() => build(withBias));
+    }
+  });
+
+  describe.each([1, 2, 6])("test_overlap.py with %i chunks", (chunks) => {
+    it("test_row_parallel_linear_forward: one product of [t/s, 4h/d] by [4h/d, h] per chunk, and its sum", async () => {
+      const [hidden, tokens] = [2 * devices, 6];
+      const build = (): Fusion => {
+        const f = new Fusion();
+        const x = f.input([chunks, tokens / chunks, 4 * hidden], "bfloat16");
+        const w = f.input([hidden, 4 * hidden], "bfloat16");
+        const y = linear(x, w);
+        f.output(y);
+        on(devices, [x, w, y]);
+        shard(x, 2, devices);
+        shard(w, 1, devices);
+        y.axis(0).parallelize("Stream");
+        return f;
+      };
+      const host = lower(build(), { rank: 0 });
+      const loops = host.body.filter((statement) => statement.kind === "ForLoop");
+      const kinds = loops.map(({ body }) => kindsOf({ ...host, body }));
+      expect(kinds).toEqual([[], ["Linear", "Communication"]]);
+      await runs(build);
+    });
+  });
+
+  it.each(["rotated", "broadcast"] as const)(
+    "test_column_parallel_linear_forward, %s: chunks of tokens come from the devices while others are multiplied",
+    async (pointToPoint) => {
+      const [hidden, tokens] = [2, 4];
+      const build = (): Fusion => {
+        const f = new Fusion();
+        const x = f.input([devices, tokens, hidden], "bfloat16");
+        const w = f.input([4 * hidden * devices, hidden], "bfloat16");
+        const y = linear(x, w);
+        f.output(y);
+        on(devices, [x, w, y]);
+        x.axis(0).parallelize("DIDx");
+        shard(w, 0, devices);
+        shard(y, 2, devices);
+        y.axis(0).parallelize("Stream");
+        return f;
+      };
+      expect(collectivesOf(build(), devices, { pointToPoint })).toBe(pointToPoint === "broadcast" ? "Broadcast 1" : "");
+      for (const communicatorBackend of ["nccl", "cuda"] as const) {
+        await expectOracle(build(), { devices, pointToPoint, communicatorBackend });
+      }
+    },
+  );
+
+  it.each([1, 8])("test_overlap_allgather_matmul_stream_outermost, %i chunks", async (chunks) => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([chunks, devices, 2, 8], "bfloat16");
+      const w = f.input([6, 8], "bfloat16");
+      const bias = f.input([6], "bfloat16");
+      const y = linear(x, w, bias);
+      f.output(y);
+      on(devices, [x, w, bias, y]);
+      x.axis(1).parallelize("DIDx");
+      y.axis(0).parallelize("Stream");
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    await expectOracle(build(), { devices });
+  });
+
+  it.each(["nccl", "cuda"] as const)("test_overlap_allgather_matmul_shard_outermost, %s", async (backend) => {
+    const f = new Fusion();
+    const x = f.input([devices, 3, 8], "bfloat16");
+    const w = f.input([6, 8], "bfloat16");
+    const bias = f.input([6], "bfloat16");
+    const y = linear(x, w, bias);
+    f.output(y);
+    on(devices, [x, w, bias, y]);
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    await expectOracle(f, { devices, communicatorBackend: backend });
+  });
+
+  it.each(["nccl", "cuda"] as const)("test_allgather_matmul_no_overlap, %s", async (backend) => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const a = f.input([devices, 3, 8], "bfloat16");
+      const w = f.input([6, 8], "bfloat16");
+      const bias = f.input([6], "bfloat16");
+      const y = linear(a, w, bias);
+      f.output(y);
+      on(devices, [a, w, bias, y]);
+      a.axis(0).parallelize("DIDx");
+      if (backend === "cuda") y.setMemoryType("symmetric");
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication", "Linear"]);
+    await expectOracle(build(), { devices, communicatorBackend: backend });
+  });
+});
