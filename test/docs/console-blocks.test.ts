@@ -17,7 +17,7 @@ afterAll(() => {
   folder.remove();
 });
 
-describe.each(["README.md", "docs/command-line.md"])("%s", (page) => {
+describe.each(["README.md", "docs/command-line.md", "docs/examples.md"])("%s", (page) => {
   const commands = consoleCommands(page);
 
   it("shows commands", () => {
