@@ -2,7 +2,15 @@
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import { call } from "../ir/call.ts";
 import { makeId } from "../support/ids.ts";
-import { append, type BuilderState, ownId, type ScalarLike, toScalar } from "./builder-state.ts";
+import {
+  append,
+  type Awaitable,
+  type BuilderState,
+  ownId,
+  requireRow,
+  type ScalarLike,
+  toScalar,
+} from "./builder-state.ts";
 import { communicationTypes } from "./communication-types.ts";
 import type {
   Communication,
@@ -81,6 +89,26 @@ export function makePeer(
   };
   state.awaitables.push(made);
   return made;
+}
+
+/** One-sided halves with their handles shared, none of them posted yet. */
+export function shareHandles(state: BuilderState, peers: readonly SharedPeer[]): readonly P2PCommunication[] {
+  const communications = peers.map(({ type, buffer, peer }) =>
+    makePeer(state, type, buffer, { peer, backend: "cuda" }),
+  );
+  append(state, { kind: "ShareMemHandles", communications });
+  return communications;
+}
+
+export function addPost<C extends Communication | P2PCommunication>(state: BuilderState, communication: C): C {
+  requireRow<Awaitable>(state.awaitables, communication, "communication", call("post"));
+  append(state, communication);
+  return communication;
+}
+
+export function addWait(state: BuilderState, posted: Awaitable): void {
+  requireRow<Awaitable>(state.awaitables, posted, "communication", call("wait"));
+  append(state, { kind: "Wait", target: posted.id });
 }
 
 export function addEndCoalescing(state: BuilderState): EndCoalescing {

@@ -10,37 +10,38 @@
  *   h.forLoop(4, (i) => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }));
  *   const program = h.build();
  */
-import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { allocationSize } from "../ir/allocation-size.ts";
-import { requireDType } from "../ir/api/fusion.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { type Call, call, type CallArgument, reject, resolveAxis } from "../ir/call.ts";
+import { call } from "../ir/call.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import {
-  broadcastSpec,
-  type OpSpec,
-  permuteSpec,
-  reductionSpec,
-  reshapeSpec,
-  selectSpec,
-  sliceSpec,
-  squeezeSpec,
-} from "../ir/op-spec.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
-import { printScalar } from "../ir/scalar-print.ts";
+import type { UnaryOpType } from "../ir/ops.ts";
 import type { DType } from "../numerics/dtype.ts";
-import { makeId } from "../support/ids.ts";
-import { at } from "../support/invariant.ts";
 import {
   addCommunication,
   addEndCoalescing,
+  addPost,
+  addWait,
   type CommunicationOptions,
   makePeer,
   type PeerOptions,
+  shareHandles,
   type SharedPeer,
 } from "./builder-communication.ts";
-import { aliasSelect, compute, type OutputOption } from "./builder-compute.ts";
+import { aliasSelect, type OutputOption } from "./builder-compute.ts";
 import { addLoop, type LoopIndex, type LoopRange } from "./builder-loop.ts";
+import {
+  addBinary,
+  addBroadcast,
+  addCast,
+  addOp,
+  addPermute,
+  addReduction,
+  addReshape,
+  addSelect,
+  addSlice,
+  addSqueeze,
+} from "./builder-ops.ts";
+import { programOf } from "./builder-program.ts";
 import { createScalarArithmetic, type ScalarArithmetic } from "./builder-scalars.ts";
 import {
   append,
@@ -49,10 +50,10 @@ import {
   collect,
   createBuilderState,
   ownId,
-  requireRow,
   type ScalarLike,
   toScalar,
 } from "./builder-state.ts";
+import { addStream, addStreamStatement } from "./builder-streams.ts";
 import { addTensor, type AxisSpec, type TensorOptions } from "./builder-tensors.ts";
 import { postUnit } from "./builder-units.ts";
 import type {
@@ -62,9 +63,7 @@ import type {
   HostProgram,
   HostStream,
   P2PCommunication,
-  StreamId,
 } from "./nodes.ts";
-import { validateHostProgram } from "./validate.ts";
 
 export class HostProgramBuilder {
   /** Index arithmetic, `rank` and `numberOfStreams`. */
@@ -94,28 +93,22 @@ export class HostProgramBuilder {
 
   /** A stream: the one of the index's value, or without an index one of its own. */
   stream(index?: ScalarLike): HostStream {
-    const { streams } = this.#state;
-    const stream: HostStream = {
-      id: makeId<StreamId>(streams.length),
-      index: index === undefined ? null : toScalar(index),
-    };
-    streams.push(stream);
-    return stream;
+    return addStream(this.#state, index);
   }
 
   /** Binds a stream, a new one if none is given, to the current one. */
   getCurrentStream(stream: HostStream = this.stream()): HostStream {
-    this.#appendStream("GetCurrentStream", "getCurrentStream", stream);
+    addStreamStatement(this.#state, "getCurrentStream", stream);
     return stream;
   }
 
   setCurrentStream(stream: HostStream): void {
-    this.#appendStream("SetCurrentStream", "setCurrentStream", stream);
+    addStreamStatement(this.#state, "setCurrentStream", stream);
   }
 
   /** The current stream waits for all that `stream` holds now. */
   synchronize(stream: HostStream): void {
-    this.#appendStream("Synchronize", "synchronize", stream);
+    addStreamStatement(this.#state, "synchronize", stream);
   }
 
   /** Memory for `tensor`; nothing at run time where it is bound already. */
@@ -156,93 +149,88 @@ export class HostProgramBuilder {
 
   /** Copies `input`; binds the output to it where the output has no memory. */
   set(input: TensorView, options: OutputOption = {}): TensorView {
-    return this.#compute({ kind: "Set" }, "set", [input], options);
+    return addOp(this.#state, "set", { kind: "Set" }, [input], options);
   }
 
   /** Elementwise. Operands have one dtype; axes of one element stretch. Throws `shape-mismatch`, `dtype-mismatch`. */
   add(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return this.#binary("add", a, b, options);
+    return addBinary(this.#state, "add", [a, b], options);
   }
 
   /** As `add`. */
   sub(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return this.#binary("sub", a, b, options);
+    return addBinary(this.#state, "sub", [a, b], options);
   }
 
   /** As `add`. */
   mul(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return this.#binary("mul", a, b, options);
+    return addBinary(this.#state, "mul", [a, b], options);
   }
 
   /** As `add`. */
   div(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return this.#binary("div", a, b, options);
+    return addBinary(this.#state, "div", [a, b], options);
   }
 
   /** `neg`, `abs`, `relu`, `gelu` or `exp` of every element. Throws `dtype-mismatch`. */
   unary(op: UnaryOpType, input: TensorView, options: OutputOption = {}): TensorView {
-    return this.#compute({ kind: "Unary", op }, op, [input], options);
+    return addOp(this.#state, op, { kind: "Unary", op }, [input], options);
   }
 
   /** Converts to `dtype`. Throws `bad-argument`. */
   cast(input: TensorView, dtype: DType, options: OutputOption = {}): TensorView {
-    const specOf = (place: Call): OpSpec => {
-      requireDType(dtype, place);
-      return { kind: "Cast", to: dtype };
-    };
-    return this.#apply("cast", input, [String(dtype)], specOf, options);
+    return addCast(this.#state, input, dtype, options);
   }
 
   /** The sum over `axes`, which stay in the output's logical domain. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
   sum(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#reduce("sum", input, axes, options);
+    return addReduction(this.#state, "sum", input, axes, options);
   }
 
   /** As `sum`. */
   prod(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#reduce("prod", input, axes, options);
+    return addReduction(this.#state, "prod", input, axes, options);
   }
 
   /** As `sum`: the largest element. */
   amax(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#reduce("amax", input, axes, options);
+    return addReduction(this.#state, "amax", input, axes, options);
   }
 
   /** As `sum`: the smallest element. */
   amin(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#reduce("amin", input, axes, options);
+    return addReduction(this.#state, "amin", input, axes, options);
   }
 
   /** As torch.matmul; the output keeps K as a reduced axis. Throws `shape-mismatch`, `dtype-mismatch`. */
   matmul(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return this.#compute({ kind: "Matmul" }, "matmul", [a, b], options);
+    return addOp(this.#state, "matmul", { kind: "Matmul" }, [a, b], options);
   }
 
   /** As torch.nn.functional.linear, with a weight [N, K]. Throws `shape-mismatch`, `dtype-mismatch`. */
   linear(x: TensorView, weight: TensorView, bias: TensorView | null = null, options: OutputOption = {}): TensorView {
     const operands = bias === null ? [x, weight] : [x, weight, bias];
-    return this.#compute({ kind: "Linear" }, "linear", operands, options);
+    return addOp(this.#state, "linear", { kind: "Linear" }, operands, options);
   }
 
   /** A new axis of one element for each true flag. Throws `bad-argument`. */
   broadcast(input: TensorView, flags: readonly boolean[], options: OutputOption = {}): TensorView {
-    return this.#apply("broadcast", input, [flags], (place) => broadcastSpec(input.data(), flags, place), options);
+    return addBroadcast(this.#state, input, flags, options);
   }
 
   /** Removes `axes` of one element. Throws `axis-out-of-range`, `axis-repeated`, `shape-mismatch`. */
   squeeze(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#apply("squeeze", input, [axes], (place) => squeezeSpec(input.data(), axes, place), options);
+    return addSqueeze(this.#state, input, axes, options);
   }
 
   /** Axis i of the output is axis `order[i]`. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
   permute(input: TensorView, order: readonly number[], options: OutputOption = {}): TensorView {
-    return this.#apply("permute", input, [order], (place) => permuteSpec(input.data(), order, place), options);
+    return addPermute(this.#state, input, order, options);
   }
 
   /** The same elements in row-major order; -1 once for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`. */
   reshape(input: TensorView, shape: readonly ScalarLike[], options: OutputOption = {}): TensorView {
-    const shown = shape.map((extent) => (typeof extent === "number" ? extent : printScalar(extent)));
-    return this.#apply("reshape", input, [shown], (place) => reshapeSpec(input.data(), shape, place), options);
+    return addReshape(this.#state, input, shape, options);
   }
 
   /** `[starts[i], stops[i])` of every axis i. Throws `bad-argument`, `index-out-of-range`. */
@@ -252,18 +240,12 @@ export class HostProgramBuilder {
     stops: readonly number[],
     options: OutputOption = {},
   ): TensorView {
-    const specOf = (place: Call): OpSpec => sliceSpec(input.data(), starts, stops, place);
-    return this.#apply("slice", input, [starts, stops], specOf, options);
+    return addSlice(this.#state, input, starts, stops, options);
   }
 
   /** The op `select`, which copies where the output has memory. `axis` does not count reduced axes. Throws `axis-out-of-range`. */
   selectOp(input: TensorView, axis: number, index: ScalarLike, options: OutputOption = {}): TensorView {
-    const specOf = (place: Call): OpSpec =>
-      typeof index === "number"
-        ? selectSpec(input.data(), axis, index, place)
-        : { kind: "Select", axis: resolveAxis(axis, input.rank, place), index };
-    const shown = { code: typeof index === "number" ? String(index) : printScalar(index) };
-    return this.#apply("selectOp", input, [axis, shown], specOf, options);
+    return addSelect(this.#state, input, axis, index, options);
   }
 
   /**
@@ -295,18 +277,12 @@ export class HostProgramBuilder {
 
   /** Shares the handles of one-sided sends and receives (backend cuda), which `post` then posts. Throws `foreign-tensor`. */
   shareMemHandles(...peers: readonly SharedPeer[]): readonly P2PCommunication[] {
-    const communications = peers.map(({ type, buffer, peer }) =>
-      makePeer(this.#state, type, buffer, { peer, backend: "cuda" }),
-    );
-    append(this.#state, { kind: "ShareMemHandles", communications });
-    return communications;
+    return shareHandles(this.#state, peers);
   }
 
   /** Posts a communication, once more or for the first time. Throws `bad-argument` for one of another builder. */
   post<C extends Communication | P2PCommunication>(communication: C): C {
-    requireRow<Awaitable>(this.#state.awaitables, communication, "communication", call("post"));
-    append(this.#state, communication);
-    return communication;
+    return addPost(this.#state, communication);
   }
 
   startCoalescing(): void {
@@ -320,83 +296,11 @@ export class HostProgramBuilder {
 
   /** The current stream waits for the latest post of `posted`. Throws `bad-argument` for one of another builder. */
   wait(posted: Awaitable): void {
-    requireRow<Awaitable>(this.#state.awaitables, posted, "communication", call("wait"));
-    append(this.#state, { kind: "Wait", target: posted.id });
+    addWait(this.#state, posted);
   }
 
   /** The program as it is now. Throws what `validateHostProgram` finds. */
   build(): HostProgram {
-    const { tensors, streams, units, awaitables, scopes } = this.#state;
-    if (scopes.length > 1) {
-      reject(call("build"), {
-        code: "bad-argument",
-        message: "the program is built inside a loop or branch",
-        found: "build() in the body of forLoop or ifThenElse",
-        expected: "build() after the last statement",
-        help: "call build() outside",
-      });
-    }
-    requireNoFusionOps(this.#state);
-    const program: HostProgram = {
-      kind: "HostProgram",
-      tensors: [...tensors.tensors],
-      inputs: [...tensors.inputs],
-      outputs: [...tensors.outputs],
-      streams: [...streams],
-      units: [...units],
-      body: [...at(scopes, 0)],
-      iterDomainCount: tensors.iterDomainCount,
-      scalarCount: tensors.scalarCount,
-      exprCount: awaitables.length,
-    };
-    const findings = validateHostProgram(program);
-    if (findings.length > 0) throw new DiagnosticError(findings);
-    return program;
+    return programOf(this.#state);
   }
-
-  #compute(spec: OpSpec, name: string, operands: readonly TensorView[], options: OutputOption): TensorView {
-    return compute(this.#state, () => spec, name, operands, [], options);
-  }
-
-  #binary(op: BinaryOpType, a: TensorView, b: TensorView, options: OutputOption): TensorView {
-    return this.#compute({ kind: "Binary", op }, op, [a, b], options);
-  }
-
-  #reduce(op: ReductionOpType, input: TensorView, axes: readonly number[], options: OutputOption): TensorView {
-    return this.#apply(op, input, [axes], (place) => reductionSpec(op, input.data(), axes, place), options);
-  }
-
-  /** An op over one operand, from the call's arguments. */
-  #apply(
-    name: string,
-    input: TensorView,
-    args: readonly CallArgument[],
-    specOf: (place: Call) => OpSpec,
-    options: OutputOption,
-  ): TensorView {
-    return compute(this.#state, specOf, name, [input], args, options);
-  }
-
-  #appendStream(
-    kind: "GetCurrentStream" | "SetCurrentStream" | "Synchronize",
-    method: string,
-    stream: HostStream,
-  ): void {
-    requireRow(this.#state.streams, stream, "stream", call(method));
-    append(this.#state, { kind, stream: stream.id });
-  }
-}
-
-/** The free functions `add(a, b)` of the Fusion API take the same handles, but append to a Fusion. */
-function requireNoFusionOps({ tensors: { ops } }: BuilderState): void {
-  const [first] = ops;
-  if (first === undefined) return;
-  fail({
-    code: "bad-argument",
-    message: "an op of the Fusion API was called with a tensor of a HostProgramBuilder",
-    place: { kind: "call", text: "build()" },
-    found: `T${first.output} = ${first.kind}(${first.inputs.map((id) => `T${id}`).join(", ")})`,
-    expected: "computations by the builder's own methods",
-    help: "call builder.add(a, b) instead of add(a, b), or put the op into a Fusion and post it with postOnStream",
-  });
 }
