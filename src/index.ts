@@ -33,4 +33,5 @@ export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts"
 export type { TraceEvent } from "./trace/event.ts";
 export { type ChromeTrace, chromeTrace, chromeTraceText } from "./trace/chrome-trace.ts";
 export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
-export { type ExecutorOptions, MultiDeviceExecutor, type RunOptions } from "./executor/multi-device-executor.ts";
+export type { ExecutorOptions, RunOptions } from "./executor/executor-options.ts";
+export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";

@@ -1,6 +1,7 @@
 /** From host programs to what a back end is given: recorded, linked, its copies placed, and verified. */
 import { link } from "../commands/link.ts";
 import type { Program } from "../commands/program.ts";
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { Sizes } from "../ir/sizes.ts";
@@ -18,6 +19,21 @@ export interface LinkOptions {
   readonly p2pProtocol: NonNullable<RecordOptions["p2pProtocol"]>;
   readonly copyLane: CopyLane;
   readonly verify: VerifyUse;
+}
+
+/** What a run may still give. */
+const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
+
+/** The Program of sizes that are known without inputs; null if a run has to give some. Throws as `linkPrograms`. */
+export function linkIfConstant(hosts: readonly HostProgram[], sizes: Sizes, options: LinkOptions): Program | null {
+  try {
+    return linkPrograms(hosts, sizes, new Map(), options);
+  } catch (error) {
+    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => givenByRuns.includes(code))) {
+      return null;
+    }
+    throw error;
+  }
 }
 
 /** Throws what record and link throw, and the verifier's findings. */

@@ -1,0 +1,96 @@
+/** What an executor, and one of its runs, can be told; the checks of the former. */
+import type { Backend, RunReport } from "../backends/backend.ts";
+import type { Program } from "../commands/program.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import type { LowerOptions } from "../passes/lower.ts";
+import type { NamedNumbers } from "../record/options.ts";
+import type { CopyLane } from "../schedule/copy-lane.ts";
+import { isOneOf } from "../support/is-one-of.ts";
+import type { BackendName } from "./backend-by-name.ts";
+import { type VerifyUse, verifyUses } from "./linked-program.ts";
+import type { TensorArgument } from "./tensor-arguments.ts";
+
+export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
+  /** The number of devices: ranks 0 .. devices-1. At least as many as the Fusion's meshes name. */
+  readonly devices: number;
+  /** A back end or its name; "cpu" if not given. */
+  readonly on?: BackendName | Backend;
+  /** `numberOfStreams`: how many worker streams a Stream loop alternates over; 4 if not given. */
+  readonly streams?: number;
+  /**
+   * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same
+   * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
+   */
+  readonly localRanks?: readonly number[];
+  /**
+   * `dedicated`: copies from and to peers run on a stream of their own on each device. If not given, so with `on: "cuda"` and not
+   * elsewhere.
+   */
+  readonly copyLane?: CopyLane;
+  /**
+   * Whether a Program is proven free of races, deadlocks and misuse of memory before it first runs (docs/verifier.md), and refused with
+   * the findings if it is not; "on" if not given.
+   */
+  readonly verify?: VerifyUse;
+  /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
+  readonly timeout?: number;
+}
+
+export interface RunOptions {
+  /** Tensors (or shards) to write the results into; they are what `run` then returns. */
+  readonly outputs?: readonly TensorArgument[] | undefined;
+  /** false, and with `localRanks`: return one shard per rank (null for one that this process does not hold) instead of whole outputs. */
+  readonly gather?: boolean;
+  /** Values of the scalars that the host program takes, by name: they may steer loops and branches. Other values are another Program. */
+  readonly scalars?: NamedNumbers;
+  /** Sizes of symbolic extents that no input has, by name. */
+  readonly sizes?: NamedNumbers;
+  /** Called with the back end's report when the run has ended. */
+  readonly onReport?: (report: RunReport, program: Program) => void;
+  /** Whether the report is traced; so, if not given, where there is an `onReport`. A traced run on GPUs is no graph. */
+  readonly trace?: boolean;
+}
+
+type Checked = "streams" | "localRanks" | "timeout" | "verify";
+
+/** Throws `device-count` and `bad-argument`. */
+export function requireExecutorOptions({
+  devices,
+  streams,
+  localRanks,
+  timeout,
+  verify,
+}: { readonly devices: number } & { readonly [K in Checked]: ExecutorOptions[K] | undefined }): void {
+  const callOf = (option: string): string => `MultiDeviceExecutor.create(fusion, { ${option} })`;
+  requireWholeNumber(callOf("devices"), devices, 1);
+  if (streams !== undefined) requireWholeNumber(callOf("streams"), streams, 1);
+  for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
+  if (timeout !== undefined) requireWholeNumber(callOf("timeout"), timeout, 1);
+  if (verify !== undefined) requireVerifyUse(verify, callOf("verify"));
+}
+
+function requireLocalRank(rank: number, devices: number, text: string): void {
+  requireWholeNumber(text, rank, 0);
+  if (rank < devices) return;
+  fail({
+    code: "device-count",
+    message: `there is no rank ${rank}`,
+    place: { kind: "call", text },
+    found: String(rank),
+    expected: `0 to ${devices - 1}`,
+    help: "name ranks of this world",
+  });
+}
+
+function requireVerifyUse(verify: string, text: string): void {
+  if (isOneOf(verifyUses, verify)) return;
+  fail({
+    code: "bad-argument",
+    message: "verify is on or off",
+    place: { kind: "call", text },
+    found: String(verify),
+    expected: verifyUses.join(" or "),
+    help: "leave it out to verify",
+  });
+}

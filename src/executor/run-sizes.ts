@@ -1,0 +1,38 @@
+/** The sizes of a run: of its inputs, of the meshes, and those that the caller gives by name. Each set of sizes is a Program of its own. */
+import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
+import type { NamedNumbers } from "../record/options.ts";
+import { at } from "../support/invariant.ts";
+import type { Signature } from "./program-source.ts";
+import { requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
+
+export interface RunSizes {
+  readonly sizes: Sizes;
+  readonly scalars: ReadonlyMap<string, number>;
+  /** Of the whole inputs. */
+  readonly inputShapes: readonly (readonly number[])[];
+}
+
+/** Throws `input-count`, `input-shape`, `device-count`, and what contradicts the meshes. */
+export function runSizes(
+  { tensors: all, inputs: ids }: Signature,
+  inputs: readonly TensorArgument[],
+  devices: number,
+  given: { readonly sizes?: NamedNumbers; readonly scalars?: NamedNumbers },
+): RunSizes {
+  const tensors = ids.map((id) => at(all, id));
+  requireCount("input", tensors, inputs);
+  const inputShapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), devices));
+  const sizes = new Map([...sizesFromMeshes(all), ...entriesOf(given.sizes), ...sizesFromShapes(tensors, inputShapes)]);
+  requireMeshSizes(all, sizes);
+  tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(inputShapes, i), at(inputs, i)));
+  return { sizes, scalars: new Map(entriesOf(given.scalars)), inputShapes };
+}
+
+/** The same for the same sizes and scalars. */
+export function sizesKey(sizes: Sizes, scalars: ReadonlyMap<string, number>): string {
+  return [...sizes, "scalars", ...scalars].join(" ");
+}
+
+function entriesOf(numbers: NamedNumbers = new Map()): readonly (readonly [string, number])[] {
+  return numbers instanceof Map ? [...numbers] : Object.entries(numbers);
+}
