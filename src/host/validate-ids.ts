@@ -7,8 +7,8 @@ import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "
 import type { OpKind } from "../ir/ops.ts";
 import type { ExprId, HostProgram, Statement, StreamId } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";
-import { placedStatements } from "./statement-paths.ts";
-import { accessesOf } from "./traverse.ts";
+import { pathOf } from "./statement-paths.ts";
+import { accessesOf, walk } from "./traverse.ts";
 
 export function checkIds(program: HostProgram): readonly Diagnostic[] {
   return [
@@ -66,22 +66,22 @@ function missing(name: string, place: string, expected: string): Diagnostic {
 function statementFindings(program: HostProgram): readonly Diagnostic[] {
   const findings: Diagnostic[] = [];
   const posts = new Map<ExprId, Statement>();
-  const awaited: { readonly target: ExprId; readonly place: string }[] = [];
-  for (const { statement, path } of placedStatements(program.body)) {
-    const place = `${statement.kind} at ${path}`;
+  const awaited: { readonly target: ExprId; readonly place: () => string }[] = [];
+  for (const statement of walk(program.body)) {
+    const place = (): string => `${statement.kind} at ${pathOf(program.body, statement) ?? "body"}`;
     const { reads, writes } = accessesOf(statement);
     for (const id of [...reads, ...writes]) {
       if (program.tensors[id] === undefined) {
-        findings.push(missing(`T${id}`, place, `one of ${program.tensors.length} tensors`));
+        findings.push(missing(`T${id}`, place(), `one of ${program.tensors.length} tensors`));
       }
     }
     for (const id of streamsOf(statement)) {
       if (program.streams[id] === undefined) {
-        findings.push(missing(`Stream ${id}`, place, `one of ${program.streams.length} streams`));
+        findings.push(missing(`Stream ${id}`, place(), `one of ${program.streams.length} streams`));
       }
     }
     if (statement.kind === "PostOnStream" && program.units[statement.unit] === undefined) {
-      findings.push(missing(`HostUnit${statement.unit}`, place, `one of ${program.units.length} host units`));
+      findings.push(missing(`HostUnit${statement.unit}`, place(), `one of ${program.units.length} host units`));
     }
     findings.push(...shapeFindings(statement, program, place));
     if (statement.kind === "Wait") awaited.push({ target: statement.target, place });
@@ -89,13 +89,13 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
       const other = posts.get(post.id);
       posts.set(post.id, other ?? post);
       if (post.id >= program.exprCount) {
-        findings.push(missing(`expression ${post.id}`, place, `a number below exprCount, ${program.exprCount}`));
+        findings.push(missing(`expression ${post.id}`, place(), `a number below exprCount, ${program.exprCount}`));
       }
       if (other === undefined || other === post || JSON.stringify(other) === JSON.stringify(post)) continue;
       findings.push(
         finding(
           `number ${post.id} names two different communications`,
-          place,
+          place(),
           `${other.kind} ${post.id} and ${post.kind} ${post.id}`,
           "one number per communication",
           "give each Communication, P2PCommunication and EndCoalescing a number of its own",
@@ -108,7 +108,7 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
     findings.push(
       finding(
         "a Wait names no communication",
-        place,
+        place(),
         `Wait Communication ${target}`,
         "the number of a Communication, P2PCommunication or EndCoalescing of this program",
         "wait for what the program posts",
@@ -119,14 +119,20 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
 }
 
 /** Operands and axis numbers without which a statement cannot even be printed. */
-function shapeFindings(statement: Statement, { tensors }: HostProgram, place: string): readonly Diagnostic[] {
+function shapeFindings(statement: Statement, { tensors }: HostProgram, place: () => string): readonly Diagnostic[] {
   if (isOp(statement)) {
     const [least, most] = operandCounts[statement.kind];
     const count = statement.inputs.length;
     if (count < least || count > most) {
       const expected = least === most ? String(least) : `${least} or ${most}`;
       return [
-        finding("an op has the wrong number of operands", place, `${count} operands`, expected, "give it its operands"),
+        finding(
+          "an op has the wrong number of operands",
+          place(),
+          `${count} operands`,
+          expected,
+          "give it its operands",
+        ),
       ];
     }
   }
@@ -137,7 +143,7 @@ function shapeFindings(statement: Statement, { tensors }: HostProgram, place: st
   return [
     finding(
       "an axis lies outside the tensor",
-      place,
+      place(),
       `axis ${counted.axis} of a tensor with ${counted.rank} ${counted.what}`,
       counted.rank === 0 ? "a tensor with an axis" : `an axis from 0 to ${counted.rank - 1}`,
       `count the ${counted.what} from 0`,

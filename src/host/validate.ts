@@ -6,8 +6,9 @@
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { Fault } from "./fault.ts";
 import type { HostProgram, Statement } from "./nodes.ts";
-import { placedStatements } from "./statement-paths.ts";
+import { pathOf } from "./statement-paths.ts";
 import { createStatementText } from "./statement-text.ts";
+import { walk } from "./traverse.ts";
 import { checkIds } from "./validate-ids.ts";
 import { checkOrder } from "./validate-order.ts";
 import { checkStatement } from "./validate-statement.ts";
@@ -18,14 +19,13 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
   // Statements whose ids lead nowhere can be neither checked nor printed.
   if (broken.length > 0) return broken;
   const textOf = createStatementText(program);
-  const placed = placedStatements(program.body);
   const findings: Diagnostic[] = [];
   const report = (statement: Statement, fault: Fault): void => {
-    const path = placed.find((each) => each.statement === statement)?.path ?? "body";
+    const path = pathOf(program.body, statement) ?? "body";
     const text = `${textOf(statement)} at ${path}`;
     findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text } });
   };
-  for (const { statement } of placed) {
+  for (const statement of walk(program.body)) {
     for (const fault of checkStatement(statement, program)) report(statement, fault);
   }
   checkOrder(program, report);

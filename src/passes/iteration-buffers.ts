@@ -33,11 +33,18 @@ export function slotIndex(loop: ForLoop): Scalar {
   return binary("mod", loop.index, named("numberOfStreams"));
 }
 
-/** Those of `candidates` that the iterations of `loop` use as said above. */
+/** The tensors that have memory of their own outside all loops. */
+export function tensorsWithMemory({ inputs, outputs, body }: HostProgram): ReadonlySet<TensorId> {
+  const allocated = body.flatMap((statement) => (statement.kind === "Allocate" ? [statement.tensor] : []));
+  return new Set([...inputs, ...outputs, ...allocated]);
+}
+
+/** Those of `candidates` that the iterations of `loop` use as said above. `withMemory`: the program's `tensorsWithMemory`. */
 export function iterationBuffers(
   program: HostProgram,
   loop: ForLoop,
   candidates: ReadonlySet<TensorId>,
+  withMemory: ReadonlySet<TensorId>,
 ): readonly IterationBuffer[] {
   const steps = iterationSteps(loop);
   const views = collectViews(program, steps, candidates);
@@ -45,8 +52,13 @@ export function iterationBuffers(
   const written = new Map<TensorId, (readonly Guard[])[]>();
   const worker = slotIndex(loop);
   const waited = waits(program, steps, worker);
-  const hasMemory = new Set([...program.inputs, ...program.outputs, ...allocatedIn(program.body)]);
-  for (const { statement } of steps) if (statement.kind === "HirAliasSelect") hasMemory.add(statement.output);
+  const slices = new Set<TensorId>();
+  for (const { statement } of steps) if (statement.kind === "HirAliasSelect") slices.add(statement.output);
+  const bindsAnew = (statement: Statement): boolean =>
+    isOp(statement) &&
+    viewing.has(statement.kind) &&
+    !withMemory.has(statement.output) &&
+    !slices.has(statement.output);
   let group: GroupUse | null = null;
   for (const [position, step] of steps.entries()) {
     const { statement, guards } = step;
@@ -70,7 +82,7 @@ export function iterationBuffers(
     }
     for (const tensor of reads) {
       const view = views.byTensor.get(tensor);
-      if (view !== undefined && bindsAnew(statement, hasMemory)) unfit.add(view.of);
+      if (view !== undefined && bindsAnew(statement)) unfit.add(view.of);
       if (view !== undefined && !covers(written.get(view.of) ?? [], guards)) unfit.add(view.of);
     }
     for (const tensor of writes) {
@@ -79,11 +91,11 @@ export function iterationBuffers(
       written.set(view.of, [...(written.get(view.of) ?? []), guards]);
     }
   }
-  return [...views.slicesOf].flatMap(([tensor, slices]) => {
-    const [first] = slices;
+  return [...views.slicesOf].flatMap(([tensor, slicesOfTensor]) => {
+    const [first] = slicesOfTensor;
     if (first === undefined || unfit.has(tensor)) return [];
-    const alike = slices.every(({ axis, index }) => axis === first.axis && sameScalar(index, first.index));
-    return alike ? [{ tensor, axis: first.axis, slices }] : [];
+    const alike = slicesOfTensor.every(({ axis, index }) => axis === first.axis && sameScalar(index, first.index));
+    return alike ? [{ tensor, axis: first.axis, slices: slicesOfTensor }] : [];
   });
 }
 
@@ -108,14 +120,6 @@ function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
 
 /** Ops whose output, where it has no memory, becomes a view of the input, and would outlive the iteration. */
 const viewing: ReadonlySet<OpKind> = new Set(["Set", "Broadcast", "Squeeze", "Permute", "Reshape", "Slice", "Select"]);
-
-function bindsAnew(statement: Statement, hasMemory: ReadonlySet<TensorId>): boolean {
-  return isOp(statement) && viewing.has(statement.kind) && !hasMemory.has(statement.output);
-}
-
-function allocatedIn(body: readonly Statement[]): readonly TensorId[] {
-  return body.flatMap((statement) => (statement.kind === "Allocate" ? [statement.tensor] : []));
-}
 
 /** Whether the ranks that take part all write their output; of the others some, whose output then keeps what it held. */
 const everyMemberWrites: { readonly [T in CommunicationType]: boolean } = {

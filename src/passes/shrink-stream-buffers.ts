@@ -17,7 +17,7 @@ import type { ForLoop, HirAliasSelect, HostProgram, Statement } from "../host/no
 import { accessesOf, scopesOf, walk } from "../host/traverse.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import { iterationBuffers, slotIndex } from "./iteration-buffers.ts";
+import { iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
 import type { Pass } from "./pass.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
@@ -30,8 +30,9 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
     const slots = new Map<HirAliasSelect, Scalar>();
     let { iterDomainCount } = program;
     const shrunk = new Set<TensorId>();
+    const withMemory = tensorsWithMemory(program);
     for (const [loop, candidates] of candidatesOf(program)) {
-      for (const { tensor, axis, slices } of iterationBuffers(program, loop, candidates)) {
+      for (const { tensor, axis, slices } of iterationBuffers(program, loop, candidates, withMemory)) {
         const whole = at(tensors, tensor);
         const changed = withSlots(whole, axis, loop, makeId<IterDomainId>(iterDomainCount));
         if (changed === null) continue;
