@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** `braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
 export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
-export type { GraphUse } from "./backends/cuda/prepared-program.ts";
+export type { GraphUse } from "./backends/cuda/run/runner.ts";
 export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 

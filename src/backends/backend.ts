@@ -36,6 +36,8 @@ export interface ExecuteOptions {
 export interface RunReport {
   /** Wall-clock milliseconds of the run. */
   readonly milliseconds: number;
+  /** Of these, those that the host took to hand everything to the device, where one thread does that (CUDA). */
+  readonly hostMilliseconds?: number;
   /** In order of their start; empty unless asked for. */
   readonly trace: readonly TraceEvent[];
 }

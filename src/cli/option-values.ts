@@ -24,6 +24,15 @@ export function positiveNumber(flag: string, example: number): (text: string) =>
   };
 }
 
+/** Whole numbers of at least 1 with hyphens between them, such as `1-3-4`. */
+export function groupSizes(flag: string): (text: string) => readonly number[] {
+  return (text) => {
+    const values = text.split("-").map(Number);
+    if (/^\d+(-\d+)*$/.test(text) && values.every((value) => Number.isSafeInteger(value) && value >= 1)) return values;
+    return badValue(flag, text, "whole numbers of at least 1 with - between them", `write them like ${flag} 1-3-4`);
+  };
+}
+
 /** One of `choices`. */
 export function choice<T extends string>(flag: string, choices: readonly T[]): (text: string) => T {
   return (text) => {

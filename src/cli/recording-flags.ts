@@ -1,9 +1,10 @@
-/** The flags of what is recorded, beside the program and its lowering: streams, sizes, and where copies run. */
+/** The flags of what is recorded, beside the program and its lowering: streams, sizes, where copies run, and the schedule. */
 import { type Command, Option } from "commander";
 import { type CopyLane, copyLanes } from "../schedule/copy-lane.ts";
-import { assignment, choice, sizes, wholeNumber } from "./option-values.ts";
+import type { ScheduleOptions } from "../schedule/schedule-options.ts";
+import { assignment, choice, groupSizes, sizes, wholeNumber } from "./option-values.ts";
 
-export interface RecordingFlags {
+export interface RecordingFlags extends ScheduleOptions {
   readonly streams: number;
   readonly size: ReadonlyMap<string, number>;
   readonly copyLane?: CopyLane;
@@ -26,5 +27,31 @@ export function addRecordingFlags(command: Command): Command {
         `--copy-lane <${copyLanes.join("|")}>`,
         "copies from and to peers on a stream of their own per device, or where the host program has them (default: dedicated with --on cuda)",
       ).argParser(choice("--copy-lane", copyLanes)),
+    )
+    .addOption(
+      new Option("--in-place", "leave out local copies where the original, or the copy's place, can be used instead"),
+    )
+    .addOption(new Option("--own-last", "compute what no other device waits for last"))
+    .addOption(
+      new Option(
+        "--merge-products <sizes>",
+        "make one product of several chunks': sizes of groups in order of arrival, such as 1-3-4",
+      ).argParser(groupSizes("--merge-products")),
+    )
+    .addOption(
+      new Option(
+        "--compute-streams <n>",
+        "products take turns on n streams, copies over links have one of their own",
+      ).argParser(wholeNumber("--compute-streams", 1)),
     );
+}
+
+/** The schedule that the flags ask for. */
+export function scheduleOf({ inPlace, ownLast, mergeProducts, computeStreams }: RecordingFlags): ScheduleOptions {
+  return {
+    ...(inPlace === undefined ? {} : { inPlace }),
+    ...(ownLast === undefined ? {} : { ownLast }),
+    ...(mergeProducts === undefined ? {} : { mergeProducts }),
+    ...(computeStreams === undefined ? {} : { computeStreams }),
+  };
 }

@@ -23,7 +23,7 @@ import { inputSizes } from "./input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "./load-dump.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
-import type { RecordingFlags } from "./recording-flags.ts";
+import { type RecordingFlags, scheduleOf } from "./recording-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "./progress.ts";
 import { gatherRuns } from "./gather-runs.ts";
@@ -101,6 +101,7 @@ export async function runFile(
     // A schedule is there to look at a program as it is, also at one that is wrong.
     verify: flags.verify ?? (flags.schedule === undefined ? "on" : "off"),
     ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
+    schedule: scheduleOf(flags),
     timeout: Math.ceil(flags.timeout * 1000),
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
@@ -166,15 +167,17 @@ function nothingToCheckWith(file: string): never {
 /** What ranks in processes must have in common, by the names of the command line. */
 function chosenOptions(
   file: string,
-  { devices, streams, copyLane, set, size, seed }: RunFlags,
+  flags: RunFlags,
   options: Partial<LoweringOptions>,
 ): Readonly<Record<string, string>> {
+  const { devices, streams, copyLane, set, size, seed } = flags;
   const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
   return {
     FILE: file,
     "--devices": String(devices),
     "--streams": String(streams),
     "--copy-lane": String(copyLane),
+    schedule: JSON.stringify(scheduleOf(flags)),
     "--set": list(set),
     "--size": list(size),
     "--seed": String(seed),

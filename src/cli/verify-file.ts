@@ -8,13 +8,14 @@ import type { Sizes } from "../ir/sizes.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { record } from "../record/record.ts";
 import { moveCopiesToLane } from "../schedule/copy-lane.ts";
+import { applySchedule } from "../schedule/schedule-options.ts";
 import { verify, verifyLists, type VerifyReport } from "../verify/verify.ts";
 import { buildProgram } from "./build-program.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { requireNotLowered } from "./load-dump.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import type { Step } from "./progress.ts";
-import type { RecordingFlags } from "./recording-flags.ts";
+import { type RecordingFlags, scheduleOf } from "./recording-flags.ts";
 import { printedLines } from "./statement-lines.ts";
 import { systemReason } from "./system-reason.ts";
 import { reportPage } from "./verify-report/report-page.ts";
@@ -56,7 +57,8 @@ export async function verifyFile(
   const { p2pProtocol = "get" } = options;
   const lists = hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: flags.streams, p2pProtocol }));
   const lineOf = linesOfDump ?? printedLines(hosts);
-  const program = linked(lists, flags);
+  const recorded = linked(lists);
+  const program = recorded === null ? null : rewritten(recorded, flags);
   const report = program === null ? verifyLists(lists, { lineOf }) : verify(program, { lineOf });
   const milliseconds = performance.now() - start;
   const written: string[] = [];
@@ -74,15 +76,22 @@ export async function verifyFile(
 }
 
 /** Null where the lists do not link, which `verifyLists` tells as findings. */
-function linked(lists: Parameters<typeof link>[0], { copyLane }: RecordingFlags): Program | null {
+function linked(lists: Parameters<typeof link>[0]): Program | null {
   try {
-    const program = link(lists);
-    return copyLane === "dedicated" ? moveCopiesToLane(program) : program;
+    return link(lists);
   } catch (error) {
     if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "transfer-mismatch"))
       return null;
     throw error;
   }
+}
+
+/** As it would run; as it was recorded where that is wrong, since a rewrite orders what its list orders, with or without an event. */
+function rewritten(program: Program, flags: RecordingFlags): Program {
+  const scheduled = applySchedule(program, scheduleOf(flags));
+  const isRight = scheduled === program || verify(program, { notes: false }).ok;
+  const chosen = isRight ? scheduled : program;
+  return flags.copyLane === "dedicated" ? moveCopiesToLane(chosen) : chosen;
 }
 
 async function write(flag: string, path: string, text: string): Promise<void> {

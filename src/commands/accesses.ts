@@ -6,7 +6,7 @@ import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId } from "./buffer.ts";
 import type { BufferRef, Command } from "./command.ts";
-import type { Operand } from "./kernel.ts";
+import { accumulates, type Operand } from "./kernel.ts";
 import type { Program } from "./program.ts";
 import { canonicalRegion, regionOf, regionOfOperand, type Region } from "./region.ts";
 import type { View } from "./transfer.ts";
@@ -18,10 +18,15 @@ export interface Accesses {
 
 const none: Accesses = { reads: [], writes: [] };
 
-const table: RuleTable<Command, Accesses, [Program]> = {
+/** What of a Program a command's operands refer to. */
+export type Operands = Pick<Program, "kernels" | "buffers">;
+
+const table: RuleTable<Command, Accesses, [Operands]> = {
   launch: ({ kernel, inputs, outputs }, { kernels }) => {
     const spec = at(kernels, kernel);
-    return { reads: operandRegions(inputs, spec.inputs), writes: operandRegions(outputs, spec.outputs) };
+    const writes = operandRegions(outputs, spec.outputs);
+    const reads = operandRegions(inputs, spec.inputs);
+    return { reads: accumulates(spec) ? [...reads, ...writes] : reads, writes };
   },
   copy: ({ source, destination }) => ({ reads: [regionOf(source)], writes: [regionOf(destination)] }),
   transfer: ({ operation }) =>
@@ -42,7 +47,12 @@ const table: RuleTable<Command, Accesses, [Program]> = {
 
 /** The regions that the command at `index` of `rank`'s list reads and writes, in own and peers' buffers. */
 export function accesses(program: Program, rank: number, index: number): Accesses {
-  return dispatch<Command, Accesses, [Program]>(table, at(at(program.ranks, rank).commands, index), program);
+  return accessesOf(at(at(program.ranks, rank).commands, index), program);
+}
+
+/** The same of a command that is in no list yet. */
+export function accessesOf(command: Command, operands: Operands): Accesses {
+  return dispatch<Command, Accesses, [Operands]>(table, command, operands);
 }
 
 function operandRegions(refs: readonly BufferRef[], operands: readonly Operand[]): readonly Region[] {
@@ -53,6 +63,6 @@ function viewRegions(view: View | null): readonly Region[] {
   return view === null ? [] : [regionOf(view)];
 }
 
-function wholeBuffer(program: Program, buffer: BufferId): Region {
+function wholeBuffer(program: Operands, buffer: BufferId): Region {
   return canonicalRegion(buffer, 0, [], at(program.buffers, buffer).bytes);
 }

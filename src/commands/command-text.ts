@@ -3,7 +3,7 @@ import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId } from "./buffer.ts";
 import type { BufferRef, Command } from "./command.ts";
-import type { Kernel, Operand } from "./kernel.ts";
+import type { Kernel, LinearKernel, MatmulKernel, Operand } from "./kernel.ts";
 import type { RankProgram } from "./program.ts";
 import type { Collective, PointToPointGroup, View } from "./transfer.ts";
 import { contiguousStrides } from "./view.ts";
@@ -68,12 +68,16 @@ const kernelParameters: RuleTable<Kernel, string> = {
   cast: () => "",
   binary: ({ op }) => op,
   reduction: ({ op, axes }) => `${op} over [${axes.join(", ")}]`,
-  matmul: () => "",
-  linear: () => "",
+  matmul: accumulation,
+  linear: accumulation,
   combine: ({ op }) => op,
   fill: () => "",
   unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
 };
+
+function accumulation({ accumulate }: MatmulKernel | LinearKernel): string {
+  return accumulate === true ? "adding" : "";
+}
 
 /** `matmul: float [4, 8], float [8, 2] -> float [4, 2]`. */
 export function kernelText(kernel: Kernel): string {

@@ -4,7 +4,7 @@
  * be 0 in inputs (broadcast), so operands are read in place.
  *
  * In place: `unary`, `cast` between dtypes of equal size and `binary` may write exactly the region they read (same
- * offset and strides). All others need an output apart from their inputs.
+ * offset and strides). All others need an output apart from their inputs. `matmul` and `linear` with `accumulate` read their output, too.
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
@@ -39,12 +39,16 @@ export interface ReductionKernel extends KernelBase {
   readonly op: ReductionOpType;
   readonly axes: readonly number[];
 }
+interface ContractionKernel extends KernelBase {
+  /** The product is added to the output's elements, which are read: beta = 1 of a BLAS. */
+  readonly accumulate?: boolean;
+}
 /** inputs a [..batch, M, K], b [..batch, K, N], output [..batch, M, N]; equal batch axes (broadcast by stride 0). */
-export interface MatmulKernel extends KernelBase {
+export interface MatmulKernel extends ContractionKernel {
   readonly kind: "matmul";
 }
 /** inputs x [M, K] (leading axes folded or kept: [..batch, M, K]), weight [N, K], bias [N] optionally; output [..batch, M, N]. */
-export interface LinearKernel extends KernelBase {
+export interface LinearKernel extends ContractionKernel {
   readonly kind: "linear";
 }
 /** `output += input` style combination of parts in order: used by one-sided reductions. Output may be one of the inputs. */
@@ -73,10 +77,10 @@ export interface UnitValue {
   readonly shape: readonly number[];
 }
 
-/** An op of a unit over value numbers; select indices and axes are concrete. */
+/** An op of a unit over value numbers; select indices and axes are concrete, and what is read permuted is a value of its own. */
 export type UnitStep = UnitStepOf<Op>;
 type UnitStepOf<T> = T extends Op
-  ? Omit<T, "inputs" | "output" | "index"> & {
+  ? Omit<T, "inputs" | "output" | "index" | "orders"> & {
       readonly inputs: readonly number[];
       readonly output: number;
     } & (T extends { kind: "Select" } ? { readonly index: number } : unknown)
@@ -92,3 +96,8 @@ export type Kernel =
   | CombineKernel
   | FillKernel
   | UnitKernel;
+
+/** Whether the kernel reads what its output holds. */
+export function accumulates(kernel: Kernel): boolean {
+  return (kernel.kind === "matmul" || kernel.kind === "linear") && kernel.accumulate === true;
+}

@@ -6,6 +6,7 @@ import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { LowerOptions } from "../passes/lower.ts";
 import type { NamedNumbers } from "../record/options.ts";
 import type { CopyLane } from "../schedule/copy-lane.ts";
+import type { ScheduleOptions } from "../schedule/schedule-options.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import type { BackendName } from "./backend-by-name.ts";
 import { type VerifyUse, verifyUses } from "./linked-program.ts";
@@ -28,6 +29,8 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    * elsewhere.
    */
   readonly copyLane?: CopyLane;
+  /** Rewrites of the recorded commands: docs/schedules.md. None if not given. */
+  readonly schedule?: ScheduleOptions;
   /**
    * Whether a Program is proven free of races, deadlocks and misuse of memory before it first runs (docs/verifier.md), and refused with
    * the findings if it is not; "on" if not given.

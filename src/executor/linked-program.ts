@@ -1,4 +1,4 @@
-/** From host programs to what a back end is given: recorded, linked, its copies placed, and verified. */
+/** From host programs to what a back end is given: recorded, linked, rewritten by a schedule, its copies placed, and verified. */
 import { link } from "../commands/link.ts";
 import type { Program } from "../commands/program.ts";
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
@@ -8,6 +8,7 @@ import type { Sizes } from "../ir/sizes.ts";
 import type { RecordOptions } from "../record/options.ts";
 import { record } from "../record/record.ts";
 import { type CopyLane, moveCopiesToLane } from "../schedule/copy-lane.ts";
+import { applySchedule, type ScheduleOptions } from "../schedule/schedule-options.ts";
 import { verify } from "../verify/verify.ts";
 
 export const verifyUses = ["on", "off"] as const;
@@ -18,6 +19,7 @@ export interface LinkOptions {
   readonly numberOfStreams: number;
   readonly p2pProtocol: NonNullable<RecordOptions["p2pProtocol"]>;
   readonly copyLane: CopyLane;
+  readonly schedule: ScheduleOptions;
   readonly verify: VerifyUse;
 }
 
@@ -41,11 +43,14 @@ export function linkPrograms(
   hosts: readonly HostProgram[],
   sizes: Sizes,
   scalars: ReadonlyMap<string, number>,
-  { copyLane, verify: use, ...options }: LinkOptions,
+  { copyLane, schedule, verify: use, ...options }: LinkOptions,
 ): Program {
   const lists = hosts.map((host, rank) => record(host, { ...options, rank, sizes, scalars }));
   const linked = link(lists);
-  const program = copyLane === "dedicated" ? moveCopiesToLane(linked) : linked;
+  const scheduled = applySchedule(linked, schedule);
+  // A rewrite makes events for all that its list orders, and so would hide that the recorded list lacks one.
+  if (use === "on" && scheduled !== linked) requireVerified(linked);
+  const program = copyLane === "dedicated" ? moveCopiesToLane(scheduled) : scheduled;
   if (use === "on") requireVerified(program);
   return program;
 }

@@ -12,6 +12,7 @@ import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import { loadBackend } from "./backend-by-name.ts";
 import { type ExecutorOptions, requireExecutorOptions, type RunOptions } from "./executor-options.ts";
+import { requireSchedule } from "../schedule/schedule-options.ts";
 import { linkIfConstant, type LinkOptions, linkPrograms } from "./linked-program.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
 import {
@@ -57,8 +58,9 @@ export class MultiDeviceExecutor {
    * where all sizes are known.
    */
   static async create(source: ProgramSource, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
-    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, verify, ...lowering } = options;
+    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, schedule = {}, verify, ...lowering } = options;
     requireExecutorOptions({ devices, streams, timeout, localRanks, verify });
+    requireSchedule(schedule);
     const programs = rankPrograms(source, devices, lowering);
     const { signature, hosts } = programs;
     requireMeshDevices(signature.tensors, devices);
@@ -140,9 +142,10 @@ function linkOptions({
   streams = 4,
   p2pProtocol = "get",
   copyLane = "inline",
+  schedule = {},
   verify = "on",
 }: ExecutorOptions): LinkOptions {
-  return { numberOfStreams: streams, p2pProtocol, copyLane, verify };
+  return { numberOfStreams: streams, p2pProtocol, copyLane, schedule, verify };
 }
 
 function unknownRank(rank: number, devices: number): never {

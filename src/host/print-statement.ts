@@ -3,7 +3,8 @@
  * place the rest relative to it.
  */
 import type { TensorId } from "../ir/domain.ts";
-import type { Op, ReductionOpType } from "../ir/ops.ts";
+import { operandOrder } from "../ir/operand-axes.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOpType } from "../ir/ops.ts";
 import type { IrSpelling } from "../ir/print-style.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar.ts";
@@ -90,12 +91,12 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
     return `${head(op, context, indent)}\n${indent}   = reduction( ${operand(op, 0, context)}, op = ${reductionNames[op.op]}, initial value = ${initial}, allreduce = false )`;
   },
   Matmul: (op, context, indent) =>
-    `${head(op, context, indent)}\n${indent}   = matmul(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)})`,
+    `${head(op, context, indent)}\n${indent}   = matmul(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)}${accumulationText(op)})`,
   // The indent in the middle of a line and the bias line's ten blanks are nvFuser's.
   Linear: (op, context, indent) => {
     const inner = `${indent}  `;
-    const bias = op.inputs.length > 2 ? `,\n          ${operand(op, 2, context)}${inner})` : ")";
-    return `${head(op, context, indent)}\n${indent}   = linear(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)}${inner}${bias}`;
+    const bias = op.inputs.length > 2 ? `,\n          ${operand(op, 2, context)}${inner}` : "";
+    return `${head(op, context, indent)}\n${indent}   = linear(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)}${inner}${bias}${accumulationText(op)})`;
   },
   Allocate: ({ tensor, memory, size, zeroInit }, context, indent) => {
     const text = printTensorOf(tensor, context);
@@ -164,7 +165,14 @@ function head(op: Op, context: PrintContext, indent: string): string {
 }
 
 function operand(op: Op, position: number, context: PrintContext): string {
-  return printTensorOf(at(op.inputs, position), context);
+  const text = printTensorOf(at(op.inputs, position), context);
+  const order = operandOrder(op, position);
+  return order === null ? text : `permute( ${text}, order = {${order.join(", ")}} )`;
+}
+
+/** nvFuser's contractions have neither. */
+function accumulationText({ accumulate }: MatmulOp | LinearOp): string {
+  return accumulate === undefined ? "" : `, accumulate = ${accumulate}`;
 }
 
 function scope(body: readonly Statement[], context: PrintContext, indent: string): string[] {

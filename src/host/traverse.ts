@@ -32,9 +32,15 @@ const accesses: RuleTable<Exclude<Statement, Op>, Access> = {
   PostOnStream: ({ inputs, outputs }) => ({ reads: inputs, writes: outputs }),
 };
 
+function accumulates(op: Op): boolean {
+  return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate === true;
+}
+
 /** The statement's own accesses: those of its scopes are not included. */
 export function accessesOf(statement: Statement): Access {
-  return isOp(statement) ? { reads: statement.inputs, writes: [statement.output] } : dispatch(accesses, statement);
+  if (!isOp(statement)) return dispatch(accesses, statement);
+  const { inputs, output } = statement;
+  return { reads: accumulates(statement) ? [...inputs, output] : inputs, writes: [output] };
 }
 
 export const writesOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).writes;

@@ -17,6 +17,7 @@ import {
   sliceSpec,
   squeezeSpec,
 } from "../ir/op-spec.ts";
+import { operandOrder } from "../ir/operand-axes.ts";
 import type { Op } from "../ir/ops.ts";
 import { extentsDiffer } from "../ir/scalar-fold.ts";
 import { printScalar } from "../ir/scalar-print.ts";
@@ -25,10 +26,35 @@ import { at } from "../support/invariant.ts";
 import type { Fault } from "./fault.ts";
 
 export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
-  const operands = op.inputs.map((id) => at(tensors, id));
+  const unordered = op.inputs.findIndex((id, i) => !isOrder(operandOrder(op, i), at(tensors, id)));
+  if (unordered >= 0) return [orderFault(op, unordered, at(tensors, at(op.inputs, unordered)))];
+  const operands = op.inputs.map((id, i) => permuted(at(tensors, id), operandOrder(op, i)));
   const output = at(tensors, op.output);
   const result = resultOf(op, operands, output);
   return "message" in result ? [result] : checkOutput(op, output, result, tensors);
+}
+
+function isOrder(order: readonly number[] | null, { domain }: Tensor): boolean {
+  if (order === null) return true;
+  const count = withoutReductions(domain.logical).length;
+  return order.length === count && new Set(order).size === count && order.every((axis) => axis >= 0 && axis < count);
+}
+
+function orderFault(op: Op, operand: number, tensor: Tensor): Fault {
+  const count = withoutReductions(tensor.domain.logical).length;
+  return {
+    message: `operand ${operand} of ${op.kind} is read in an order that is no permutation of its axes`,
+    found: `{${(operandOrder(op, operand) ?? []).join(", ")}} of ${count} axes`,
+    expected: `every number from 0 to ${count - 1} once`,
+    help: "name every axis of the tensor once",
+  };
+}
+
+/** The tensor as an op reads it that folds a permute: only its logical axes are asked for. */
+function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
+  if (order === null) return tensor;
+  const axes = withoutReductions(tensor.domain.logical);
+  return { ...tensor, domain: { ...tensor.domain, logical: order.map((axis) => at(axes, axis)) } };
 }
 
 /** What the op puts out, or why its arguments do not fit its operands. */
@@ -89,12 +115,18 @@ function checkOutput(
     ];
   }
   const partial = partialAxes(op, tensors);
+  const isChunk = partial.length > 0 || isContractionChunk(op);
   const logical = output.domain.logical.filter((axis) => !partial.includes(axis));
   const fits =
     logical.length === axes.length &&
     partial.every(({ parallelType }) => isDID(parallelType)) &&
-    // Where a reduction stops at what each device has, the extent that it prints is a device's share.
-    logical.every((axis, i) => sameAxis(axis, at(axes, i), partial.length > 0));
+    // Where a reduction stops at what each device has, the extent that it prints is a device's share; that of a chunk is the whole.
+    logical.every((axis, i) =>
+      // A batch axis that a matmul contracts, too.
+      axis.iterType === "reduction" && op.kind === "Matmul" && i < axes.length - 3
+        ? !extentsDiffer(axis.extent, at(axes, i).extent)
+        : sameAxis(axis, at(axes, i), isChunk),
+    );
   if (fits) return [];
   return [
     {
@@ -106,10 +138,15 @@ function checkOutput(
   ];
 }
 
-function sameAxis(own: AxisShape, given: AxisShape, isPartial: boolean): boolean {
+/** Whether the op contracts a chunk of what the output's reduction axis prints. */
+function isContractionChunk(op: Op): boolean {
+  return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined;
+}
+
+function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {
   const isReduced = own.iterType === "reduction";
   if (isReduced !== (given.iterType === "reduction")) return false;
-  return (isReduced && isPartial) || !extentsDiffer(own.extent, given.extent);
+  return (isReduced && isChunk) || !extentsDiffer(own.extent, given.extent);
 }
 
 function withoutReduced(axes: readonly AxisShape[]): readonly string[] {

@@ -3,7 +3,8 @@
  * per kind of op. Passes derive shardings, resharding and Stream loops from it.
  *
  * A pair joins an axis of an operand (never a reduced one: the operand does not have it any more) with an axis of
- * the output's logical domain. A contracted or reduced axis pairs with the output's reduction axis. What an op
+ * the output's logical domain, as the op reads the operand: permuted, where it folds a permute. A contracted or reduced axis pairs with
+ * the output's reduction axis. What an op
  * removes (select, squeeze), cuts (slice) or rearranges (reshape) has no pair.
  *
  * A reduction, matmul or linear over a sharded axis may stop at what each device has (nvFuser's rFactor): its output has one more
@@ -15,6 +16,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "./domain.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOp, SliceOp } from "./ops.ts";
+import { operandAxes } from "./operand-axes.ts";
 import { isConstant, sameScalar } from "./scalar-fold.ts";
 
 export interface AxisPair {
@@ -32,7 +34,7 @@ type Axes = readonly IterDomain[];
 
 /** The pairs of `op`, by operand and then in the order of the operand's axes. `tensors` is indexed by TensorId. */
 export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
-  const operand = (i: number): Axes => withoutReductions(at(tensors, at(op.inputs, i)).domain.logical);
+  const operand = (i: number): Axes => operandAxes(op, i, tensors);
   const output = at(tensors, op.output).domain.logical;
   switch (op.kind) {
     case "Set":
@@ -82,7 +84,7 @@ export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[]
 
 /** The axes of the output that count the devices' partial results; none of most ops. */
 export function partialAxes(op: Op, tensors: readonly Tensor[]): Axes {
-  const operand = (i: number): Axes => withoutReductions(at(tensors, at(op.inputs, i)).domain.logical);
+  const operand = (i: number): Axes => operandAxes(op, i, tensors);
   const output = at(tensors, op.output).domain.logical;
   switch (op.kind) {
     case "Reduction":
@@ -172,9 +174,12 @@ function slicePairs(op: SliceOp, input: Axes, output: Axes): AxisPair[] {
   });
 }
 
-/** a [.., M, K] or [K], b [.., K, N] or [K]; output [.., M, N, rK] without M or N where the operand has none. */
+/**
+ * a [.., M, K] or [K], b [.., K, N] or [K]; output [.., M, N, rK] without M or N where the operand has none. A batch axis that is
+ * contracted, too, is a reduction axis of the output in its place.
+ */
 function matmulPairs(a: Axes, b: Axes, output: Axes): AxisPair[] {
-  const kept = withoutReductions(output);
+  const kept = output.at(-1)?.iterType === "reduction" ? output.slice(0, -1) : output;
   const hasM = a.length > 1;
   const hasN = b.length > 1;
   const rows = hasN ? kept.slice(0, -1) : kept;

@@ -68,12 +68,25 @@ export interface SelectOp extends OpBase {
   readonly axis: number;
   readonly index: Scalar;
 }
-/** [..., M, K] x [..., K, N] -> [..., M, N]; the output has a trailing reduction axis K. */
-export interface MatmulOp extends OpBase {
+/** How a contraction reads and writes. Those of a user's Fusion have neither: passes and hand-built host programs add them. */
+interface ContractionBase extends OpBase {
+  /**
+   * Of an op that contracts one chunk after the other: whether the product is added to what the output holds (beta = 1 of a BLAS), and
+   * the sum rounded once, or is the first. Then the output's reduction axis prints all chunks.
+   */
+  readonly accumulate?: boolean;
+  /** Operand i as a permute of its tensor that is read in place: its axis j is axis `orders[i][j]` of the tensor. null: as it is. */
+  readonly orders?: readonly (readonly number[] | null)[];
+}
+/**
+ * [..., M, K] x [..., K, N] -> [..., M, N]; the output has a trailing reduction axis K. A batch axis that is contracted like K is a
+ * reduction axis of the output, in its place.
+ */
+export interface MatmulOp extends ContractionBase {
   readonly kind: "Matmul";
 }
 /** x [..., K], weight [N, K], bias [N]? -> [..., N]; the output has a trailing reduction axis K. */
-export interface LinearOp extends OpBase {
+export interface LinearOp extends ContractionBase {
   readonly kind: "Linear";
 }
 

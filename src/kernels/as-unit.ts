@@ -43,10 +43,14 @@ function stepOf(kernel: OneStepKernel, inputs: readonly number[], output: number
     case "reduction":
       return { kind: "Reduction", op: kernel.op, axes: kernel.axes, inputs, output };
     case "matmul":
-      return { kind: "Matmul", inputs, output };
+      return { kind: "Matmul", inputs, output, ...accumulation(kernel) };
     case "linear":
-      return { kind: "Linear", inputs, output };
+      return { kind: "Linear", inputs, output, ...accumulation(kernel) };
     default:
       return unreachable(kernel);
   }
+}
+
+function accumulation({ accumulate }: MatmulKernel | LinearKernel): { readonly accumulate?: true } {
+  return accumulate === true ? { accumulate } : {};
 }

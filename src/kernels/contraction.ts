@@ -1,5 +1,6 @@
 /**
- * matmul and linear as one form: for every index of the batch axes, c[m, n] = sum over k of a[m, k] * b[k, n], plus bias[n].
+ * matmul and linear as one form: for every index of the batch axes, c[m, n] = sum over k of a[m, k] * b[k, n], plus bias[n], plus what
+ * c[m, n] was where it accumulates.
  * Strides say everything else: a transposed operand swaps two, a broadcast one has 0, linear's weight [N, K] is b read sideways.
  */
 import type { DType } from "../numerics/dtype.ts";
@@ -40,6 +41,8 @@ export interface Contraction {
   readonly c: MatrixStrides;
   /** The stride of bias along n; null without one. */
   readonly bias: number | null;
+  /** Whether the product is added to c. */
+  readonly accumulate?: boolean;
 }
 
 interface Axis {
@@ -55,7 +58,7 @@ function axesOf({ shape, strides }: StridedShape): readonly Axis[] {
 }
 
 /** a [.., M, K] or [K], b [.., K, N] or [K], c [.., M, N] without M or N where the operand has none. */
-export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedShape): Contraction {
+export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedShape, accumulate = false): Contraction {
   const left = axesOf(a);
   const right = axesOf(b);
   const rows = left.length > 1 ? at(left, left.length - 2) : absent;
@@ -66,6 +69,7 @@ export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedSh
     hasM: left.length > 1,
     hasN: right.length > 1,
     bias: null,
+    accumulate,
   });
 }
 
@@ -75,6 +79,7 @@ export function linearContraction(
   weight: StridedShape,
   bias: StridedShape | undefined,
   c: StridedShape,
+  accumulate = false,
 ): Contraction {
   const left = axesOf(x);
   const right = axesOf(weight);
@@ -89,6 +94,7 @@ export function linearContraction(
     hasM: left.length > 1,
     hasN,
     bias: bias === undefined ? null : (axesOf(bias)[0]?.stride ?? 0),
+    accumulate,
   });
 }
 
@@ -98,9 +104,10 @@ interface Sides {
   readonly hasM: boolean;
   readonly hasN: boolean;
   readonly bias: number | null;
+  readonly accumulate: boolean;
 }
 
-function contraction(c: StridedShape, { a, b, hasM, hasN, bias }: Sides): Contraction {
+function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Sides): Contraction {
   const output = [...axesOf(c)];
   const n = hasN ? at(output, output.length - 1) : absent;
   const m = hasM ? at(output, output.length - (hasN ? 2 : 1)) : absent;
@@ -128,6 +135,7 @@ function contraction(c: StridedShape, { a, b, hasM, hasN, bias }: Sides): Contra
     b: { row: b.k.stride, column: b.n.stride },
     c: { row: m.stride, column: n.stride },
     bias,
+    ...(accumulate ? { accumulate } : {}),
   });
 }
 

@@ -4,8 +4,8 @@
  * and 16-bit operands take the same way as plain ones. The scheme is that of Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication" (ACM TOMS 34, 2008).
  *
- * Each element sums its products in increasing k, starting from +0, in the accumulator's type; blocks over k resume from stored
- * sums of that type. So its bits do not depend on how m and n are cut, by this driver or by a caller.
+ * Each element sums its products in increasing k, starting from +0 or, where the product accumulates, from the element of c, in the
+ * accumulator's type; blocks over k resume from stored sums of that type. So its bits do not depend on how m and n are cut, by this driver or by a caller.
  */
 import { dtypes } from "../numerics/dtype.ts";
 import { decodeBase64 } from "../support/base64.ts";
@@ -45,7 +45,7 @@ interface GemmLayout {
   readonly packedB: number;
   readonly bias: number;
   readonly sums: number;
-  /** Between the sums of two tiles; 0 where one place does, because no block over k resumes. */
+  /** Between the sums of two tiles; 0 where one place does, because no block over k resumes and none starts from c. */
   readonly sumsStep: number;
   readonly bytes: number;
 }
@@ -59,14 +59,14 @@ function blockOf(extent: number, most: number, multiple: number): number {
   return roundUp(Math.ceil(extent / Math.ceil(extent / most)), multiple);
 }
 
-function layoutOf({ dtype, m, n, k }: Contraction): GemmLayout {
+function layoutOf({ dtype, m, n, k, accumulate = false }: Contraction): GemmLayout {
   const type = gemmTypes[requireGemmDType(dtype)];
   const tileColumns = tileRowBytes / type.packedBytes;
   const rows = blockOf(m, mostRows, tileRows);
   const columns = blockOf(n, mostColumns, tileColumns);
   const depth = blockOf(k, mostDepth / type.packedBytes, 1);
   const tileBytes = tileRows * tileRowBytes;
-  const sumsStep = depth < k ? tileBytes : 0;
+  const sumsStep = depth < k || accumulate ? tileBytes : 0;
   const tiles = sumsStep === 0 ? 1 : (rows / tileRows) * (columns / tileColumns);
   const packedB = roundUp(rows * depth * type.packedBytes, 16);
   const bias = packedB + columns * depth * type.packedBytes;
@@ -128,7 +128,7 @@ function columnRanges(width: number, tileColumns: number, inPlace: boolean): rea
 
 /** The product of one pair of matrices. */
 function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
-  const { m, n, k } = contraction;
+  const { m, n, k, accumulate = false } = contraction;
   const { type, rows, columns, depth, tileColumns, sumsStep } = layout;
   const bytes = dtypes[contraction.dtype].bytes;
   const pack = functionOf(wasm, type.pack);
@@ -146,6 +146,15 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
   /** With one block of rows or of k, a packed block serves several blocks of the other operand. */
   const keepsA = rows >= m && depth >= k;
   const keepsB = depth >= k;
+  /** The sums of a block begin as the elements of c: a strip of columns has its tiles one below the other. */
+  const loadSums = (c: number, height: number, width: number): void => {
+    const stripBytes = Math.ceil(height / tileRows) * sumsStep;
+    for (let column = 0; column < width; column += tileColumns) {
+      const count = Math.min(tileColumns, width - column);
+      const to = sums + (column / tileColumns) * stripBytes;
+      pack(to, c + column * strideC.column, count, height, strideC.column, strideC.row, tileColumns);
+    }
+  };
 
   return (a, b, bias, c) => {
     for (let j = 0; j < n; j += columns) {
@@ -154,6 +163,7 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
       if (bias !== 0) pack(packedBias, bias + j * biasStride, width, 1, biasStride, 0, tileColumns);
       for (let i = 0; i < m; i += rows) {
         const height = Math.min(rows, m - i);
+        if (accumulate) loadSums(c + i * strideC.row + j * strideC.column, height, width);
         for (let p = 0; p < k; p += depth) {
           const length = Math.min(depth, k - p);
           if (j === 0 || !keepsA) {
@@ -176,7 +186,7 @@ function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: Wasm
               length,
               sums + (first / tileColumns) * Math.ceil(height / tileRows) * sumsStep,
               sumsStep,
-              p === 0 ? 0 : 1,
+              p === 0 && !accumulate ? 0 : 1,
               p + length < k ? 0 : type.output,
               c + i * strideC.row + column * strideC.column,
               strideC.row,

@@ -111,8 +111,8 @@ function contractionPhase(graph: UnitGraph, step: ContractionStep): Phase {
     kind: "contraction",
     contraction:
       step.kind === "Matmul"
-        ? matmulContraction(a.box, b.box, c.box)
-        : linearContraction(a.box, b.box, bias?.box, c.box),
+        ? matmulContraction(a.box, b.box, c.box, step.accumulate)
+        : linearContraction(a.box, b.box, bias?.box, c.box, step.accumulate),
     a: a.address,
     b: b.address,
     bias: bias?.address ?? null,

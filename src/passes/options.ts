@@ -13,6 +13,8 @@ export interface LoweringOptions {
   readonly p2pProtocol: "get" | "put";
   readonly interStreamSynchronization: boolean;
   readonly insertReshardingAfter: boolean;
+  /** Stream may stand on a contracted axis: a loop adds one chunk's product after the other to the output. */
+  readonly accumulate: boolean;
   readonly deallocate: boolean;
   readonly shrinkStreamBuffers: boolean;
   /** Names of passes to leave out. */
@@ -65,6 +67,12 @@ export const loweringOptionSchema = {
     flag: "--insert-resharding-after",
     help: "put inserted reshardings after the op instead of before it",
   },
+  accumulate: {
+    type: "switch",
+    default: false,
+    flag: "--accumulate",
+    help: "let Stream stand on a contracted axis: the products of the chunks are added in the output, one after the other",
+  },
   deallocate: { type: "switch", default: true, flag: "--no-deallocate", help: "leave out Deallocate statements" },
   shrinkStreamBuffers: {
     type: "switch",
@@ -81,6 +89,7 @@ const defaultLoweringOptions: LoweringOptions = {
   p2pProtocol: "get",
   interStreamSynchronization: false,
   insertReshardingAfter: false,
+  accumulate: false,
   deallocate: true,
   shrinkStreamBuffers: true,
   disablePasses: [],

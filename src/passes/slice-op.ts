@@ -7,7 +7,8 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { axisMap } from "../ir/axis-map.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
-import type { Op } from "../ir/ops.ts";
+import { operandAxes } from "../ir/operand-axes.ts";
+import type { LinearOp, MatmulOp, Op } from "../ir/ops.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { axisText, opPlace } from "./op-text.ts";
 
@@ -44,11 +45,12 @@ export function withoutLoopedAxis(
   switch (op.kind) {
     case "Set":
     case "Binary":
-    case "Linear":
       return op;
+    case "Linear":
+      return withSlicedOrders(op, axes, tensors);
     case "Matmul":
       requireSliceableMatmul(op, axes, looped, tensors);
-      return op;
+      return withSlicedOrders(op, axes, tensors);
     case "Reduction":
       return { ...op, axes: op.axes.map(shift) };
     case "Slice":
@@ -72,8 +74,7 @@ function requireSliceableMatmul(
   looped: IterDomain,
   tensors: readonly Tensor[],
 ): void {
-  const [a, b] = op.inputs.map((input) => withoutReductions(at(tensors, input).domain.logical));
-  invariant(a !== undefined && b !== undefined, "matmul has two operands");
+  const [a, b] = [operandAxes(op, 0, tensors), operandAxes(op, 1, tensors)];
   const slicesRows = a.length >= 2 && at(a, a.length - 2).id === axes[0]?.id;
   const slicesColumns = b.length >= 2 && at(b, b.length - 1).id === axes[1]?.id;
   if (!(slicesRows && a.length > 2 && b.length > 2) && !(slicesColumns && b.length > 2)) return;
@@ -85,4 +86,20 @@ function requireSliceableMatmul(
     expected: "Stream on a batch axis, or operands without batch axes",
     help: "parallelize a batch axis with Stream instead",
   });
+}
+
+/** The orders of operands that lack the axes that are sliced. */
+function withSlicedOrders<T extends MatmulOp | LinearOp>(
+  op: T,
+  axes: readonly (IterDomain | null)[],
+  tensors: readonly Tensor[],
+): T {
+  if (op.orders === undefined) return op;
+  const orders = op.orders.map((order, operand) => {
+    const stored = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
+    const position = stored.findIndex((axis) => axis.id === axes[operand]?.id);
+    if (order === null || position < 0) return order;
+    return order.flatMap((axis) => (axis === position ? [] : [axis > position ? axis - 1 : axis]));
+  });
+  return { ...op, orders };
 }

@@ -1,19 +1,20 @@
 /**
  * Matmul and Linear as kernels: operands get the axes that the kernel names ([.., M, K], [.., K, N], [.., M, N]), missing and
  * unit batch axes are stretched by stride 0, and batch axes along which the second operand does not change become rows of one
- * larger matrix, which does not change a bit of the result.
+ * larger matrix, which does not change a bit of the result. A permuted operand is read where it lies, by its strides.
  */
 import type { LinearKernel, MatmulKernel } from "../commands/kernel.ts";
 import type { View } from "../commands/transfer.ts";
 import type { LinearOp, MatmulOp } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
-import { launch, requireShape, shapeText } from "./launch.ts";
+import { contiguousTemporary, emitCopy, launch, release, requireShape, shapeText } from "./launch.ts";
 import { ordinaryOutput } from "./partial-view.ts";
 import { fail, type Recorder, viewOf } from "./recorder.ts";
-import { insertAxis, permuteView, stretchView } from "./views.ts";
+import { insertAxis, mayOverlap, permuteView, stretchView } from "./views.ts";
 
 export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
-  const [a, b] = [viewOf(recorder, at(statement.inputs, 0)), viewOf(recorder, at(statement.inputs, 1))];
+  const operands = operandViews(recorder, statement);
+  const [a, b] = [at(operands, 0), at(operands, 1)];
   const output = ordinaryOutput(recorder, statement);
   const left = a.shape.length === 1 ? insertAxis(a, 0) : a;
   const right = b.shape.length === 1 ? insertAxis(b, 1) : b;
@@ -23,24 +24,16 @@ export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
   const [inner, n] = lastTwo(right);
   requireContraction(recorder, a, b, k === inner);
   requireShape(recorder, `T${statement.output}`, result.shape, [...batch, m, n]);
-  const operands = {
+  const folded = foldRows({
     left: stretched(recorder, left, [...batch, m, k]),
     right: stretched(recorder, right, [...batch, k, n]),
     result,
-  };
-  const folded = foldRows(operands);
-  launch(recorder, {
-    statement,
-    inputs: [folded.left, folded.right],
-    outputs: [folded.result],
-    inPlace: false,
-    fixed: true,
-    make: (inputs, outputs): MatmulKernel => ({ kind: "matmul", inputs, outputs }),
   });
+  launchProduct(recorder, statement, [folded.left, folded.right], folded.result);
 }
 
 export function recordLinear(recorder: Recorder, statement: LinearOp): void {
-  const operands = statement.inputs.map((id) => viewOf(recorder, id));
+  const operands = operandViews(recorder, statement);
   const [rows, columns] = [at(operands, 0), at(operands, 1)];
   const [, , bias] = operands;
   const output = ordinaryOutput(recorder, statement);
@@ -53,14 +46,42 @@ export function recordLinear(recorder: Recorder, statement: LinearOp): void {
   requireShape(recorder, `T${statement.output}`, result.shape, [...left.shape.slice(0, -1), n]);
   const offset = bias === undefined ? [] : [stretched(recorder, bias, [n])];
   const folded = foldRows({ left, right: null, result });
+  launchProduct(recorder, statement, [folded.left, right, ...offset], folded.result);
+}
+
+function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearOp): readonly View[] {
+  return inputs.map((id, operand) => {
+    const order = orders?.[operand] ?? null;
+    return order === null ? viewOf(recorder, id) : permuteView(viewOf(recorder, id), order);
+  });
+}
+
+/** What accumulates needs its output where it lies: then an operand that shares memory with it is copied instead. */
+function launchProduct(
+  recorder: Recorder,
+  statement: MatmulOp | LinearOp,
+  operands: readonly View[],
+  result: View,
+): void {
+  const accumulation = statement.accumulate === true ? ({ accumulate: true } as const) : {};
+  const kind = statement.kind === "Matmul" ? "matmul" : "linear";
+  const copies: View[] = [];
+  const inputs = operands.map((operand) => {
+    if (statement.accumulate !== true || !mayOverlap(operand, result)) return operand;
+    const copy = contiguousTemporary(recorder, operand);
+    emitCopy(recorder, operand, copy);
+    copies.push(copy);
+    return copy;
+  });
   launch(recorder, {
     statement,
-    inputs: [folded.left, right, ...offset],
-    outputs: [folded.result],
+    inputs,
+    outputs: [result],
     inPlace: false,
     fixed: true,
-    make: (inputs, outputs): LinearKernel => ({ kind: "linear", inputs, outputs }),
+    make: (read, written): MatmulKernel | LinearKernel => ({ kind, inputs: read, outputs: written, ...accumulation }),
   });
+  for (const copy of copies) release(recorder, copy);
 }
 
 /** The output as [.., M, N], where it lacks an axis that the operands lack. */

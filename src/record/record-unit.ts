@@ -2,10 +2,11 @@
  * PostOnStream as one launch of a unit kernel. The unit has tables of its own, so its symbolic extents take the sizes of the
  * tensors that are passed in; a name that no input has keeps its value in the program.
  */
-import type { UnitKernel, UnitStep } from "../commands/kernel.ts";
+import type { UnitKernel, UnitStep, UnitValue } from "../commands/kernel.ts";
 import type { HostUnit, PostOnStream } from "../host/nodes.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import { operandOrder } from "../ir/operand-axes.ts";
 import type { Op, SliceOp } from "../ir/ops.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -87,13 +88,14 @@ function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
   });
 }
 
-/** Values 0 .. inputs-1 are the inputs; every op makes the next one. */
+/** Values 0 .. inputs-1 are the inputs; every op makes the next one, after those of the operands that it reads permuted. */
 function unitSteps(
   recorder: Recorder,
   { fusion }: HostUnit,
   shapeOf: ShapeOf,
 ): Pick<UnitKernel, "values" | "steps" | "results"> {
-  const made = [...fusion.inputs, ...fusion.ops.map(({ output }) => output)];
+  const valueLike = (id: TensorId): UnitValue => ({ dtype: at(fusion.tensors, id).dtype, shape: shapeOf(id) });
+  const values = fusion.inputs.map(valueLike);
   const numbers = new Map<TensorId, number>();
   const valueOf = (id: TensorId): number => {
     const number = numbers.get(id);
@@ -101,18 +103,23 @@ function unitSteps(
     return number;
   };
   fusion.inputs.forEach((id, i) => numbers.set(id, i));
-  const steps = fusion.ops.map((op, i): UnitStep => {
+  const steps: UnitStep[] = [];
+  for (const op of fusion.ops) {
     requireWholeAxes(recorder, op, fusion.tensors);
-    const output = fusion.inputs.length + i;
-    const step = stepOf(recorder, op, op.inputs.map(valueOf), output, fusion.tensors, shapeOf);
+    const inputs = op.inputs.map((id, operand) => {
+      const order = operandOrder(op, operand);
+      const value = valueOf(id);
+      if (order === null) return value;
+      const { dtype, shape } = at(values, value);
+      const output = values.push({ dtype, shape: order.map((axis) => at(shape, axis)) }) - 1;
+      steps.push({ kind: "Permute", order, inputs: [value], output });
+      return output;
+    });
+    const output = values.push(valueLike(op.output)) - 1;
+    steps.push(stepOf(recorder, op, inputs, output, fusion.tensors, shapeOf));
     numbers.set(op.output, output);
-    return step;
-  });
-  return {
-    values: made.map((id) => ({ dtype: at(fusion.tensors, id).dtype, shape: shapeOf(id) })),
-    steps,
-    results: fusion.outputs.map(valueOf),
-  };
+  }
+  return { values, steps, results: fusion.outputs.map(valueOf) };
 }
 
 function stepOf(
@@ -140,6 +147,7 @@ function stepOf(
     });
     return { ...op, inputs, output, ranges };
   }
+  if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };
 }
 

@@ -4,7 +4,8 @@
  */
 import { partialAxes } from "../ir/axis-map.ts";
 import { axisShards } from "../ir/axis-shards.ts";
-import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
+import { operandAxes } from "../ir/operand-axes.ts";
 import type { Op } from "../ir/ops.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { isConstant } from "../ir/scalar-fold.ts";
@@ -36,8 +37,7 @@ interface OperandAxis {
 
 /** The axes that an op reduces, contracts or cuts. */
 function wholeAxes(op: Op, tensors: readonly Tensor[]): readonly OperandAxis[] {
-  const axesOf = (position: number): readonly IterDomain[] =>
-    withoutReductions(at(tensors, at(op.inputs, position)).domain.logical);
+  const axesOf = (position: number): readonly IterDomain[] => operandAxes(op, position, tensors);
   const take = (position: number, axis: IterDomain): OperandAxis => ({ operand: at(op.inputs, position), axis });
   const fromEnd = (position: number, back: number): OperandAxis => {
     const axes = axesOf(position);

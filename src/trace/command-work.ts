@@ -1,7 +1,15 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
 import { accesses } from "../commands/accesses.ts";
 import type { Command } from "../commands/command.ts";
-import type { Kernel, Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
+import {
+  accumulates,
+  type Kernel,
+  type LinearKernel,
+  type MatmulKernel,
+  type Operand,
+  type UnitKernel,
+  type UnitStep,
+} from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { Region } from "../commands/region.ts";
 import type { View } from "../commands/transfer.ts";
@@ -69,8 +77,8 @@ const kernelFlops: RuleTable<Kernel, number> = {
   cast: () => 0,
   binary: ({ outputs }) => sumOf(outputs),
   reduction: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
-  matmul: ({ inputs, outputs }) => productFlops(at(inputs, 0).shape, at(outputs, 0).shape, false),
-  linear: ({ inputs, outputs }) => productFlops(at(inputs, 0).shape, at(outputs, 0).shape, inputs.length > 2),
+  matmul: productKernelFlops,
+  linear: productKernelFlops,
   combine: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
   fill: () => 0,
   unit: (unit) =>
@@ -90,15 +98,22 @@ const stepFlops: RuleTable<UnitStep, number, [UnitKernel]> = {
   Slice: () => 0,
   Select: () => 0,
   Matmul: ({ inputs, output }, { values }) =>
-    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, false),
+    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, 0),
   Linear: ({ inputs, output }, { values }) =>
-    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, inputs.length > 2),
+    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, inputs.length - 2),
 };
 
-/** `left` is [..., K] (both [K] and [..., M, K] are), `result` what it is multiplied to. */
-function productFlops(left: readonly number[], result: readonly number[], bias: boolean): number {
+/** A bias, and what the output held, are added once. */
+function productKernelFlops(kernel: MatmulKernel | LinearKernel): number {
+  const { inputs, outputs } = kernel;
+  const added = inputs.length - 2 + (accumulates(kernel) ? 1 : 0);
+  return productFlops(at(inputs, 0).shape, at(outputs, 0).shape, added);
+}
+
+/** `left` is [..., K] (both [K] and [..., M, K] are), `result` what it is multiplied to; `added` beside the products. */
+function productFlops(left: readonly number[], result: readonly number[], added: number): number {
   const contracted = left.at(-1) ?? 1;
-  return elementCount(result) * (2 * contracted + (bias ? 1 : 0));
+  return elementCount(result) * (2 * contracted + added);
 }
 
 function sumOf(operands: readonly Operand[]): number {

@@ -4,7 +4,8 @@
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
-import { type GraphUse, prepareProgram } from "./prepared-program.ts";
+import { prepareProgram } from "./prepared-program.ts";
+import type { GraphUse } from "./run/runner.ts";
 import { openSession, type Session } from "./session.ts";
 import type { Rendezvous } from "./world.ts";
 

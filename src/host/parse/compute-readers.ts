@@ -1,11 +1,11 @@
 /** Readers of ops that compute, by name. */
-import type { Tensor, TensorId } from "../../ir/domain.ts";
+import type { Tensor } from "../../ir/domain.ts";
 import type { Op, ReductionOpType } from "../../ir/ops.ts";
 import type { UnaryOpType } from "../../numerics/op-types.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { reductionNames } from "../op-spellings.ts";
 import { reducedAxes } from "./op-axes.ts";
-import { operand, opened, type OpContext, type OpReader } from "./op-context.ts";
+import { opened, type OpContext, type OpReader } from "./op-context.ts";
 import { failAt } from "./parse-error.ts";
 import {
   expect,
@@ -15,7 +15,6 @@ import {
   readWord,
   type Scanner,
   skipBlanks,
-  skipSpace,
   take,
 } from "./scanner.ts";
 
@@ -93,26 +92,6 @@ function skipInitialValue(scanner: Scanner): void {
   if (!take(scanner, ")")) failExpected(scanner, '")"');
 }
 
-function matmul(context: OpContext, output: Tensor): Op {
-  const a = opened(context);
-  expectAcrossLines(context.scanner, ",");
-  const b = operand(context);
-  expectAcrossLines(context.scanner, ")");
-  return { kind: "Matmul", inputs: [a.id, b.id], output: output.id };
-}
-
-/** The blanks before commas, and those before the bias, are nvFuser's. */
-function linear(context: OpContext, output: Tensor): Op {
-  const { scanner } = context;
-  const inputs: TensorId[] = [opened(context).id];
-  expectAcrossLines(scanner, ",");
-  inputs.push(operand(context).id);
-  skipSpace(scanner);
-  if (take(scanner, ",")) inputs.push(operand(context).id);
-  expectAcrossLines(scanner, ")");
-  return { kind: "Linear", inputs, output: output.id };
-}
-
 const floats = ["half", "bfloat", "float", "double"];
 
 export const computeReaders: readonly (readonly [name: string, reader: OpReader])[] = [
@@ -124,6 +103,4 @@ export const computeReaders: readonly (readonly [name: string, reader: OpReader]
   ["__cast", cast],
   ...floats.flatMap((from) => floats.map((to) => [`__${from}2${to}`, cast] as const)),
   ["reduction", reduction],
-  ["matmul", matmul],
-  ["linear", linear],
 ];

@@ -7,13 +7,14 @@ import type { Op } from "../../ir/ops.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { binarySymbols } from "../op-spellings.ts";
 import { cast, computeReaders } from "./compute-readers.ts";
+import { contractionReaders } from "./contraction-readers.ts";
 import { layoutReaders } from "./layout-readers.ts";
 import { operand, type OpContext, type OpReader } from "./op-context.ts";
 import { failAt } from "./parse-error.ts";
 import { atTensor } from "./parse-tensor.ts";
 import { expect, expectAcrossLines, failExpected, quoted, readWord, type Scanner, skipSpace, take } from "./scanner.ts";
 
-const readers: ReadonlyMap<string, OpReader> = new Map([...computeReaders, ...layoutReaders]);
+const readers: ReadonlyMap<string, OpReader> = new Map([...computeReaders, ...contractionReaders, ...layoutReaders]);
 
 /** Reads from the `=` on. `other` reads what has a name that is no op's; the scanner is behind the name, which began at `start`. */
 export function parseComputed<T>(

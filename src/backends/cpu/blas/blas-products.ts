@@ -40,7 +40,7 @@ export function blasProducts(blas: Blas, buffer: ArrayBufferLike): (contraction:
 }
 
 function prepareProduct(contraction: Contraction, precision: Precision): Gemm | null {
-  const { m, n, k, bias } = contraction;
+  const { m, n, k, bias, accumulate = false } = contraction;
   const c = matrixOf(contraction.c, m, n);
   if (c === null) return null;
   // c^T = b^T a^T, where c's columns are contiguous.
@@ -53,6 +53,8 @@ function prepareProduct(contraction: Contraction, precision: Precision): Gemm | 
   const a = matrixOf(contraction.a, m, k);
   const b = matrixOf(contraction.b, k, n);
   if (a === null || b === null || (bias !== null && bias !== 1 && n > 1)) return null;
+  // One beta cannot take both from c.
+  if (bias !== null && accumulate) return null;
   const { gemm, view } = precision;
   const span = (m - 1) * c.leading + n;
   return (addressA, addressB, addressBias, addressC) => {
@@ -61,7 +63,7 @@ function prepareProduct(contraction: Contraction, precision: Precision): Gemm | 
       const row = view(addressBias, n);
       for (let i = 0; i < m; i++) target.set(row, i * c.leading);
     }
-    const beta = bias === null ? 0 : 1;
+    const beta = bias !== null || accumulate ? 1 : 0;
     const [left, right] = [view(addressA, 1), view(addressB, 1)];
     gemm(rowMajor, a.transpose, b.transpose, m, n, k, 1, left, a.leading, right, b.leading, beta, target, c.leading);
   };

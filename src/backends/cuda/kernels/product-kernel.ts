@@ -16,7 +16,7 @@ const rowsPerThread = 4;
 
 /** Operands are the kernel's parameters a, b, then bias if there is one, then c. */
 export function productKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
-  const { dtype, m, n, k, a, b, c, bias, batch } = contraction;
+  const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = storageTypes[dtype];
   const scalar = scalarTypes[type];
@@ -25,8 +25,10 @@ export function productKernel(contraction: Contraction, operands: readonly Memor
     "left[row + i][z]",
     "right[z][column]",
   ]);
-  const result = bias === null ? operand(type, 0) : apply("add", operand(type, 0), operand(type, 1));
+  const added = [...(bias === null ? [] : ["offset"]), ...(accumulate ? ["before"] : [])];
+  const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, i + 1)), operand(type, 0));
   const zero = constantText(type, type === "i64" ? 0n : 0);
+  const target = `c[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
   const text = [
     `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(const ${stored} *a, const ${stored} *b, ${bias === null ? "" : `const ${stored} *bias, `}${stored} *c) {`,
     `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
@@ -72,7 +74,8 @@ export function productKernel(contraction: Contraction, operands: readonly Memor
     "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
     `if (x < ${m}u && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeText(dtype, `bias[y * ${bias}ull]`)};`]),
-    `c[offsetC + x * ${c.row}ull + y * ${c.column}ull] = ${encodeText(dtype, roundTo(dtype, result), ["sum[i]", "offset"])};`,
+    ...(accumulate ? [`const ${scalar} before = ${decodeText(dtype, target)};`] : []),
+    `${target} = ${encodeText(dtype, roundTo(dtype, result), ["sum[i]", ...added])};`,
     "}",
     "}",
     "}",

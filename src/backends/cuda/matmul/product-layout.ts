@@ -23,6 +23,8 @@ export interface ProductLayout {
   readonly right: MatrixLayout;
   readonly result: MatrixLayout;
   readonly hasBias: boolean;
+  /** beta is 1, and C is D. */
+  readonly accumulate?: boolean;
   readonly batchCount: number;
   /** Element offsets of further batch axes: one product each. */
   readonly offsets: readonly { readonly a: number; readonly b: number; readonly c: number }[];
@@ -35,7 +37,7 @@ const mostProducts = 64;
 
 /** Null where cuBLASLt has no form for it: integers, no contiguous axis, a bias that repeats or lies along the other axis. */
 export function productLayout(contraction: Contraction): ProductLayout | null {
-  const { dtype, m, n, k, bias } = contraction;
+  const { dtype, m, n, k, bias, accumulate = false } = contraction;
   if (!isFloat(dtype)) return null;
   const byRows = contraction.c.column === 1 || n === 1;
   // Column-major result: a b as it is. The bias runs along n, which the epilogue adds to rows of the result only.
@@ -60,6 +62,7 @@ export function productLayout(contraction: Contraction): ProductLayout | null {
     right: byRows ? withBatch(flipped(a), inner.a) : withBatch(b, inner.b),
     result: withBatch(result, inner.c),
     hasBias: bias !== null,
+    ...(accumulate ? { accumulate } : {}),
     batchCount: inner.extent,
     offsets,
   };

@@ -182,12 +182,13 @@ export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
         const [left, right] = layout.swapped ? [b, a] : [a, b];
         const recipe = recipeOf(layout, addresses.bias, [left, right, c].map(alignmentOf));
         if (recipe === null) return null;
-        const { alpha, beta } = scalars(layout.dtype);
+        const { one, zero } = scalars(layout.dtype);
+        const beta = layout.accumulate === true ? one : zero;
         calls.push(() => {
           const status = raw.cublasLtMatmul(
             handle,
             recipe.descriptor,
-            alpha,
+            one,
             left,
             recipe.left,
             right,
@@ -215,8 +216,8 @@ export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
   };
 }
 
-/** alpha = 1 and beta = 0 in the type of the sums. */
-function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly alpha: number; readonly beta: number } {
+/** What alpha and beta point to, in the type of the sums. */
+function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly one: number; readonly zero: number } {
   const { address, view } = blocks.take(32);
   view.setFloat32(0, 1, true);
   view.setFloat32(8, 0, true);
@@ -224,7 +225,7 @@ function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly alpha: nu
   view.setFloat64(24, 0, true);
   return (dtype) => {
     const start = address + (dtype === "double" ? 16 : 0);
-    return { alpha: start, beta: start + 8 };
+    return { one: start, zero: start + 8 };
   };
 }
 
