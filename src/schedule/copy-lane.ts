@@ -15,7 +15,7 @@ export const copyLanes = ["dedicated", "inline"] as const;
 /** `inline`: copies stay on the streams that the host program gives them. */
 export type CopyLane = (typeof copyLanes)[number];
 
-/** The same Program where no rank copies from or to a peer. */
+/** The same Program where no rank copies from or to a peer, or only on a lane that a rewrite has made. */
 export function moveCopiesToLane(program: Program): Program {
   const moved = program.ranks.map((rank) => moveCopies(program, rank));
   if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
@@ -37,7 +37,10 @@ interface Moved {
 
 function moveCopies(program: Program, rank: RankProgram): Moved {
   const crossesLink = rank.commands.map(
-    (command) => command.kind === "copy" && touchesPeer(program, rank.rank, command),
+    (command) =>
+      command.kind === "copy" &&
+      at(rank.streams, command.stream).role !== "lane" &&
+      touchesPeer(program, rank.rank, command),
   );
   if (!crossesLink.includes(true)) return { rank, positions: rank.commands.map((_, i) => i) };
   const lane = makeId<CommandStreamId>(rank.streams.length);

@@ -1,0 +1,75 @@
+/**
+ * Applies an edit to the draft of every rank: reads the lists, edits, writes those that changed, and carries the rest of the Program
+ * along: where the members of transfers stand now, and the kernels that are still in use.
+ */
+import type { KernelId } from "../commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram } from "../commands/program.ts";
+import { makeId } from "../support/ids.ts";
+import { at, invariant } from "../support/invariant.ts";
+import type { Draft } from "./draft.ts";
+import { createMemory, type Memory, type Touch } from "./memory.ts";
+import { readDraft } from "./read-draft.ts";
+import { writeDraft } from "./write-draft.ts";
+
+export interface EditContext {
+  readonly program: Program;
+  readonly memory: Memory;
+  /** What other ranks do to the memory of one. */
+  readonly foreignTouches: (rank: number) => readonly Touch[];
+}
+
+/** `edit` returns the same draft where it has nothing to do; then the rank's list, or the whole Program, stays the same object. */
+export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
+  const memory = createMemory(program);
+  const foreign = foreignTouches(program, memory);
+  const context: EditContext = {
+    program,
+    memory,
+    foreignTouches: (rank) => at(foreign, rank),
+  };
+  const written = program.ranks.map((rank) => {
+    const draft = readDraft(rank, memory, at(foreign, rank.rank));
+    const edited = edit(draft, context);
+    return edited === draft ? null : writeDraft(edited, context.memory);
+  });
+  if (written.every((list) => list === null)) return program;
+  const ranks = program.ranks.map((rank, i): RankProgram => ({ ...rank, ...at(written, i)?.list }));
+  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
+    ...transfer,
+    members: transfer.members.map((member) => {
+      const positions = at(written, member.rank)?.positions;
+      const command = positions === undefined ? member.command : positions.get(member.command);
+      invariant(command !== undefined, "rewrites keep transfers", member);
+      return { ...member, command };
+    }),
+  }));
+  return usedKernels({ ...program, ranks, transfers, kernels: context.memory.kernels });
+}
+
+function foreignTouches({ ranks }: Program, memory: Memory): readonly (readonly Touch[])[] {
+  const foreign = ranks.map((): Touch[] => []);
+  for (const { rank, commands } of ranks) {
+    for (const command of commands) {
+      for (const touch of memory.touches(command)) if (touch.rank !== rank) at(foreign, touch.rank).push(touch);
+    }
+  }
+  return foreign;
+}
+
+/** Back ends prepare every kernel of a Program, so those that no command launches any more go. */
+function usedKernels(program: Program): Program {
+  const used = new Set<KernelId>();
+  for (const { commands } of program.ranks) {
+    for (const command of commands) if (command.kind === "launch") used.add(command.kernel);
+  }
+  if (used.size === program.kernels.length) return program;
+  const ids = [...used].sort((a, b) => a - b);
+  const idOf = new Map(ids.map((id, index) => [id, makeId<KernelId>(index)]));
+  const ranks = program.ranks.map((rank): RankProgram => ({
+    ...rank,
+    commands: rank.commands.map((command) =>
+      command.kind === "launch" ? { ...command, kernel: idOf.get(command.kernel) ?? command.kernel } : command,
+    ),
+  }));
+  return { ...program, ranks, kernels: ids.map((id) => at(program.kernels, id)) };
+}

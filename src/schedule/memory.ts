@@ -1,0 +1,65 @@
+/**
+ * What commands of one Program do to memory, by place: buffers that share bytes of an arena meet here as well, so that a rewrite that
+ * keeps the order of what meets also keeps lifetimes apart.
+ */
+import { accessesOf } from "../commands/accesses.ts";
+import type { Command, KernelId } from "../commands/command.ts";
+import type { Kernel } from "../commands/kernel.ts";
+import type { Program } from "../commands/program.ts";
+import type { Region } from "../commands/region.ts";
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import { regionsMeet, type Runs, runsOf } from "./regions-meet.ts";
+
+export interface Touch extends Runs {
+  /** The rank whose memory it is. */
+  readonly rank: number;
+  /** An arena of a rank. */
+  readonly place: string;
+  readonly writes: boolean;
+}
+
+export interface Memory {
+  readonly buffers: Program["buffers"];
+  /** The Program's, and those that rewrites add. */
+  readonly kernels: readonly Kernel[];
+  /** The id of a kernel, added if there is none like it. */
+  readonly kernelId: (kernel: Kernel) => KernelId;
+  readonly touches: (command: Command) => readonly Touch[];
+}
+
+export function createMemory({ buffers, kernels: given }: Program): Memory {
+  const kernels = [...given];
+  const known = new Map(kernels.map((kernel, id) => [JSON.stringify(kernel), makeId<KernelId>(id)]));
+  const operands = { buffers, kernels };
+  const touched = new WeakMap<Command, readonly Touch[]>();
+  const touch = (region: Region, writes: boolean): Touch => {
+    const { rank, arena, offset } = at(buffers, region.buffer);
+    return { ...runsOf(offset + region.offset, region.dims, region.bytes), rank, place: `${arena} ${rank}`, writes };
+  };
+  return {
+    buffers,
+    kernels,
+    kernelId: (kernel) => {
+      const key = JSON.stringify(kernel);
+      const id = known.get(key) ?? makeId<KernelId>(kernels.push(kernel) - 1);
+      known.set(key, id);
+      return id;
+    },
+    touches: (command) => {
+      const found = touched.get(command);
+      if (found !== undefined) return found;
+      const { reads, writes } = accessesOf(command, operands);
+      const all = [...reads.map((region) => touch(region, false)), ...writes.map((region) => touch(region, true))];
+      touched.set(command, all);
+      return all;
+    },
+  };
+}
+
+/** Whether the order of two commands matters to memory: they share a byte that one of them writes. */
+export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
+  return a.some((one) =>
+    b.some((other) => (one.writes || other.writes) && one.place === other.place && regionsMeet(one, other)),
+  );
+}

@@ -1,0 +1,96 @@
+/** Which rewrites a Program gets, by name of the option, and in which order they run: docs/schedules.md says what each is for. */
+import type { Program } from "../commands/program.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { keysOf } from "../support/keys-of.ts";
+import { type Grouping, mergeProducts } from "./merge-products.ts";
+import { ownChunkLast } from "./own-chunk-last.ts";
+import { placeStreams } from "./place-streams.ts";
+import type { Rewrite } from "./rewrite.ts";
+import { useInPlace } from "./use-in-place.ts";
+
+export interface ScheduleOptions {
+  /** Local copies are left out where their readers can read the original, or its maker write their place. */
+  readonly inPlace?: boolean;
+  /** Products that no other rank waits for come behind those that one does. */
+  readonly ownLast?: boolean;
+  /** Sizes of the groups of chunk products that become one product, in order of arrival; the last is that of all that follow. */
+  readonly mergeProducts?: Grouping;
+  /** Products take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
+  readonly computeStreams?: number;
+}
+
+interface Step {
+  /** What is expected of the value; null where it is right. */
+  readonly expected: (options: ScheduleOptions) => string | null;
+  readonly apply: (program: Program, options: ScheduleOptions) => Program;
+}
+
+/** In the order in which they run: what changes the commands before what groups them, streams last. */
+const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
+  inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
+  ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
+  mergeProducts: step(
+    mergeProducts,
+    ({ mergeProducts: sizes }) => sizes,
+    (sizes) => (sizes.length > 0 && sizes.every(isCount) ? null : "sizes of at least 1, such as [1, 3, 4]"),
+  ),
+  computeStreams: step(
+    placeStreams,
+    ({ computeStreams }) => computeStreams,
+    (count) => (isCount(count) ? null : "a whole number of at least 1"),
+  ),
+};
+
+/** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */
+export function applySchedule(program: Program, options: ScheduleOptions): Program {
+  requireSchedule(options);
+  return keysOf(steps).reduce((left, key) => steps[key].apply(left, options), program);
+}
+
+/** Whether any rewrite is asked for. */
+export function isScheduled(options: ScheduleOptions): boolean {
+  return keysOf(steps).some((key) => options[key] !== undefined && options[key] !== false);
+}
+
+export function requireSchedule(options: ScheduleOptions): void {
+  for (const key of keysOf(steps)) {
+    const expected = steps[key].expected(options);
+    if (expected === null) continue;
+    fail({
+      code: "bad-option",
+      message: "a schedule option has a value that it does not take",
+      place: { kind: "option", text: `schedule.${key}` },
+      found: JSON.stringify(options[key]),
+      expected,
+      help: "give such a value, or leave the option out",
+    });
+  }
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 1;
+}
+
+function flag(rewrite: Rewrite<true>, valueOf: (options: ScheduleOptions) => boolean | undefined): Step {
+  return {
+    expected: () => null,
+    apply: (program, options) => (valueOf(options) === true ? rewrite.run(program, true) : program),
+  };
+}
+
+function step<T>(
+  rewrite: Rewrite<T>,
+  valueOf: (options: ScheduleOptions) => T | undefined,
+  expected: (value: T) => string | null,
+): Step {
+  return {
+    expected: (options) => {
+      const value = valueOf(options);
+      return value === undefined ? null : expected(value);
+    },
+    apply: (program, options) => {
+      const value = valueOf(options);
+      return value === undefined ? program : rewrite.run(program, value);
+    },
+  };
+}

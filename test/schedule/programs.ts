@@ -1,0 +1,84 @@
+/** Pipelines over few devices for tests of schedule rewrites, and what a Program leaves in its outputs. */
+import { type CommandKind } from "../../src/commands/command.ts";
+import { DeviceMesh, Fusion, lower, matmul, record, sum, type Program } from "braid";
+import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
+import { link } from "../../src/commands/link.ts";
+import { parseSchedule } from "../../src/machine/schedule.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+
+export const devices = 4;
+
+/** [devices, 6, 8] sharded by its first axis, times [8, 5]: gathered chunk by chunk. */
+export function allgatherMatmul(): Fusion {
+  const f = new Fusion();
+  const a = f.input([devices, 6, 8], "float");
+  const b = f.input([8, 5], "float");
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Partial products of [24, 16] and [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
+export function matmulReduceScatter(): Fusion {
+  const f = new Fusion();
+  const a = f.input([devices, devices, 6, 4], "float");
+  const b = f.input([devices, 1, 4, 5], "float");
+  const partial = matmul(a, b);
+  const c = sum(partial, [0]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  a.axis(1).parallelize("Stream");
+  b.axis(0).parallelize("DIDx");
+  partial.axis(0).parallelize("Stream");
+  partial.axis(1).parallelize("DIDx");
+  c.axis(1).parallelize("DIDx");
+  return f;
+}
+
+export const pipelines = {
+  "allgather + matmul": allgatherMatmul,
+  "matmul + reduce-scatter": matmulReduceScatter,
+} as const;
+export type Pipeline = keyof typeof pipelines;
+
+export interface Recording {
+  readonly p2pProtocol?: "get" | "put";
+  readonly communicatorBackend?: "cuda" | "nccl";
+  readonly streams?: number;
+  readonly shrinkStreamBuffers?: boolean;
+}
+
+export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
+  const { communicatorBackend = "cuda", streams = devices, shrinkStreamBuffers = true } = options;
+  const protocol = communicatorBackend === "cuda" ? { p2pProtocol: options.p2pProtocol ?? "get" } : {};
+  const fusion = pipelines[pipeline]();
+  const lowering = { communicatorBackend, ...protocol, insertReshardingAfter: true, shrinkStreamBuffers };
+  return link(
+    Array.from({ length: devices }, (_, rank) =>
+      record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: streams, ...protocol }),
+    ),
+  );
+}
+
+/** The bytes of all outputs after two runs of the machine, as hexadecimal digits. */
+export async function outputsOf(program: Program, schedule: string): Promise<string> {
+  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers: "eager" }).prepare(program);
+  const random = createRandom(2);
+  for (const { id, role, bytes } of program.buffers) {
+    if (role !== "input") continue;
+    prepared.write(id, new Uint8Array(Float32Array.from({ length: bytes / 4 }, () => random.float()).buffer));
+  }
+  for (let run = 0; run < 2; run++) await prepared.execute();
+  const outputs = program.buffers.filter(({ role }) => role === "output");
+  return outputs.map(({ id }) => Buffer.from(prepared.read(id)).toString("hex")).join(" ");
+}
+
+/** How many commands of a kind one rank has. */
+export function countOf(program: Program, rank: number, kind: CommandKind): number {
+  return at(program.ranks, rank).commands.filter((command) => command.kind === kind).length;
+}

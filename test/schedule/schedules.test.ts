@@ -1,0 +1,46 @@
+/** Every combination of rewrites: proven right, and with the same bits in every order of streams. */
+import { verify } from "braid";
+import { describe, expect, it } from "vitest";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+
+const schedules: readonly ScheduleOptions[] = [
+  { computeStreams: 1 },
+  { computeStreams: 2 },
+  { inPlace: true },
+  { ownLast: true },
+  { mergeProducts: [1, 3] },
+  { mergeProducts: [4] },
+  { mergeProducts: [2], computeStreams: 2 },
+  { inPlace: true, mergeProducts: [1, 2], computeStreams: 1 },
+  { inPlace: true, ownLast: true, mergeProducts: [3, 1], computeStreams: 1 },
+];
+
+const recordings: readonly Recording[] = [
+  ...(["get", "put"] as const).flatMap((p2pProtocol) =>
+    [1, 2, 3, 4].map((streams): Recording => ({ p2pProtocol, streams })),
+  ),
+  { p2pProtocol: "get", streams: 4, shrinkStreamBuffers: false },
+  { p2pProtocol: "put", streams: 2, shrinkStreamBuffers: false },
+  { communicatorBackend: "nccl", streams: 2 },
+  { communicatorBackend: "nccl", streams: 4, shrinkStreamBuffers: false },
+];
+
+describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
+  it.each(recordings)("is the same under every schedule, recorded with %o", async (recording) => {
+    const program = recorded(pipeline, recording);
+    const expected = await outputsOf(program, "seed:1");
+    for (const schedule of schedules) {
+      const scheduled = applySchedule(program, schedule);
+      for (const placed of new Set([scheduled, moveCopiesToLane(scheduled)])) {
+        const context = JSON.stringify(schedule);
+        const { findings } = verify(placed, { notes: false });
+        expect(findings, context).toEqual([]);
+        expect(await outputsOf(placed, "seed:1"), context).toBe(expected);
+        expect(await outputsOf(placed, "seed:2"), context).toBe(expected);
+      }
+    }
+  });
+});
