@@ -18,12 +18,12 @@ afterAll(() => {
   if (obstacle === null) rmSync(fakes.folder, { recursive: true });
 });
 
-async function runRanks(script: string, ...values: readonly string[]) {
+async function runRanks(worldSize: number, script: string, ...values: readonly string[]) {
   const require = createRequire(import.meta.url);
   const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
   const printed: string[] = [];
   const result = await spawnRanks({
-    worldSize: 2,
+    worldSize,
     command: [process.execPath, jiti, path.join(import.meta.dirname, "fake", script), ...values],
     // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
     env: { ...process.env, ...fakes.env },
@@ -36,7 +36,7 @@ async function runRanks(script: string, ...values: readonly string[]) {
 
 describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
   it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
-    const { statuses, printed } = await runRanks("rank.ts");
+    const { statuses, printed } = await runRanks(2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
     expect(lines).toHaveLength(9);
@@ -50,4 +50,17 @@ describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
     expect(count("cuStreamBeginCapture")).toBe(12);
     expect(count("cuGraphLaunch")).toBe(6 * 2 * 8);
   }, 120_000);
+
+  it("hand a run to the driver in two calls when it is replayed", async () => {
+    const { statuses, printed } = await runRanks(1, "host-time.ts");
+    expect(statuses, printed).toEqual([0]);
+    const [replayed, eager] = printed
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    // The query is the wait for the end, which the fake driver answers at once.
+    const two = { cuCtxSetCurrent: 1, cuGraphLaunch: 1, cuStreamQuery: 1 };
+    expect(replayed).toEqual({ graph: "on", counts: two, ordered: true });
+    expect(eager).toMatchObject({ graph: "off", counts: { cuCtxSetCurrent: 1, cuLaunchKernel: 5, cuStreamQuery: 1 } });
+  }, 60_000);
 });

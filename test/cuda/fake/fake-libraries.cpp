@@ -64,7 +64,7 @@ API cuDeviceCanAccessPeer(int *can, int, int) { *can = 1; return 0; }
 API cuDeviceGetPCIBusId(char *id, int length, int) { snprintf(id, length, "0000:00:00.0"); return 0; }
 API cuDevicePrimaryCtxRetain(U64 *context, int) { *context = 1; return 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-API cuCtxSetCurrent(U64) { return 0; }
+API cuCtxSetCurrent(U64) { return record("cuCtxSetCurrent"); }
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
 API cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 4ull << 30; *total = 8ull << 30; return 0; }
 API cuMemAlloc_v2(U64 *address, size_t bytes) {
@@ -136,8 +136,11 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, U64) {
 }
 API cuStreamCreateWithPriority(U64 *stream, unsigned, int) { *stream = nextHandle++; return 0; }
 API cuStreamDestroy_v2(U64) { return 0; }
-API cuStreamQuery(U64) { return 0; }
-API cuStreamWaitEvent(U64, U64 event, unsigned) { return events.count(event) ? 0 : 1; }
+API cuStreamQuery(U64) { return record("cuStreamQuery"); }
+API cuStreamWaitEvent(U64, U64 event, unsigned) {
+  record("cuStreamWaitEvent");
+  return events.count(event) ? 0 : 1;
+}
 struct MemoryOperation { int type; U64 address; uint32_t value, high, flags, padding; U64 alias, rest; };
 static_assert(sizeof(MemoryOperation) == 48, "as in cuda.h");
 static int perform(const MemoryOperation &each) {
@@ -168,6 +171,7 @@ API cuStreamEndCapture(U64, U64 *graph) { *graph = (U64)capture; capture = nullp
 API cuEventCreate(U64 *event, unsigned) { *event = nextHandle++; return 0; }
 API cuEventDestroy_v2(U64) { return 0; }
 API cuEventRecord(U64 event, U64) {
+  record("cuEventRecord");
   events[event] = std::chrono::steady_clock::now();
   return enqueue([=] { events[event] = std::chrono::steady_clock::now(); return 0; });
 }

@@ -6,7 +6,7 @@ import { at } from "../../../support/invariant.ts";
 import { failedAt } from "../bindings/call-error.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Session } from "../session.ts";
-import type { Action } from "./command-actions.ts";
+import type { Action } from "./action-context.ts";
 import { type Deadline, waitUntil } from "./wait.ts";
 
 export interface Enqueued {

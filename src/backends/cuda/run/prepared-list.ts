@@ -11,16 +11,19 @@ import { createHostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { type Action, type ActionContext, commandActions } from "./command-actions.ts";
+import type { Action, ActionContext } from "./action-context.ts";
+import { commandWork } from "./command-actions.ts";
+import { joinWork, type StreamWork, workAction } from "./join-work.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { createStreamScratch } from "./stream-scratch.ts";
 import { missingEdges } from "./stream-edges.ts";
 
-/** The actions of one command that has any. */
+/** A command that has work. */
 export interface PreparedCommand {
   readonly index: number;
   readonly stream: CommandStreamId;
-  readonly actions: readonly Action[];
+  /** Its own actions, joined with nobody's; made when asked for. */
+  readonly actions: () => readonly Action[];
 }
 
 export interface PreparedList {
@@ -77,9 +80,13 @@ export function prepareList(
       busy.communicator = communicator;
     },
   };
+  const works = own.commands.map(({ stream }, index) =>
+    commandWork(index, context).map((work): StreamWork => ({ stream, index, work })),
+  );
+  const action = ({ work, stream }: StreamWork): Action => workAction(work, stream, context);
   const commands = own.commands.flatMap(({ stream }, index): readonly PreparedCommand[] => {
-    const actions = commandActions(index, context);
-    return actions.length === 0 ? [] : [{ index, stream, actions }];
+    const work = at(works, index);
+    return work.length === 0 ? [] : [{ index, stream, actions: () => work.map(action) }];
   });
   const edges = missingEdges(own.commands);
   const caller = makeId<CommandStreamId>(0);
@@ -94,12 +101,12 @@ export function prepareList(
   const forks = edge(caller, edges.forks);
   const joins = edges.joins.flatMap((stream) => edge(stream, [caller]));
   const inOrder = [
-    ...forks.map((action) => ({ action, index: -1 })),
-    ...commands.flatMap(({ index, actions }) => actions.map((action) => ({ action, index }))),
-    ...joins.map((action) => ({ action, index: -1 })),
+    ...forks.map((each) => ({ action: each, index: -1 })),
+    ...joinWork(works.flat()).map((each) => ({ action: action(each), index: each.index })),
+    ...joins.map((each) => ({ action: each, index: -1 })),
   ];
   return {
-    actions: inOrder.map(({ action }) => action),
+    actions: inOrder.map((each) => each.action),
     commandOf: Int32Array.from(inOrder, ({ index }) => index),
     forks,
     commands,

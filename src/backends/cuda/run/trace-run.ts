@@ -53,7 +53,8 @@ export function traceList(
     ...prepared.forks.map((action) => ({ action, index: -1 })),
     ...prepared.commands.flatMap(({ index, stream, actions }) => {
       const span = spanOf.get(index);
-      const all = span === undefined ? actions : [mark(span.start, stream), ...actions, mark(span.end, stream)];
+      const calls = actions();
+      const all = span === undefined ? calls : [mark(span.start, stream), ...calls, mark(span.end, stream)];
       return all.map((action) => ({ action, index }));
     }),
     ...prepared.joins.map((action) => ({ action, index: -1 })),

@@ -1,0 +1,54 @@
+/** What the actions of commands are made from, and the forms they take. */
+import type { BufferRef, CommandStreamId, EventId } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import type { KernelSteps } from "../kernels/kernel-steps.ts";
+import type { Arenas } from "../memory/arenas.ts";
+import type { HostBlocks } from "../memory/host-blocks.ts";
+import type { Communicator } from "../nccl/communicators.ts";
+import type { Session } from "../session.ts";
+import type { MemoryOperation } from "./memory-operations.ts";
+import type { Progress } from "./progress.ts";
+
+/** A call of the driver or of a library with its arguments bound. */
+export type Action = () => void;
+
+/** What a command does on its stream: calls, and memory operations, which neighbours may join into one call. */
+export type Work =
+  | { readonly kind: "call"; readonly action: Action }
+  | { readonly kind: "memory"; readonly operations: readonly MemoryOperation[] };
+
+export interface ActionContext {
+  readonly session: Session;
+  readonly program: Program;
+  readonly rank: number;
+  readonly arenas: Arenas;
+  /** Argument blocks that live as long as the prepared Program. */
+  readonly blocks: HostBlocks;
+  readonly progress: Progress;
+  readonly streamOf: (stream: CommandStreamId) => number;
+  readonly eventOf: (event: EventId) => number;
+  /** The stream's own scratch and workspace, of at least as many bytes; the same at every call with so many or fewer bytes. */
+  readonly scratchOf: (stream: CommandStreamId, bytes: number) => number;
+  readonly workspaceOf: (stream: CommandStreamId, bytes: number) => number;
+  /** Of launches that were prepared before. */
+  readonly steps: Map<string, KernelSteps>;
+  readonly communicators: ReadonlyMap<string, Communicator>;
+  /** NCCL goes on with a call in the background: the next action has to wait. */
+  readonly inProgress: (communicator: Communicator) => void;
+}
+
+type Raw = Session["gpu"]["raw"];
+
+/** `make` binds the call's arguments once; the action throws `gpu-call-failed`. */
+export function checked({ session }: ActionContext, name: string, make: (raw: Raw) => () => number): Action {
+  const { gpu } = session;
+  const call = make(gpu.raw);
+  return () => {
+    const status = call();
+    if (status !== 0) gpu.check(status, name);
+  };
+}
+
+export function addressIn({ arenas }: ActionContext): (ref: BufferRef) => number {
+  return ({ buffer, offset }) => arenas.bufferAddress(buffer) + offset;
+}

@@ -1,0 +1,120 @@
+/**
+ * Runs a prepared list: eagerly the first time, which lets libraries load and connect; then as a graph, where all ranks could capture one. A run of a graph costs the host
+ * two calls of the driver, one that makes the context current and the launch; nothing is allocated or awaited before the launch.
+ */
+import type { Program } from "../../../commands/program.ts";
+import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
+import type { ExecuteOptions, RunReport } from "../../backend.ts";
+import type { Resources } from "../resources.ts";
+import type { Session } from "../session.ts";
+import { enqueueList } from "./enqueue.ts";
+import { type CapturedGraph, captureGraph } from "./graph.ts";
+import type { PreparedList } from "./prepared-list.ts";
+import { stuckStreams, timedOut, withNotes } from "./stuck-run.ts";
+import { traceList, type TracedList } from "./trace-run.ts";
+import { type Deadline, streamIsIdle, waitUntil } from "./wait.ts";
+
+export type GraphUse = "auto" | "on" | "off";
+
+export interface RunnerOptions {
+  readonly graph: GraphUse;
+  /** Milliseconds, for runs that name no other. */
+  readonly timeout: number;
+  /** Called when a run has failed: signals and streams are in no known state, so the Group cannot go on. */
+  readonly broken: (reason: string) => void;
+}
+
+export type Runner = (options: ExecuteOptions) => Promise<RunReport>;
+
+export function createRunner(
+  session: Session,
+  program: Program,
+  list: PreparedList,
+  resources: Resources,
+  { graph: use, timeout: usual, broken }: RunnerOptions,
+): Runner {
+  const { gpu, rendezvous } = session;
+  const stream = at(list.streams, 0);
+  let runs = 0;
+  let graph: CapturedGraph | null = null;
+  let traced: TracedList | null = null;
+
+  const capture = async (deadline: Deadline): Promise<CapturedGraph | null> => {
+    let made: CapturedGraph | null = null;
+    let problem: unknown = null;
+    try {
+      made = await captureGraph(gpu, stream, () => enqueueList(session, program, list, deadline));
+    } catch (error) {
+      problem = error;
+    }
+    // The whole world or nobody: ranks that replay beside ranks that issue eagerly would meet NCCL in different ways.
+    const votes = await rendezvous.allGather(Uint8Array.of(made === null ? 0 : 1));
+    if (votes.every(([vote]) => vote === 1)) return made === null ? null : resources.own(made);
+    made?.[Symbol.dispose]();
+    if (use === "on") throw problem instanceof Error ? problem : notCaptured(votes.findIndex(([vote]) => vote !== 1));
+    return null;
+  };
+
+  /** Null when everything is with the driver already. */
+  const issue = (deadline: Deadline, trace: boolean): Promise<void> | null => {
+    if (trace) {
+      traced ??= traceList(session, program, list, resources);
+      return enqueueList(session, program, traced.list, deadline);
+    }
+    const run = runs++;
+    if (use !== "off" && run === 1) return captureAndIssue(deadline);
+    if (graph === null) return enqueueList(session, program, list, deadline);
+    graph.launch();
+    return null;
+  };
+
+  const captureAndIssue = async (deadline: Deadline): Promise<void> => {
+    graph = await capture(deadline);
+    if (graph === null) await enqueueList(session, program, list, deadline);
+    else graph.launch();
+  };
+
+  const ended = (): boolean => streamIsIdle(gpu, stream);
+
+  return async ({ timeout = usual, trace = false }) => {
+    const start = performance.now();
+    const state = (): Parameters<typeof stuckStreams>[0] => ({ gpu, program, list, eager: graph === null });
+    const deadline: Deadline = {
+      at: start + timeout,
+      signal: rendezvous.signal,
+      expired: () => timedOut(state(), timeout),
+    };
+    try {
+      gpu.makeCurrent();
+      list.progress.reset();
+      const issuing = issue(deadline, trace);
+      if (issuing !== null) await issuing;
+      const issued = performance.now();
+      await waitUntil(ended, deadline);
+      return {
+        milliseconds: performance.now() - start,
+        hostMilliseconds: issued - start,
+        trace: trace && traced !== null ? traced.read() : [],
+      };
+    } catch (error) {
+      // What another rank's end is told by does not say what this one was doing.
+      const notes = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
+      broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
+      throw withNotes(error, notes);
+    }
+  };
+}
+
+function notCaptured(rank: number): DiagnosticError {
+  return new DiagnosticError([
+    {
+      code: "gpu-unsupported",
+      message: `rank ${rank} cannot capture the program into a CUDA graph`,
+      place: { kind: "option", text: "--graph on" },
+      found: "a list that its driver or NCCL does not capture",
+      expected: "a graph on every rank",
+      help: "run with --graph auto or --graph off; the message of that rank says which call failed",
+    },
+  ]);
+}

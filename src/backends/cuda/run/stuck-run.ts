@@ -1,0 +1,66 @@
+/** What the streams of a run that does not end are at: the message of its time-out, and the notes of a run that another rank's end cut short. */
+import type { CommandStreamId } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import { DiagnosticError, fail } from "../../../diagnostics/diagnostic.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Gpu } from "../gpu.ts";
+import type { PreparedList } from "./prepared-list.ts";
+import { stuckStream } from "./progress.ts";
+
+export interface StuckRun {
+  readonly gpu: Gpu;
+  readonly program: Program;
+  readonly list: PreparedList;
+  /** Whether its commands were issued one by one, not as a graph. */
+  readonly eager: boolean;
+}
+
+/** Throws `timed-out`, with a line for every stream that has not ended. `timeout` in milliseconds. */
+export function timedOut(run: StuckRun, timeout: number): never {
+  const { gpu, program } = run;
+  const own = at(program.ranks, gpu.rank);
+  const notes = stuckStreams(run);
+  return fail({
+    code: "timed-out",
+    message: `rank ${gpu.rank} did not end its run within ${timeout} ms`,
+    place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
+    found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
+    expected: `its end within ${timeout} ms`,
+    help: "look at the rank that it waits for; allow more time (--timeout), or use smaller sizes",
+    notes: notes.slice(1),
+  });
+}
+
+/**
+ * A line for every stream that has not ended: what it came to, and the peers that it waits for. In a graph, which runs apart from the
+ * streams, those that have come to a peer and are not known to be past it.
+ */
+export function stuckStreams({ gpu, program, list, eager }: StuckRun): readonly string[] {
+  return list.streams.flatMap((stream, i) => {
+    const id = makeId<CommandStreamId>(i);
+    const said = list.progress.last(id);
+    if (!eager) return said === null || said.passed ? [] : [stuckStream(program, gpu.rank, id, said.command)];
+    if (gpu.raw.cuStreamQuery(stream) === 0) return [];
+    const reached = Math.max(said?.command ?? -1, lastEvent(gpu, program, list, id));
+    return [stuckStream(program, gpu.rank, id, reached < 0 ? null : reached)];
+  });
+}
+
+/** The error with further notes on its first diagnostic. */
+export function withNotes(error: unknown, notes: readonly string[]): unknown {
+  if (!(error instanceof DiagnosticError) || notes.length === 0) return error;
+  const [first, ...others] = error.diagnostics;
+  if (first === undefined) return error;
+  return new DiagnosticError([{ ...first, notes: [...(first.notes ?? []), ...notes] }, ...others]);
+}
+
+/** The last recordEvent of the stream that has completed, -1 for none. */
+function lastEvent(gpu: Gpu, program: Program, { events }: PreparedList, stream: CommandStreamId): number {
+  return at(program.ranks, gpu.rank).commands.findLastIndex(
+    (command) =>
+      command.kind === "recordEvent" &&
+      command.stream === stream &&
+      gpu.raw.cuEventQuery(at(events, command.event)) === 0,
+  );
+}
