@@ -1,6 +1,6 @@
 /**
  * The all-gather + matmul over all GPUs as a pipeline over the devices, prepared once and run many times without moving inputs: median over runs of the maximum over ranks, by the
- * host's clock, beside one product of the whole shape.
+ * host's clock, beside one product of the whole shape. Host time is that until everything is with the driver.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import type { Prepared } from "../../src/backends/backend.ts";
@@ -65,8 +65,12 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
   const { m, k, n } = shape;
   const label = `m ${m} k ${k} n ${n}`;
   const flops = 2 * m * k * n;
-  const rate = (milliseconds: number): string =>
-    `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
+  const rate = async (own: Times): Promise<string> => {
+    const milliseconds = await slowest(world, own.runs);
+    const host = 1000 * (await slowest(world, own.host));
+    const speed = `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
+    return `${speed}, host ${host.toFixed(1)} us until everything is with the driver`;
+  };
   yield await rowOf(`${label}: one product`, async () => {
     const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
     const own = await measure(shape, 1, 0, rendezvous, {
@@ -76,11 +80,11 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
       streams: 1,
       graph: "off",
     });
-    return rate(await slowest(world, own));
+    return rate(own);
   });
   for (const variant of variants) {
     yield await rowOf(`${label}: ${variant.name}`, async () =>
-      rate(await slowest(world, await measure(shape, world.worldSize, world.rank, world, variant))),
+      rate(await measure(shape, world.worldSize, world.rank, world, variant)),
     );
     if (world.signal.aborted) return;
   }
@@ -88,14 +92,19 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
 
 type BackendRendezvous = Parameters<typeof createCudaBackend>[0]["rendezvous"];
 
-/** Milliseconds of each run on this rank. */
+/** Milliseconds of each run on this rank, and of these those that the host took to hand it to the driver. */
+interface Times {
+  readonly runs: readonly number[];
+  readonly host: readonly number[];
+}
+
 async function measure(
   { m, k, n }: PipelineShape,
   devices: number,
   rank: number,
   rendezvous: BackendRendezvous,
   { lowering, lane, streams, graph }: Variant,
-): Promise<readonly number[]> {
+): Promise<Times> {
   const f = new Fusion();
   const a = f.input([devices, m / devices, k], "bfloat16");
   const w = f.input([n, k], "bfloat16");
@@ -122,14 +131,17 @@ async function measure(
   const prepared = await group.prepare(program);
   writeInputs(f, program, prepared, rank);
   const times: number[] = [];
+  const host: number[] = [];
   for (let i = 0; i < warmUp + runs; i++) {
     await rendezvous.barrier();
-    const { milliseconds } = await prepared.execute();
-    if (i >= warmUp) times.push(milliseconds);
+    const { milliseconds, hostMilliseconds = NaN } = await prepared.execute();
+    if (i < warmUp) continue;
+    times.push(milliseconds);
+    host.push(hostMilliseconds);
   }
   prepared.release();
   await group.close();
-  return times;
+  return { runs: times, host };
 }
 
 function writeInputs(f: Fusion, { buffers }: Program, prepared: Prepared, rank: number): void {
