@@ -33,6 +33,11 @@ export function addRecordingFlags(command: Command): Command {
     )
     .addOption(new Option("--own-last", "compute what no other device waits for last"))
     .addOption(
+      new Option("--split-chunks <n>", "cut each copy over a link, and the product beside it, into n parts").argParser(
+        wholeNumber("--split-chunks", 1),
+      ),
+    )
+    .addOption(
       new Option(
         "--merge-products <sizes>",
         "make one product of several chunks': sizes of groups in order of arrival, such as 1-3-4",
@@ -47,10 +52,12 @@ export function addRecordingFlags(command: Command): Command {
 }
 
 /** The schedule that the flags ask for. */
-export function scheduleOf({ inPlace, ownLast, mergeProducts, computeStreams }: RecordingFlags): ScheduleOptions {
+export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
+  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
+    ...(splitChunks === undefined ? {} : { splitChunks }),
     ...(mergeProducts === undefined ? {} : { mergeProducts }),
     ...(computeStreams === undefined ? {} : { computeStreams }),
   };

@@ -57,9 +57,17 @@ export function createMemory({ buffers, kernels: given }: Program): Memory {
   };
 }
 
+export function touchesMeet(a: Touch, b: Touch): boolean {
+  return a.place === b.place && regionsMeet(a, b);
+}
+
+/** Whether both are of the same bytes in the same nesting; also where two nestings of one set of bytes differ, it says no. */
+export function sameBytes(a: Touch, b: Touch): boolean {
+  if (a.place !== b.place || a.start !== b.start || a.end !== b.end || a.bytes !== b.bytes) return false;
+  return JSON.stringify(a.dims) === JSON.stringify(b.dims);
+}
+
 /** Whether the order of two commands matters to memory: they share a byte that one of them writes. */
 export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
-  return a.some((one) =>
-    b.some((other) => (one.writes || other.writes) && one.place === other.place && regionsMeet(one, other)),
-  );
+  return a.some((one) => b.some((other) => (one.writes || other.writes) && touchesMeet(one, other)));
 }

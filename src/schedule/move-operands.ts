@@ -4,7 +4,7 @@ import type { View } from "../commands/transfer.ts";
 import { commonBox, sameNumbers } from "../commands/view.ts";
 import { at } from "../support/invariant.ts";
 import type { DraftCommand } from "./draft.ts";
-import type { Touch } from "./memory.ts";
+import { sameBytes, type Touch } from "./memory.ts";
 
 export type Copy = Extract<DraftCommand, { readonly kind: "copy" }>;
 
@@ -52,11 +52,7 @@ function moved<Ref extends BufferRef>(ref: Ref, from: View, to: View): Ref {
 function isWithin(inner: Touch, outer: Touch): boolean {
   if (inner.place !== outer.place || inner.start < outer.start || inner.end > outer.end) return false;
   if (outer.dims.length === 0) return true;
-  return (
-    inner.start === outer.start &&
-    inner.bytes === outer.bytes &&
-    JSON.stringify(inner.dims) === JSON.stringify(outer.dims)
-  );
+  return sameBytes(inner, outer);
 }
 
 function isBeside(touch: Touch, other: Touch): boolean {

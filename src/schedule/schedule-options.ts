@@ -6,6 +6,7 @@ import { type Grouping, mergeProducts } from "./merge-products.ts";
 import { ownChunkLast } from "./own-chunk-last.ts";
 import { placeStreams } from "./place-streams.ts";
 import type { Rewrite } from "./rewrite.ts";
+import { splitChunks } from "./split-chunks.ts";
 import { useInPlace } from "./use-in-place.ts";
 
 export interface ScheduleOptions {
@@ -13,6 +14,8 @@ export interface ScheduleOptions {
   readonly inPlace?: boolean;
   /** Products that no other rank waits for come behind those that one does. */
   readonly ownLast?: boolean;
+  /** Copies over links, and the products that they feed or that feed them, are cut into so many parts each. */
+  readonly splitChunks?: number;
   /** Sizes of the groups of chunk products that become one product, in order of arrival; the last is that of all that follow. */
   readonly mergeProducts?: Grouping;
   /** Products take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
@@ -29,6 +32,11 @@ interface Step {
 const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
   ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
+  splitChunks: step(
+    splitChunks,
+    ({ splitChunks: parts }) => parts,
+    (parts) => (isCount(parts) ? null : "a whole number of at least 1"),
+  ),
   mergeProducts: step(
     mergeProducts,
     ({ mergeProducts: sizes }) => sizes,

@@ -8,9 +8,8 @@
 import { at, invariant } from "../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
-import type { Memory, Touch } from "./memory.ts";
+import { type Memory, type Touch, touchesMeet } from "./memory.ts";
 import { type Copy, isEven, moveInputs, moveOutput } from "./move-operands.ts";
-import { regionsMeet } from "./regions-meet.ts";
 import type { Rewrite } from "./rewrite.ts";
 
 export const useInPlace: Rewrite<true> = {
@@ -50,8 +49,8 @@ function asLocalCopy(
   const [source, destination] = [at(memory.touches(command), 0), at(memory.touches(command), 1)];
   if (source.rank !== rank || destination.rank !== rank) return null;
   const foreign = foreignTouches(rank);
-  const onSource = foreign.filter((touch) => meet(touch, source));
-  if (foreign.some((touch) => meet(touch, destination)) || onSource.some(({ writes }) => writes)) return null;
+  const onSource = foreign.filter((touch) => touchesMeet(touch, source));
+  if (foreign.some((touch) => touchesMeet(touch, destination)) || onSource.some(({ writes }) => writes)) return null;
   const isTemporary = {
     source: at(memory.buffers, command.source.buffer).role === "temporary",
     destination: at(memory.buffers, command.destination.buffer).role === "temporary",
@@ -67,15 +66,15 @@ function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Mem
   let isStale = false;
   for (const node of nodes.slice(position + 1)) {
     const touches = memory.touches(node.command);
-    if (touches.some((touch) => !touch.writes && meet(touch, destination))) {
+    if (touches.some((touch) => !touch.writes && touchesMeet(touch, destination))) {
       const command = isStale ? null : moveInputs(node.command, touches, destination, copy);
-      if (command === null || touches.some((touch) => touch.writes && meet(touch, source))) return null;
+      if (command === null || touches.some((touch) => touch.writes && touchesMeet(touch, source))) return null;
       readers.set(node.id, { ...node, command });
     }
-    const overwriting = touches.filter((touch) => touch.writes && meet(touch, destination));
+    const overwriting = touches.filter((touch) => touch.writes && touchesMeet(touch, destination));
     if (overwriting.some((touch) => !covers(touch, destination))) return null;
     if (overwriting.length > 0) break;
-    isStale ||= touches.some((touch) => touch.writes && meet(touch, source));
+    isStale ||= touches.some((touch) => touch.writes && touchesMeet(touch, source));
   }
   return without(position, nodes, readers);
 }
@@ -90,7 +89,7 @@ function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memo
   const between = nodes.slice(writer, position);
   if (between.some(({ command }) => touchesAny(memory.touches(command), destination))) return null;
   for (const { command } of nodes.slice(position + 1)) {
-    const touches = memory.touches(command).filter((touch) => meet(touch, source));
+    const touches = memory.touches(command).filter((touch) => touchesMeet(touch, source));
     if (touches.some(({ writes }) => !writes)) return null;
     if (touches.some((touch) => covers(touch, source))) break;
   }
@@ -111,11 +110,7 @@ function without(
 }
 
 function touchesAny(touches: readonly Touch[], touch: Touch): boolean {
-  return touches.some((other) => meet(other, touch));
-}
-
-function meet(a: Touch, b: Touch): boolean {
-  return a.place === b.place && regionsMeet(a, b);
+  return touches.some((other) => touchesMeet(other, touch));
 }
 
 function covers(outer: Touch, inner: Touch): boolean {
