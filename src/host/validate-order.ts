@@ -5,6 +5,7 @@
  */
 import type { TensorId } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
+import { createBoundTensors } from "./bound-tensors.ts";
 import type { Fault } from "./fault.ts";
 import type { ExprId, HostProgram, Statement, StatementKind } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";
@@ -22,13 +23,9 @@ export function checkOrder(program: HostProgram, report: Report): void {
 
 function checkBindings(program: HostProgram, report: Report): void {
   const written = new Set(writtenIn(program.body));
+  const bound = createBoundTensors([...program.inputs, ...program.outputs]);
   /** `carried`: what earlier iterations may have bound. Only a branch can use it: the first iteration has none. */
-  const visit = (
-    scope: readonly Statement[],
-    bound: Set<TensorId>,
-    carried: ReadonlySet<TensorId>,
-    branch: boolean,
-  ): void => {
+  const visit = (scope: readonly Statement[], carried: ReadonlySet<TensorId>, branch: boolean): void => {
     for (const statement of scope) {
       for (const tensor of needsBound(statement)) {
         if (bound.has(tensor) || (branch && carried.has(tensor))) continue;
@@ -40,17 +37,20 @@ function checkBindings(program: HostProgram, report: Report): void {
       if (statement.kind === "Deallocate") bound.delete(statement.tensor);
       else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
       if (statement.kind === "ForLoop") {
-        visit(statement.body, bound, new Set([...carried, ...writtenIn(statement.body)]), false);
-      }
-      if (statement.kind === "IfThenElse") {
-        const afterThen = new Set(bound);
-        visit(statement.then, afterThen, carried, true);
-        visit(statement.else, bound, carried, true);
-        for (const tensor of afterThen) bound.add(tensor);
+        visit(statement.body, new Set([...carried, ...writtenIn(statement.body)]), false);
+      } else if (statement.kind === "IfThenElse") {
+        bound.either(
+          () => {
+            visit(statement.then, carried, true);
+          },
+          () => {
+            visit(statement.else, carried, true);
+          },
+        );
       }
     }
   };
-  visit(program.body, new Set([...program.inputs, ...program.outputs]), new Set(), false);
+  visit(program.body, new Set(), false);
 }
 
 function writtenIn(scope: readonly Statement[]): readonly TensorId[] {

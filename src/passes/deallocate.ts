@@ -25,8 +25,12 @@ export const deallocate: Pass<"communicating", "communicating"> = {
   },
 };
 
-/** What each statement uses, directly or in its scopes, as the tensors that own the memory; some more than once. */
-type Uses = (statement: Statement) => readonly TensorId[];
+/** What is used, directly or in inner scopes, as the tensors that own the memory. */
+interface Uses {
+  /** Some more than once. */
+  readonly of: (statement: Statement) => Iterable<TensorId>;
+  readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
+}
 
 /** Tensors whose memory this program makes and nobody frees yet: not inputs, outputs, or views. */
 function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
@@ -72,19 +76,23 @@ function collectUses(program: HostProgram): Uses {
     for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
     return owner;
   };
-  const ofScope = new Map<Statement, readonly TensorId[]>();
-  const uses: Uses = (statement) => {
-    if (statement.kind === "Wait") return (operands.get(statement.target) ?? []).map(ownerOf);
-    const { reads, writes } = accessesOf(statement);
-    const own = [...reads, ...writes].map(ownerOf);
-    if (statement.kind !== "ForLoop" && statement.kind !== "IfThenElse") return own;
-    const known = ofScope.get(statement);
+  const ofScopes = new Map<readonly Statement[], ReadonlySet<TensorId>>();
+  const inScope: Uses["inScope"] = (scope) => {
+    const known = ofScopes.get(scope);
     if (known !== undefined) return known;
-    const all = [...new Set([...own, ...scopesOf(statement).flatMap((scope) => scope.flatMap(uses))])];
-    ofScope.set(statement, all);
-    return all;
+    const used = new Set<TensorId>();
+    for (const statement of scope) for (const tensor of of(statement)) used.add(tensor);
+    ofScopes.set(scope, used);
+    return used;
   };
-  return uses;
+  const of: Uses["of"] = (statement) => {
+    if (statement.kind === "Wait") return (operands.get(statement.target) ?? []).map(ownerOf);
+    if (statement.kind === "ForLoop") return inScope(statement.body);
+    if (statement.kind === "IfThenElse") return [...inScope(statement.then), ...inScope(statement.else)];
+    const { reads, writes } = accessesOf(statement);
+    return [...reads, ...writes].map(ownerOf);
+  };
+  return { of, inScope };
 }
 
 /** Frees in `scope` the tensors of `owned`, all of whose uses lie in it; those used by one nested scope alone are freed there. */
@@ -92,7 +100,7 @@ function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, 
   if (owned.size === 0) return scope;
   const usersOf = new Map<TensorId, number[]>();
   scope.forEach((statement, position) => {
-    for (const tensor of uses(statement)) {
+    for (const tensor of uses.of(statement)) {
       if (!owned.has(tensor)) continue;
       const users = usersOf.get(tensor);
       if (users === undefined) usersOf.set(tensor, [position]);
@@ -105,11 +113,13 @@ function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, 
     const last = users.at(-1) ?? 0;
     const statement = scope[last];
     const holders =
-      statement === undefined
-        ? []
-        : scopesOf(statement).filter((inner) => inner.some((use) => uses(use).includes(tensor)));
+      statement === undefined ? [] : scopesOf(statement).filter((inner) => uses.inScope(inner).has(tensor));
     if (users.length === 1 && holders.length === 1) nested.set(last, (nested.get(last) ?? new Set()).add(tensor));
-    else freedAfter.set(last, [...(freedAfter.get(last) ?? []), tensor]);
+    else {
+      const freed = freedAfter.get(last);
+      if (freed === undefined) freedAfter.set(last, [tensor]);
+      else freed.push(tensor);
+    }
   }
   if (freedAfter.size === 0 && nested.size === 0) return scope;
   return scope.flatMap((statement, position): readonly Statement[] => {
