@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Kernel, UnitKernel } from "../../src/commands/kernel.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import { unaryFunction } from "../../src/numerics/scalar-functions.ts";
+import { elementsOf, type Value } from "../../src/numerics/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
@@ -97,6 +98,27 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
         expect(error, `${op} ${dtype} of ${x}`).toBeLessThanOrEqual(Number.isFinite(exact) ? bound : Infinity);
       }
     }
+  });
+
+  it.each(["half", "bfloat16"] as const)("do gelu of every %s within a unit, and nearer than --check asks", (dtype) => {
+    const patterns = Uint16Array.from({ length: 1 << 16 }, (_, i) => i);
+    const values = Array.from(patterns, (_, i) => Number(elementsOf(dtype, patterns).get(i)));
+    const flat = operand(dtype, [values.length]);
+    const kernel: Kernel = { kind: "unary", op: "gelu", inputs: [flat], outputs: [flat] };
+    const [[found = []] = []] = runEmulated([{ kernel, inputs: [values] }]);
+    const gelu = unaryFunction("gelu", "double");
+    const { epsilon } = dtypes[dtype];
+    const wrong = values.flatMap((x, i) => {
+      const [exact, got] = [Number(gelu(x)), Number(found[i])];
+      if (!Number.isFinite(exact)) return Object.is(got, exact) ? [] : [{ x, exact, got }];
+      const error = Math.abs(got - exact);
+      const smallest = dtype === "half" ? 2 ** -24 : 2 ** -133;
+      const rounding = Math.max(epsilon * Math.abs(exact), smallest / 2);
+      // --check allows four units of float of the input beside the rounding.
+      const near = error <= rounding + 2 * dtypes.float.epsilon * Math.abs(x);
+      return near && error <= 2 * rounding ? [] : [{ x, exact, got }];
+    });
+    expect(wrong.slice(0, 5)).toEqual([]);
   });
 
   it("compute random units as their steps say, at addresses of every alignment", () => {

@@ -147,6 +147,7 @@ function alignmentOf(address: number): number {
 const instructions: readonly (readonly [RegExp, string])[] = [
   [/asm\("max\.NaN\.f32 .*$/gm, "z = emulate_max(x, y);"],
   [/asm\("min\.NaN\.f32 .*$/gm, "z = emulate_min(x, y);"],
+  [/asm\("rcp\.approx\.ftz\.f32 .*$/gm, "y = 1.0f / x;"],
   [/asm\("cvt\.f32\.f16 .*$/gm, "y = emulate_half_to_float(x);"],
   [/asm\("cvt\.rn\.f16\.f32 .*$/gm, "y = emulate_float_to_half(x);"],
   [/asm\("cvt\.rn\.bf16\.f32 .*$/gm, "y = emulate_float_to_bfloat16(x);"],

@@ -235,6 +235,7 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   std::string &text = programs[program];
   replaceLine(text, "asm(\"max.NaN.f32 ", "z = emulate_max(x, y);");
   replaceLine(text, "asm(\"min.NaN.f32 ", "z = emulate_min(x, y);");
+  replaceLine(text, "asm(\"rcp.approx.ftz.f32 ", "y = 1.0f / x;");
   replaceLine(text, "asm(\"cvt.f32.f16 ", "y = emulate_half_to_float(x);");
   replaceLine(text, "asm(\"cvt.rn.f16.f32 ", "y = emulate_float_to_half(x);");
   replaceLine(text, "asm(\"cvt.rn.bf16.f32 ", "y = emulate_float_to_bfloat16(x);");

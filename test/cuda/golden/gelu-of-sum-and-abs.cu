@@ -1,4 +1,19 @@
 // grid 4096 x 1 x 1, block 256 x 1 x 1, parameters [{"kind":"input","position":0},{"kind":"input","position":1},{"kind":"output","position":0},{"kind":"output","position":1}]
+static __device__ __forceinline__ float braid_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+static __device__ __forceinline__ float braid_normal_cdf(float x) {
+  const float t = braid_reciprocal(fmaf(0.290363075f, fabsf(x), 1.0f));
+  float q = fmaf(-0.0890807824f, t, 0.284574394f);
+  q = fmaf(q, t, -0.0932128938f);
+  q = fmaf(q, t, 0.180000066f);
+  q = fmaf(q, t, 0.100677476f);
+  q = fmaf(q, t, 0.117041691f);
+  const float tail = q * t * exp2f(x * x * -0.721347520f);
+  return x < 0.0f ? tail : 1.0f - tail;
+}
 static __device__ __forceinline__ float braid_decode_bfloat16(unsigned short x) {
   return __uint_as_float((unsigned)x << 16);
 }
@@ -46,9 +61,9 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
       const float n0v0 = braid_decode_bfloat16(n0r0[u][v]);
       const float n0v1 = braid_decode_bfloat16(n0r1[u][v]);
       const float n0v2 = braid_round_bfloat16((n0v0 + n0v1));
-      const float n0v3 = braid_round_bfloat16((n0v2 * (normcdff(n0v2))));
+      const float n0v3 = braid_round_bfloat16((n0v2 * (braid_normal_cdf(n0v2))));
       const auto n0result = n0v3;
-      n0s[v] = braid_encode_bfloat16((n0v2 * (normcdff(n0v2))));
+      n0s[v] = braid_encode_bfloat16((n0v2 * (braid_normal_cdf(n0v2))));
       const float n1v0 = n0result;
       const float n1v1 = n1v0;
       const float n1v2 = (fabsf(n1v1));

@@ -1,7 +1,7 @@
 /**
  * Scalar expressions as CUDA C++: the same trees that the CPU's kernels are made of (numerics/scalar-semantics.ts). Kernels are compiled with
- * --fmad=false, so that every operation rounds by itself, as the semantics say. exp and the normal distribution are CUDA's, within the
- * bounds of `--check`.
+ * --fmad=false, so that every operation rounds by itself, as the semantics say. exp and the normal distribution are within the bounds of
+ * `--check`: CUDA's, and where the result is rounded to 16 bits a short form of the latter (prelude.ts), which memory is slower than.
  */
 import type { Comparison, Expression, Primitive, ScalarType } from "../../../numerics/expression.ts";
 import type { Value } from "../../../numerics/storage.ts";
@@ -53,10 +53,18 @@ const primitives: { readonly [P in Primitive]: ByType } = {
   normalCdf: { f64: (x) => `normcdf(${x})`, f32: (x) => `normcdff(${x})` },
 };
 
+/** For what is rounded to 16 bits at once. */
+const shortPrimitives: typeof primitives = { ...primitives, normalCdf: call("normal_cdf") };
+
 const comparisons: { readonly [C in Comparison]: string } = { eq: "==", ne: "!=" };
 
 /** In parentheses, safe as an operand of any operator. `operands[i]` is the text of operand i: a name. */
 export function expressionText(expression: Expression, operands: readonly string[]): string {
+  return textOf(expression, operands, primitives);
+}
+
+function textOf(expression: Expression, operands: readonly string[], emitters: typeof primitives): string {
+  const text = (inner: Expression): string => textOf(inner, operands, emitters);
   switch (expression.kind) {
     case "operand":
       return at(operands, expression.index);
@@ -64,23 +72,21 @@ export function expressionText(expression: Expression, operands: readonly string
       return constantText(expression.type, expression.value);
     case "apply": {
       const { primitive, type } = expression;
-      const emit = primitives[primitive][type];
+      const emit = emitters[primitive][type];
       invariant(emit !== undefined, "a primitive is used with a type that it has", { primitive, type });
-      return `(${emit(...expression.operands.map((inner) => expressionText(inner, operands)))})`;
+      return `(${emit(...expression.operands.map(text))})`;
     }
     case "choose": {
-      const [left, right, then, otherwise] = [
-        expression.left,
-        expression.right,
-        expression.then,
-        expression.otherwise,
-      ].map((inner) => expressionText(inner, operands));
-      return `(${left} ${comparisons[expression.comparison]} ${right} ? ${then} : ${otherwise})`;
+      const { left, right, comparison, then, otherwise } = expression;
+      return `(${text(left)} ${comparisons[comparison]} ${text(right)} ? ${text(then)} : ${text(otherwise)})`;
     }
-    case "convert":
-      return conversionText(expression.operand.type, expression.type, expressionText(expression.operand, operands));
+    case "convert": {
+      const { operand, type } = expression;
+      const inner = type === "f32" && operand.type === "f64" ? inSingle(operand) : operand;
+      return conversionText(inner.type, type, text(inner));
+    }
     case "round":
-      return `braid_round_${expression.to}(${expressionText(inSingle(expression.operand), operands)})`;
+      return `braid_round_${expression.to}(${textOf(inSingle(expression.operand), operands, shortPrimitives)})`;
     default:
       return unreachable(expression);
   }
@@ -94,8 +100,8 @@ function conversionText(from: ScalarType, to: ScalarType, value: string): string
 }
 
 /**
- * What is rounded to 16 bits need not be computed in double: where double only comes from widened floats (gelu), the tree goes on in
- * float. The result may differ by one unit of the 16-bit dtype.
+ * What is rounded to float or to 16 bits need not be computed in double: where double only comes from widened floats (gelu), the tree goes on in
+ * float. The result may differ by one unit of a 16-bit dtype, by some units of float.
  */
 function inSingle(expression: Expression): Expression {
   if (readsDouble(expression)) return expression;

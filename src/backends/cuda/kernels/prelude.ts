@@ -11,6 +11,26 @@ static __device__ __forceinline__ long long braid_abs(long long x) {
 static __device__ __forceinline__ long long braid_div(long long x, long long y) {
   return y == -1 ? (long long)(0ull - (unsigned long long)x) : x / y;
 }`,
+  /*
+   * For a = |x| and t = 1 / (1 + p a): Phi(-a) = exp(-a^2 / 2) t Q(t), the form of Abramowitz and Stegun 7.1.26, with coefficients of our own: a minimax
+   * fit (Lawson's iteration) of 5e-8 where Phi is large and of 3.3e-5 of Phi in the tail to -5.7, 1e-4 beyond. The reciprocal and the power are
+   * the hardware's, within 2^-22. About 16 instructions; normcdff takes 60.
+   */
+  braid_normal_cdf: `static __device__ __forceinline__ float braid_normal_cdf(float x) {
+  const float t = braid_reciprocal(fmaf(0.290363075f, fabsf(x), 1.0f));
+  float q = fmaf(-0.0890807824f, t, 0.284574394f);
+  q = fmaf(q, t, -0.0932128938f);
+  q = fmaf(q, t, 0.180000066f);
+  q = fmaf(q, t, 0.100677476f);
+  q = fmaf(q, t, 0.117041691f);
+  const float tail = q * t * exp2f(x * x * -0.721347520f);
+  return x < 0.0f ? tail : 1.0f - tail;
+}`,
+  braid_reciprocal: `static __device__ __forceinline__ float braid_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}`,
   // NaN if either is, and -0 below 0.
   braid_max: extremum("max", ">"),
   braid_min: extremum("min", "<"),
@@ -49,6 +69,8 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 const order: readonly string[] = [
   "braid_abs",
   "braid_div",
+  "braid_reciprocal",
+  "braid_normal_cdf",
   "braid_max",
   "braid_min",
   "braid_to_i32",
