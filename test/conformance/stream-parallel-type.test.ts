@@ -3,7 +3,16 @@
  * test_multidevice_lower_communication.cpp, on 1 to 8 devices against the oracle.
  */
 import { describe, expect, it } from "vitest";
-import { broadcast, DeviceMesh, Fusion, lower, matmul, set, sum, type TensorView } from "braid";
+import { type Fusion, lower } from "braid";
+import {
+  allgatherChunks,
+  allgatherMatmulChunks,
+  allreduceChunks,
+  matmulAllreduceChunks,
+  matmulReduceScatterChunks,
+  type PipelineSizes,
+  reduceScatterChunks,
+} from "../support/collective-pipelines.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];
@@ -19,68 +28,27 @@ interface Case {
   readonly insertReshardingAfter?: boolean;
 }
 
-function onMesh(tensors: readonly TensorView[], devices: number): void {
-  for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(devices));
-}
-
-function allgatherMatmul(devices: number): Fusion {
-  const f = new Fusion();
-  const a = f.input([8, devices, 2, 5]);
-  const b = f.input([5, 3]);
-  const c = matmul(a, b);
-  f.output(c);
-  onMesh([a, b, c], devices);
-  a.axis(1).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
+const gatheredSizes = (devices: number): PipelineSizes => ({ chunks: 8, m: 16 * devices, k: 5, n: 3 });
+const allgatherMatmul = (devices: number): Fusion => allgatherMatmulChunks(devices, gatheredSizes(devices));
 
 const streams = ["SetCurrentStream", "Synchronize"];
 
 const cases: readonly Case[] = [
   {
     name: "Allgather",
-    build: (devices) => {
-      const f = new Fusion();
-      const x = f.input([4, devices]);
-      const y = set(x);
-      f.output(y);
-      onMesh([x, y], devices);
-      x.axis(1).parallelize("DIDx");
-      y.axis(0).parallelize("Stream");
-      return f;
-    },
+    build: allgatherChunks,
     kinds: loop,
     body: ["SetCurrentStream", "HirAliasSelect", "HirAliasSelect", "Allocate", "Communication", "Wait", ...streams],
   },
   {
     name: "Allreduce",
-    build: (devices) => {
-      const f = new Fusion();
-      const x = f.input([4, devices, 8]);
-      const y = sum(x, [1]);
-      f.output(y);
-      onMesh([x, y], devices);
-      x.axis(1).parallelize("DIDx");
-      y.axis(0).parallelize("Stream");
-      return f;
-    },
+    build: allreduceChunks,
     kinds: loop,
     body: ["SetCurrentStream", "HirAliasSelect", "HirAliasSelect", "Allocate", "Communication", "Wait", ...streams],
   },
   {
     name: "ReduceScatter",
-    build: (devices) => {
-      const f = new Fusion();
-      const x = f.input([4, devices, devices, 8]);
-      const y = sum(x, [1]);
-      f.output(y);
-      onMesh([x, y], devices);
-      x.axis(1).parallelize("DIDx");
-      y.axis(0).parallelize("Stream");
-      y.axis(2).parallelize("DIDx");
-      return f;
-    },
+    build: reduceScatterChunks,
     kinds: loop,
     body: ["SetCurrentStream", "HirAliasSelect", "HirAliasSelect", "Allocate", "Communication", "Wait", ...streams],
   },
@@ -119,43 +87,12 @@ const cases: readonly Case[] = [
   },
   {
     name: "matmul_AR",
-    build: (devices) => {
-      const f = new Fusion();
-      const a = f.input([4, devices, 3, 2]);
-      const b = f.input([devices, 2, 5]);
-      const partial = matmul(a, b);
-      const c = sum(partial, [1]);
-      f.output(c);
-      onMesh([a, b, partial, c], devices);
-      a.axis(1).parallelize("DIDx");
-      b.axis(0).parallelize("DIDx");
-      partial.axis(0).parallelize("Stream");
-      partial.axis(1).parallelize("DIDx");
-      c.axis(0).parallelize("Stream");
-      return f;
-    },
+    build: (devices) => matmulAllreduceChunks(devices, { chunks: 4, m: 12, k: 2 * devices, n: 5 }),
     kinds: ["Allocate", ...loop],
   },
   {
     name: "matmul_RS_through_bcast",
-    build: (devices) => {
-      const f = new Fusion();
-      const a = f.input([4, devices, devices, 2, 3]);
-      const b = f.input([devices, 3, 2]);
-      const weight = broadcast(b, [true, false, true, false, false]);
-      const partial = matmul(a, weight);
-      const c = sum(partial, [1]);
-      f.output(c);
-      onMesh([a, b, weight, partial, c], devices);
-      a.axis(1).parallelize("DIDx");
-      b.axis(0).parallelize("DIDx");
-      weight.axis(1).parallelize("DIDx");
-      partial.axis(0).parallelize("Stream");
-      partial.axis(1).parallelize("DIDx");
-      c.axis(0).parallelize("Stream");
-      c.axis(2).parallelize("DIDx");
-      return f;
-    },
+    build: (devices) => matmulReduceScatterChunks(devices, { chunks: 4, m: 8 * devices, k: 3 * devices, n: 2 }),
     kinds: ["PostOnStream", "Allocate", ...loop],
   },
 ];

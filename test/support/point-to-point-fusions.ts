@@ -1,13 +1,23 @@
-/** nvFuser's fusions of a matmul and point-to-point communication, and the communication alone. */
-import { DeviceMesh, Fusion, matmul, set, sum, type TensorView } from "braid";
+/**
+ * nvFuser's fusions of a matmul and point-to-point communication, and the communication alone: test_multidevice_stream_parallel_type.cpp, items 7 to
+ * 11. Sizes are those of one device's part.
+ */
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { matmul, set, sum } from "../../src/ir/api/ops.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
+import { onMesh } from "./on-mesh.ts";
 
-function onMesh(tensors: readonly TensorView[], devices: number): void {
-  for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(devices));
+export interface ProductSizes {
+  readonly rows: number;
+  readonly k: number;
+  readonly n: number;
+  readonly dtype?: DType;
 }
 
-export function allgather(devices: number): Fusion {
+/** AllgatherP2p. */
+export function allgather(devices: number, elements = 6): Fusion {
   const f = new Fusion();
-  const x = f.input([devices, 6]);
+  const x = f.input([devices, elements]);
   const y = set(x);
   f.output(y);
   onMesh([x, y], devices);
@@ -16,10 +26,14 @@ export function allgather(devices: number): Fusion {
   return f;
 }
 
-export function allgatherMatmul(devices: number): Fusion {
+/** AG_matmul_P2p: `k` is whole on every device. */
+export function allgatherMatmul(
+  devices: number,
+  { rows, k, n, dtype }: ProductSizes = { rows: 3, k: 5, n: 4 },
+): Fusion {
   const f = new Fusion();
-  const a = f.input([devices, 3, 5]);
-  const b = f.input([5, 4]);
+  const a = f.input([devices, rows, k], dtype);
+  const b = f.input([k, n], dtype);
   const c = matmul(a, b);
   f.output(c);
   onMesh([a, b, c], devices);
@@ -28,11 +42,13 @@ export function allgatherMatmul(devices: number): Fusion {
   return f;
 }
 
+const scattered: ProductSizes = { rows: 4, k: 3, n: 2 };
+
 /** ReduceScatterP2p: every chunk of partial sums goes to the device that keeps it; the sum is local, behind the loop. */
-export function reduceScatterP2p(devices: number): Fusion {
+export function reduceScatterP2p(devices: number, { rows, k, n, dtype }: ProductSizes = scattered): Fusion {
   const f = new Fusion();
-  const a = f.input([devices, devices, 4, 3]);
-  const b = f.input([devices, 1, 3, 2]);
+  const a = f.input([devices, devices, rows, k], dtype);
+  const b = f.input([devices, 1, k, n], dtype);
   const partial = matmul(a, b);
   const c = sum(partial, [0]);
   f.output(c);
@@ -47,10 +63,10 @@ export function reduceScatterP2p(devices: number): Fusion {
 }
 
 /** ReduceScatterReduceBased: the reduced axis has Stream, and each iteration reduces to one device. */
-export function reduceScatterReduceBased(devices: number): Fusion {
+export function reduceScatterReduceBased(devices: number, { rows, k, n, dtype }: ProductSizes = scattered): Fusion {
   const f = new Fusion();
-  const a = f.input([devices, devices, 4, 3]);
-  const b = f.input([devices, 1, 3, 2]);
+  const a = f.input([devices, devices, rows, k], dtype);
+  const b = f.input([devices, 1, k, n], dtype);
   const partial = matmul(a, b);
   const c = sum(partial, [0]);
   f.output(c);
