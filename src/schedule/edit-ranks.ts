@@ -7,8 +7,10 @@ import type { LinkedTransfer, Program, RankProgram } from "../commands/program.t
 import { makeId } from "../support/ids.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { Draft } from "./draft.ts";
+import { listOrder } from "./list-order.ts";
 import { createMemory, type Memory, type Touch } from "./memory.ts";
 import { readDraft } from "./read-draft.ts";
+import { toldBySignals } from "./told-by-signals.ts";
 import { writeDraft } from "./write-draft.ts";
 
 export interface EditContext {
@@ -22,13 +24,15 @@ export interface EditContext {
 export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
   const memory = createMemory(program);
   const foreign = foreignTouches(program, memory);
+  const orders = program.ranks.map(listOrder);
+  const told = toldBySignals(program, orders, memory);
   const context: EditContext = {
     program,
     memory,
     foreignTouches: (rank) => at(foreign, rank),
   };
   const written = program.ranks.map((rank) => {
-    const draft = readDraft(rank, memory, at(foreign, rank.rank));
+    const draft = readDraft(rank, at(orders, rank.rank), memory, { foreign: at(foreign, rank.rank), told });
     const edited = edit(draft, context);
     return edited === draft ? null : writeDraft(edited, context.memory);
   });

@@ -1,6 +1,7 @@
 /**
- * The order in which the commands of a draft are issued: all that can go on without another rank first, and a blocking command only
- * when nothing else is left, each as late as what needs it allows.
+ * The order in which the commands of a draft are issued: all that can go on without another rank first, signals as early as they can be
+ * given, and a blocking command only when nothing else is left, as late as what needs it allows. So is a free, which would else
+ * make its stream wait for the last use.
  *
  * So the list still completes on one queue if the draft did. Of all ranks' heads, all blocking, take the one that comes first in an
  * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still.
@@ -17,17 +18,17 @@ export function issueOrder(
   for (const [position, before] of dependences.entries()) {
     for (const other of before) at(dependents, other).push(position);
   }
-  const keys = issueKeys(nodes, dependents);
+  const keys = issueKeys(nodes, dependences, dependents);
   const open = dependences.map((before) => before.length);
   const free = createQueue(keys);
-  const blocking = createQueue(keys);
+  const late = createQueue(keys);
   const add = (position: number): void => {
-    (isBlocking(at(nodes, position).command) ? blocking : free).push(position);
+    (isLate(at(nodes, position)) ? late : free).push(position);
   };
   for (const [position, count] of open.entries()) if (count === 0) add(position);
   const order: number[] = [];
   for (;;) {
-    const next = free.pop() ?? blocking.pop();
+    const next = free.pop() ?? late.pop();
     if (next === undefined) break;
     order.push(next);
     for (const dependent of at(dependents, next)) {
@@ -39,11 +40,25 @@ export function issueOrder(
   return order;
 }
 
-/** Positions; a wait for a signal stands just before the first command that needs it, or at the end. */
-function issueKeys(nodes: readonly DraftNode[], dependents: readonly (readonly number[])[]): readonly number[] {
+function isLate({ command }: DraftNode): boolean {
+  return isBlocking(command) || command.kind === "free";
+}
+
+/** Positions; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that needs it, or at the end. */
+function issueKeys(
+  nodes: readonly DraftNode[],
+  dependences: readonly (readonly number[])[],
+  dependents: readonly (readonly number[])[],
+): readonly number[] {
   const keys = nodes.map((_, position) => position);
+  for (const [position, { command }] of nodes.entries()) {
+    if (command.kind !== "signal" && command.kind !== "alloc") continue;
+    const earliest = command.kind === "alloc" ? -2 : -1;
+    keys[position] = at(dependences, position).reduce((last, other) => Math.max(last, at(keys, other)), earliest) + 0.5;
+  }
   for (let position = nodes.length - 1; position >= 0; position--) {
-    if (at(nodes, position).command.kind !== "waitSignal") continue;
+    const { kind } = at(nodes, position).command;
+    if (kind !== "waitSignal" && kind !== "free") continue;
     const first = at(dependents, position).reduce((least, other) => Math.min(least, at(keys, other)), nodes.length);
     keys[position] = first - 0.5;
   }

@@ -20,8 +20,9 @@ export interface EdgePlan {
   readonly recorded: ReadonlySet<number>;
   /** By step: the steps whose events its stream waits for before it. */
   readonly waits: readonly (readonly number[])[];
-  /** The steps that stream 0 waits for at the end. */
+  /** The steps that stream 0 waits for at the end, which is before step `end`: only frees follow. */
   readonly joins: readonly number[];
+  readonly end: number;
 }
 
 export function planEdges(
@@ -60,8 +61,13 @@ export function planEdges(
     }
     return waits;
   };
+  const lastWork = steps.findLastIndex(({ stream, isMark }) => stream !== 0 || !isMark);
+  const end = Math.max(start, lastWork + 1);
+  const lasts = new Map(steps.slice(0, end).map(({ stream }, step) => [stream, step]));
+  let joins: readonly number[] = [];
   const waits = steps.map(({ position, stream }, step) => {
     if (step === start) finish(-1);
+    if (step === end) joins = wait(0, [...lasts.values()]);
     if (step < start) {
       finish(step);
       return [];
@@ -71,8 +77,8 @@ export function planEdges(
     finish(step);
     return own;
   });
-  const lasts = new Map(steps.map(({ stream }, step) => [stream, step]));
-  return { start, recorded, waits, joins: wait(0, [...lasts.values()]) };
+  if (end === steps.length) joins = wait(0, [...lasts.values()]);
+  return { start, recorded, waits, joins, end };
 }
 
 function clockOf(clocks: ReadonlyMap<number, Int32Array>, step: number): Int32Array {

@@ -5,40 +5,51 @@
  * Only commands that another rank can notice count: those that touch a peer's memory, or own memory that peers touch too, unless
  * both only read. A product that reads what a copy has brought is none of them.
  */
+import type { SlotId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
-import { at, invariant } from "../support/invariant.ts";
+import { at } from "../support/invariant.ts";
+import type { ListOrder } from "./list-order.ts";
+import { concerns, type Told } from "./told-by-signals.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
 import { type Draft, type DraftCommand, type DraftNode, isBlocking, isSignalling } from "./draft.ts";
 
-/** `foreign`: what other ranks do to this one's memory. */
-export function readDraft(list: RankProgram, memory: Memory, foreign: readonly Touch[]): Draft {
-  const order = listOrder(list);
+/** What a rank must know of the others to read its own list. */
+export interface Others {
+  /** What other ranks do to this one's memory. */
+  readonly foreign: readonly Touch[];
+  /** What the n-th signal of a slot tells of. */
+  readonly told: (slot: SlotId, n: number) => Told;
+}
+
+export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreign, told }: Others): Draft {
+  const waits = new Map<SlotId, number>();
+  const next = (slot: SlotId): Told => {
+    const n = waits.get(slot) ?? 0;
+    waits.set(slot, n + 1);
+    return told(slot, n);
+  };
   const nodes: DraftNode[] = [];
   /** Nodes that a later one may have to stay behind, with how they matter. */
-  const noticed: { readonly node: DraftNode; readonly position: number; readonly seen: boolean }[] = [];
+  const noticed: { readonly node: DraftNode; readonly position: number; readonly role: Role }[] = [];
   for (const [position, command] of list.commands.entries()) {
     if (command.kind === "recordEvent" || command.kind === "waitEvent") continue;
-    const seen = isNoticed(list.rank, memory.touches(command), foreign);
-    const synchronizes = isBlocking(command) || isSignalling(command);
-    const sync =
-      seen || synchronizes
-        ? noticed
-            .filter(({ node, position: other, seen: wasSeen }) => {
-              if (!mustStay({ command: node.command, seen: wasSeen }, { command, seen })) return false;
-              return order.before(other, position);
-            })
-            .map(({ node }) => node.id)
-        : [];
+    const touches = memory.touches(command);
+    const seen = isNoticed(list.rank, touches, foreign);
+    const role: Role = { command, touches, seen, told: command.kind === "waitSignal" ? next(command.slot) : null };
+    const matters = seen || isBlocking(command) || isSignalling(command);
+    const before = matters
+      ? noticed.filter((other) => mustStay(other.role, role) && order.before(other.position, position))
+      : [];
     const node: DraftNode = {
       id: nodes.length,
       command,
       origin: at(list.origins, position),
       transfer: at(list.transferOf, position),
       sources: [position],
-      sync,
+      sync: before.map((other) => other.node.id),
     };
     nodes.push(node);
-    if (seen || synchronizes) noticed.push({ node, position, seen });
+    if (matters) noticed.push({ node, position, role });
   }
   return { rank: list.rank, streams: list.streams, nodes };
 }
@@ -49,13 +60,16 @@ function isNoticed(rank: number, touches: readonly Touch[], foreign: readonly To
 
 interface Role {
   readonly command: DraftCommand;
+  readonly touches: readonly Touch[];
   readonly seen: boolean;
+  /** Of a wait for a signal. */
+  readonly told: Told | null;
 }
 
 /** Whether an order of the two means something to other ranks. Two accesses to the same memory keep theirs in any case. */
 function mustStay(earlier: Role, later: Role): boolean {
   if (isSignalling(later.command) && (earlier.seen || isBlocking(earlier.command))) return true;
-  if (isBlocking(earlier.command) && later.seen) return true;
+  if (isBlocking(earlier.command) && later.seen) return earlier.told === null || concerns(earlier.told, later.touches);
   const [a, b] = [earlier.command, later.command];
   if (a.kind === "transfer" && b.kind === "transfer") return true;
   const [slotA, slotB] = [slotOf(a), slotOf(b)];
@@ -64,33 +78,4 @@ function mustStay(earlier: Role, later: Role): boolean {
 
 function slotOf(command: DraftCommand): number | null {
   return command.kind === "signal" || command.kind === "waitSignal" ? command.slot : null;
-}
-
-interface ListOrder {
-  /** Whether the streams and events of the list put one command before another. */
-  readonly before: (earlier: number, later: number) => boolean;
-}
-
-/** One clock per command: how many commands of each stream have completed when it starts. */
-function listOrder({ streams, commands }: RankProgram): ListOrder {
-  const width = streams.length;
-  const clocks = new Int32Array(commands.length * width);
-  const places = new Int32Array(commands.length);
-  const now = streams.map(() => new Int32Array(width));
-  const recorded = new Map<number, Int32Array>();
-  for (const [position, command] of commands.entries()) {
-    const clock = at(now, command.stream);
-    if (command.kind === "waitEvent") {
-      const event = recorded.get(command.event);
-      invariant(event !== undefined, "a list waits for events that it has recorded", command);
-      for (let s = 0; s < width; s++) clock[s] = Math.max(at(clock, s), at(event, s));
-    }
-    clocks.set(clock, position * width);
-    places[position] = at(clock, command.stream) + 1;
-    clock[command.stream] = at(places, position);
-    if (command.kind === "recordEvent") recorded.set(command.event, clock.slice());
-  }
-  return {
-    before: (earlier, later) => at(clocks, later * width + at(commands, earlier).stream) >= at(places, earlier),
-  };
 }

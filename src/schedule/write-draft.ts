@@ -56,6 +56,7 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   const caller = makeId<CommandStreamId>(0);
   for (const [step, position] of order.entries()) {
     const { command, origin, transfer, sources } = at(nodes, position);
+    if (step === plan.end) addWaits(plan.joins, caller, origin);
     if (step === plan.start) addRecord(-1, caller, origin);
     addWaits(at(plan.waits, step), command.stream, origin);
     for (const source of sources) positions.set(source, commands.length);
@@ -63,7 +64,7 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
     addRecord(step, command.stream, origin);
   }
   const last = nodes.at(-1);
-  if (last !== undefined) addWaits(plan.joins, caller, last.origin);
+  if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last.origin);
   return { list: { streams, eventCount: events.size, commands, origins, transferOf }, positions };
 }
 

@@ -57,7 +57,12 @@ export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
   const { communicatorBackend = "cuda", streams = devices, shrinkStreamBuffers = true } = options;
   const protocol = communicatorBackend === "cuda" ? { p2pProtocol: options.p2pProtocol ?? "get" } : {};
   const fusion = pipelines[pipeline]();
-  const lowering = { communicatorBackend, ...protocol, insertReshardingAfter: true, shrinkStreamBuffers };
+  const lowering = {
+    communicatorBackend,
+    ...protocol,
+    insertReshardingAfter: pipeline === "matmul + reduce-scatter",
+    shrinkStreamBuffers,
+  };
   return link(
     Array.from({ length: devices }, (_, rank) =>
       record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: streams, ...protocol }),

@@ -1,0 +1,222 @@
+/** What each rewrite makes of a pipeline, and where it leaves the Program as it is. */
+import { DeviceMesh, Fusion, lower, matmul, MultiDeviceExecutor, type Program, record, set } from "braid";
+import { describe, expect, it } from "vitest";
+import type { Command, CommandKind } from "../../src/commands/command.ts";
+import { link } from "../../src/commands/link.ts";
+import { mergeProducts } from "../../src/schedule/merge-products.ts";
+import { ownChunkLast } from "../../src/schedule/own-chunk-last.ts";
+import { placeStreams } from "../../src/schedule/place-streams.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { splitChunks } from "../../src/schedule/split-chunks.ts";
+import { useInPlace } from "../../src/schedule/use-in-place.ts";
+import { at } from "../../src/support/invariant.ts";
+import { allgatherMatmul, countOf, devices, recorded } from "./programs.ts";
+
+const ranks = Array.from({ length: devices }, (_, rank) => rank);
+const gather = "allgather + matmul";
+const scatter = "matmul + reduce-scatter";
+
+function counts(program: Program, kind: CommandKind): readonly number[] {
+  return ranks.map((rank) => countOf(program, rank, kind));
+}
+
+const letters: { readonly [K in CommandKind]: string } = {
+  launch: "P",
+  copy: "C",
+  transfer: "T",
+  signal: "s",
+  waitSignal: "w",
+  recordEvent: "r",
+  waitEvent: "e",
+  alloc: "",
+  free: "",
+};
+
+/** By name of a rank's stream: its commands in order, a letter each. */
+function streamsOf(program: Program, rank: number): Readonly<Record<string, string>> {
+  const { streams, commands } = at(program.ranks, rank);
+  const word = (own: readonly Command[]): string => own.map(({ kind }) => letters[kind]).join("");
+  return Object.fromEntries(
+    streams.map(({ id, name }) => [name, word(commands.filter(({ stream }) => stream === id))]),
+  );
+}
+
+describe("compute-streams", () => {
+  it("with one: products on the caller's stream, each behind the event of its copy, and nothing but copies and signals on the lane", () => {
+    const program = placeStreams.run(recorded(gather), 1);
+    for (const rank of ranks) {
+      expect(streamsOf(program, rank)).toEqual({
+        // The start, that peers may read, the own chunk, three that arrive; then that peers have read, and the end of the lane.
+        caller: `rsssCP${"eP".repeat(3)}wwwe`,
+        "copy lane": `e${"wCrs".repeat(2)}wCrsr`,
+      });
+    }
+  });
+
+  it("with two: products in turn", () => {
+    const program = placeStreams.run(recorded(gather), 2);
+    for (const rank of ranks) {
+      const streams = streamsOf(program, rank);
+      expect(Object.keys(streams)).toEqual(["caller", "compute 0", "compute 1", "copy lane"]);
+      expect([streams["compute 0"], streams["compute 1"]]).toEqual(["eCPePr", "ePePr"]);
+    }
+  });
+
+  it("puts what a scatter sends on the lane, and the sum on the caller's stream behind the waits for what arrives", () => {
+    const program = placeStreams.run(recorded(scatter, { p2pProtocol: "put" }), 1);
+    for (const rank of ranks) {
+      // The sum is behind the arrivals alone, not behind what this rank sends.
+      expect(streamsOf(program, rank)).toEqual({
+        caller: "rsssPCPrPrPrwwwPe",
+        "copy lane": "eweCsweCsweCsr",
+      });
+    }
+  });
+
+  it("leaves a Program without products and copies over links as it is", () => {
+    const f = new Fusion();
+    const a = f.input([devices, 6], "float");
+    const b = set(a);
+    f.output(b);
+    for (const tensor of [a, b]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    a.axis(0).parallelize("DIDx");
+    const program = link(ranks.map((rank) => record(lower(f, { rank }), { rank })));
+    expect(placeStreams.run(program, 1)).toBe(program);
+  });
+});
+
+describe("merge-products", () => {
+  it("makes one product of each run of neighbours in a group: a rotation that wraps around has two", () => {
+    // The own chunk, then chunks rank+1, rank+2, rank+3: 1 2 3; 2 3 | 0; 3 | 0 1; 0 1 2.
+    expect(counts(mergeProducts.run(recorded(gather), [1, 3]), "launch")).toEqual([2, 3, 3, 2]);
+  });
+
+  it("repeats the last size, and shares kernels among ranks", () => {
+    const program = mergeProducts.run(recorded(gather), [2]);
+    // Chunks 0 1 | 2 3; 1 2 | 3 and 0; 2 3 | 0 1; 3 and 0 | 1 2.
+    expect(counts(program, "launch")).toEqual([2, 3, 2, 3]);
+    expect(program.kernels.map(({ outputs }) => at(outputs, 0).shape)).toEqual([
+      [6, 5],
+      [12, 5],
+    ]);
+  });
+
+  it("makes one product of all where chunks lie in their own order", () => {
+    const program = mergeProducts.run(recorded(gather, { shrinkStreamBuffers: false }), [4]);
+    expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
+    expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
+  });
+
+  it("computes a scatter's merged chunks before any of them is sent", () => {
+    const program = mergeProducts.run(ownChunkLast.run(recorded(scatter, { p2pProtocol: "put" }), true), [3, 1]);
+    for (const { rank, commands } of program.ranks) {
+      const kinds = commands.flatMap(({ kind, stream }) => (kind === "launch" && stream !== 0 ? [kind] : []));
+      expect(kinds, `rank ${rank}`).toHaveLength(at([2, 3, 3, 2], rank));
+    }
+  });
+
+  it("leaves products alone whose chunks use one slot after another, or that are of different weights", () => {
+    const shared = recorded(gather, { streams: 1 });
+    expect(mergeProducts.run(shared, [4])).toBe(shared);
+    const f = new Fusion();
+    const x = f.input([6, 8], "float");
+    const weights = [f.input([8, 5], "float"), f.input([8, 5], "float")];
+    for (const weight of weights) f.output(matmul(x, weight));
+    const program = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
+    expect(mergeProducts.run(program, [2])).toBe(program);
+  });
+});
+
+describe("in-place", () => {
+  it("multiplies the own shard where it lies", () => {
+    const program = useInPlace.run(recorded(gather), true);
+    expect(counts(program, "copy")).toEqual([3, 3, 3, 3]);
+    for (const { commands } of program.ranks) {
+      const roles = commands.flatMap((command) =>
+        command.kind === "launch" ? [at(program.buffers, at(command.inputs, 0).buffer).role] : [],
+      );
+      expect(roles).toEqual(["input", "temporary", "temporary", "temporary"]);
+    }
+  });
+
+  it.each(["get", "put"] as const)(
+    "makes the own partial result of a scatter by %s where the others' arrive",
+    (p2pProtocol) => {
+      const before = recorded(scatter, { p2pProtocol });
+      const program = useInPlace.run(before, true);
+      expect([counts(before, "copy"), counts(program, "copy")]).toEqual([
+        [4, 4, 4, 4],
+        [3, 3, 3, 3],
+      ]);
+    },
+  );
+
+  it("leaves a gathered tensor that is an output, and copies that peers need", () => {
+    const f = allgatherMatmul();
+    const gathered = f.data().tensors;
+    expect(gathered.length).toBeGreaterThan(0);
+    const nccl = useInPlace.run(recorded(gather, { communicatorBackend: "nccl", shrinkStreamBuffers: false }), true);
+    expect(counts(nccl, "transfer")).toEqual([3, 3, 3, 3]);
+  });
+});
+
+describe("own-last", () => {
+  it("computes the own chunk of a scatter behind those that others wait for", () => {
+    const program = placeStreams.run(ownChunkLast.run(recorded(scatter, { p2pProtocol: "put" }), true), 1);
+    for (const { rank, commands } of program.ranks) {
+      const offsets = commands.flatMap((command) =>
+        command.kind === "launch" && command.inputs.length === 2 ? [at(command.inputs, 0).offset / 96] : [],
+      );
+      expect(offsets).toEqual([1, 2, 3, 0].map((step) => (rank + step) % devices));
+    }
+  });
+
+  it("leaves a gather as it is: nobody waits for its products", () => {
+    const program = recorded(gather);
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+});
+
+describe("split-chunks", () => {
+  it("cuts the copies of a gather by get, and their products, along the rows", () => {
+    const program = splitChunks.run(recorded(gather), 4);
+    // One local copy and the own product stay whole; 6 rows in four parts.
+    expect(counts(program, "copy")).toEqual([13, 13, 13, 13]);
+    expect(counts(program, "launch")).toEqual([13, 13, 13, 13]);
+    expect(counts(program, "signal")).toEqual(counts(recorded(gather), "signal"));
+    const rows = new Set(program.kernels.map(({ outputs }) => at(at(outputs, 0).shape, 0)));
+    expect(rows).toEqual(new Set([1, 2, 6]));
+  });
+
+  it("has no more parts than rows", () => {
+    expect(counts(splitChunks.run(recorded(gather), 100), "launch")).toEqual([19, 19, 19, 19]);
+  });
+
+  it("cuts what a scatter by put sends, and leaves it whole where peers fetch it", () => {
+    const sent = splitChunks.run(recorded(scatter, { p2pProtocol: "put" }), 2);
+    expect([counts(sent, "copy"), counts(sent, "launch")]).toEqual([
+      [7, 7, 7, 7],
+      [8, 8, 8, 8],
+    ]);
+    const fetched = recorded(scatter, { p2pProtocol: "get" });
+    expect(splitChunks.run(fetched, 2)).toBe(fetched);
+  });
+});
+
+describe("a schedule", () => {
+  it.each<[ScheduleOptions, string]>([
+    [{ mergeProducts: [] }, "schedule.mergeProducts"],
+    [{ mergeProducts: [1, 0] }, "schedule.mergeProducts"],
+    [{ computeStreams: 0 }, "schedule.computeStreams"],
+    [{ splitChunks: 1.5 }, "schedule.splitChunks"],
+  ])("refuses %o", async (schedule, place) => {
+    const creating = MultiDeviceExecutor.create(allgatherMatmul(), { devices, schedule });
+    await expect(creating).rejects.toMatchObject({ diagnostics: [{ code: "bad-option", place: { text: place } }] });
+  });
+
+  it("of nothing is the Program itself", () => {
+    const program = recorded(gather);
+    expect(applySchedule(program, {})).toBe(program);
+    expect(applySchedule(program, { inPlace: false })).toBe(program);
+  });
+});
