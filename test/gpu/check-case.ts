@@ -2,7 +2,8 @@
  * Runs a Fusion on a back end and compares with the oracle, each rank its own shards: within the bounds for random floats, and over whole numbers,
  * whose sums are exact in any order, bit for bit.
  */
-import { type ExecutorOptions, MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
+import type { ExecutorOptions } from "../../src/executor/executor-options.ts";
+import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
 import { shardOf } from "../../src/executor/shard.ts";
 import { isSharded } from "../../src/executor/tensor-arguments.ts";
 import type { Fusion } from "../../src/ir/api/fusion.ts";
