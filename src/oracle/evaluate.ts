@@ -81,7 +81,7 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     case "Binary":
       return binary(op.op, first, at(operands, 1), shape);
     case "Reduction":
-      return reduction(op.op, first, op.axes, hopsOf(op, tensors));
+      return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes));
     case "Broadcast":
       return broadcast(first, op.flags, shape);
     case "Squeeze":
@@ -95,9 +95,9 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     case "Select":
       return select(first, op.axis, evaluateExtent(op.index, sizes));
     case "Matmul":
-      return matmul(first, at(operands, 1), shape, hopsOf(op, tensors));
+      return matmul(first, at(operands, 1), shape, hopsOf(op, tensors, sizes));
     case "Linear":
-      return linear(first, at(operands, 1), operands[2] ?? null, shape, hopsOf(op, tensors));
+      return linear(first, at(operands, 1), operands[2] ?? null, shape, hopsOf(op, tensors, sizes));
     default:
       return unreachable(op);
   }
@@ -105,25 +105,28 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
 
 /**
  * How often a result may be rounded to the dtype beside its last time, where devices reduce parts of it: a collective over n of them
- * passes it on n - 1 times, and each stores its own part before, unless that is an element of the operand.
+ * passes it on n - 1 times, and each stores its own part before, unless that is an element of the operand. Chunks of a Stream axis that
+ * are added in the output round it once each.
  */
-function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[]): number {
+function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[], sizes: Sizes): number {
   const pairs = axisMap(op, tensors).filter(({ consumer }) => consumer.iterType === "reduction");
   const over = new Map<DIDType, number>();
   let storesParts = op.kind !== "Reduction";
+  let chunks = 1;
   for (const { operand, producer, consumer } of pairs) {
     const source = at(tensors, at(op.inputs, operand));
     const result = at(tensors, op.output);
     const shards = [...axisShards(source), ...reducedShards(result)].filter(
       ({ axis }) => axis.id === producer.id || axis.id === consumer.id,
     );
+    if (shards.length === 0 && consumer.parallelType === "Stream") chunks = evaluateExtent(consumer.extent, sizes);
     for (const { type } of shards) {
       over.set(type, Math.max(over.get(type) ?? 1, devicesAlong(source, type), devicesAlong(result, type)));
     }
     storesParts ||= !shards.some(isWholeAxis);
   }
-  if (over.size === 0) return 0;
-  return [...over.values()].reduce((sum, devices) => sum + devices - 1, storesParts ? 1 : 0);
+  if (over.size === 0) return chunks - 1;
+  return [...over.values()].reduce((sum, devices) => sum + devices - 1, chunks - 1 + (storesParts ? 1 : 0));
 }
 
 function devicesAlong({ mesh }: IrTensor, type: DIDType): number {

@@ -8,8 +8,10 @@
  *   T3[Stream, _, _, _] = set(T0[_, DIDx, _, _])
  *   T2[Stream, _, _, _] = matmul(T3, T1)
  *
+ * Before that contractions take in the permutes of their operands, so that what is moved is a tensor as it lies (fold-contractions.ts).
  * Source: nvFuser's DecomposeReshardings.
  */
+import { foldContractions } from "./fold-contractions.ts";
 import { insertSetsAfter, insertSetsBefore } from "./insert-resharding-sets.ts";
 import { splitPartialReductions } from "./partial-reductions.ts";
 import type { Pass } from "./pass.ts";
@@ -20,7 +22,8 @@ export const decomposeReshardings: Pass<"fusion", "fusion"> = {
   from: "fusion",
   to: "fusion",
   run: (fusion, { options }) => {
-    const after = insertSetsAfter(splitPartialReductions(fusion), options.insertReshardingAfter);
+    const folded = foldContractions(fusion, options);
+    const after = insertSetsAfter(splitPartialReductions(folded), options.insertReshardingAfter);
     return inSingleSteps(insertSetsBefore(after));
   },
 };

@@ -13,14 +13,15 @@ import { isOp } from "../host/statement-kinds.ts";
 import { at } from "../support/invariant.ts";
 import { cloneAxes, newTensor, reparallelize } from "./fusion-edit.ts";
 import { loopedAxis } from "./looped-axis.ts";
+import type { LoweringOptions } from "./options.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
 
 /** The same program where there is no such reduction. */
-export function exchangeReductions(program: HostProgram): HostProgram {
+export function exchangeReductions(program: HostProgram, options: LoweringOptions): HostProgram {
   const tensors: Tensor[] = [...program.tensors];
   let { iterDomainCount } = program;
   const body = program.body.flatMap((statement): readonly Statement[] => {
-    const stream = loopedAxis(statement, tensors);
+    const stream = loopedAxis(statement, tensors, options);
     if (stream === null || !isOp(statement) || statement.kind !== "Reduction") return [statement];
     if (pointToPointForm(statement, stream, tensors)?.kind !== "reduce") return [statement];
     const output = at(tensors, statement.output);

@@ -174,9 +174,8 @@ function placeOfOperand(
   tensors: readonly Tensor[],
 ): { readonly placement: Placement; readonly stream: number | null } {
   const output = at(tensors, op.output);
-  const pairs = axisMap(op, tensors).filter(
-    (pair) => pair.operand === operand && !pair.broadcast && pair.consumer.iterType !== "reduction",
-  );
+  const own = axisMap(op, tensors).filter((pair) => pair.operand === operand && !pair.broadcast);
+  const pairs = own.filter(({ consumer }) => consumer.iterType !== "reduction");
   const axes = withoutReductions(producer.domain.logical);
   const images = axes.map(({ id }) => pairs.find((pair) => pair.producer.id === id)?.consumer ?? null);
   const wanted = placementOf(output, images);
@@ -184,7 +183,9 @@ function placeOfOperand(
   invariant(wanted !== null, "what reshards has a mesh", { tensor: output.id });
   const partial = partialAxes(op, tensors).map(({ parallelType }) => parallelType);
   const kept = [...(given?.cuts ?? [])].filter(([type, { axis }]) => partial.includes(type) && images[axis] === null);
-  const stream = images.findIndex((axis) => axis?.parallelType === "Stream");
+  // An axis that the op reduces chunk by chunk arrives chunk by chunk.
+  const chunked = own.find(({ consumer }) => consumer.parallelType === "Stream")?.producer.id;
+  const stream = axes.findIndex(({ id }) => id === chunked);
   return {
     placement: { mesh: wanted.mesh, cuts: new Map([...wanted.cuts, ...kept]) },
     stream: stream < 0 ? null : stream,

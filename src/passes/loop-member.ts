@@ -20,7 +20,7 @@ export interface LoopMember {
   readonly counted: IterDomain;
   /** For each operand the axis of which an iteration reads one index; null: the operand is used whole. */
   readonly read: readonly (IterDomain | null)[];
-  /** The axis of the output of which an iteration completes the loop's own index; null where it completes another one. */
+  /** The axis of the output of which an iteration completes the loop's own index; null where it completes another one, or none. */
   readonly made: IterDomain | null;
   /** With whom the op exchanges; null for none. */
   readonly peers: PeerTeam | null;
@@ -41,7 +41,8 @@ export function loopMember(
 ): LoopMember {
   const counted = form === null || form.kind === "gather" ? stream : form.scattered.to;
   const read = loopedOperandAxes(op, counted, tensors);
-  const made = form === null || form.kind === "gather" ? stream : null;
+  const isKept = form === null ? stream.iterType !== "reduction" : form.kind === "gather";
+  const made = isKept ? stream : null;
   const peers = form !== null && exchanges ? { mesh: form.mesh, type: form.type } : null;
   return { op, form, stream, counted, read, made, peers };
 }

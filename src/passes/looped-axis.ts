@@ -8,12 +8,17 @@ import { isOp } from "../host/statement-kinds.ts";
 import { at } from "../support/invariant.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { axisText, opPlace, tensorList } from "./op-text.ts";
+import type { LoweringOptions } from "./options.ts";
 
 /**
  * The Stream axis of the statement's outputs; null when they have none. Throws `stream-on-host-unit`, `stream-repeated`,
  * `stream-on-split-axis` and `stream-on-reduction-axis`.
  */
-export function loopedAxis(statement: Statement, tensors: readonly Tensor[]): IterDomain | null {
+export function loopedAxis(
+  statement: Statement,
+  tensors: readonly Tensor[],
+  { accumulate }: Pick<LoweringOptions, "accumulate">,
+): IterDomain | null {
   const outputs = isOp(statement) ? [statement.output] : statement.kind === "PostOnStream" ? statement.outputs : [];
   const streamed = outputs.flatMap((output) => {
     const axes = at(tensors, output).domain.loop.filter((axis) => axis.parallelType === "Stream");
@@ -58,17 +63,26 @@ export function loopedAxis(statement: Statement, tensors: readonly Tensor[]): It
       help: "shape the input with the chunks as an axis of its own, and parallelize that axis",
     });
   }
-  if (axis.iterType === "reduction" && !reducesSharded(statement, axis, tensors)) {
-    fail({
-      code: "stream-on-reduction-axis",
-      message: "Stream stands on a reduced or contracted axis",
-      place,
-      found,
-      expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
-      help: "parallelize another axis of the output with Stream",
-    });
+  const isContracted = statement.kind === "Matmul" || statement.kind === "Linear";
+  const isLooped = isContracted ? accumulate : reducesSharded(statement, axis, tensors);
+  if (axis.iterType === "reduction" && !isLooped) {
+    rejectReducedStream(statement, tensor, axis, isContracted);
   }
   return axis;
+}
+
+/** `isContraction`: `accumulate` would let the op run chunk by chunk. */
+export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, isContraction: boolean): never {
+  return fail({
+    code: "stream-on-reduction-axis",
+    message: "Stream stands on a reduced or contracted axis",
+    place: opPlace(op),
+    found: axisText(tensor, axis),
+    expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
+    help: isContraction
+      ? "set accumulate to true (--accumulate) to add the products of the chunks in order, or parallelize another axis of the output with Stream"
+      : "parallelize another axis of the output with Stream",
+  });
 }
 
 /** Whether the op reduces nothing but an axis that lies on the devices: then every iteration is the share of one of them. */

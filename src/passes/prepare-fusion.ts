@@ -13,7 +13,7 @@ export function prepareFusion(fusion: FusionData): FusionData {
   return placeCasts(withoutDeadOps(fusion));
 }
 
-function withoutDeadOps(fusion: FusionData): FusionData {
+export function withoutDeadOps(fusion: FusionData): FusionData {
   const needed = new Set<TensorId>(fusion.outputs);
   const live: Op[] = [];
   for (const op of fusion.ops.toReversed()) {

@@ -47,10 +47,8 @@ export function withoutLoopedAxis(
     case "Binary":
       return op;
     case "Linear":
-      return withSlicedOrders(op, axes, tensors);
     case "Matmul":
-      requireSliceableMatmul(op, axes, looped, tensors);
-      return withSlicedOrders(op, axes, tensors);
+      return contractionWithoutAxis(op, axes, looped, tensors);
     case "Reduction":
       return { ...op, axes: op.axes.map(shift) };
     case "Slice":
@@ -65,6 +63,17 @@ export function withoutLoopedAxis(
     case "Reshape":
       invariant(false, "only standalone host ops are sliced", op);
   }
+}
+
+/** `withoutLoopedAxis` of a contraction. */
+export function contractionWithoutAxis<T extends MatmulOp | LinearOp>(
+  op: T,
+  axes: readonly (IterDomain | null)[],
+  looped: IterDomain,
+  tensors: readonly Tensor[],
+): T {
+  if (op.kind === "Matmul") requireSliceableMatmul(op, axes, looped, tensors);
+  return withSlicedOrders(op, axes, tensors);
 }
 
 /** Without its M axis (N axis), a batched operand would be read as a matrix whose rows are the batch. */

@@ -9,6 +9,7 @@ import { binary, constant, named } from "../ir/scalar.ts";
 import type { Statement, StreamId } from "../host/nodes.ts";
 import { at } from "../support/invariant.ts";
 import { allocationSize } from "../ir/allocation-size.ts";
+import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import type { StreamLoop } from "./group-loops.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
 import { addStream, type LoopEdit } from "./loop-edit.ts";
@@ -49,7 +50,8 @@ export function emitLoop(
     stop,
     worker,
   };
-  const written = loop.members.map((member) => memberStatements(member, context));
+  const firstSum = loop.members.find(accumulates);
+  const written = loop.members.map((member) => memberStatements(member, context, member === firstSum));
   const forEach = (statements: readonly Statement[]): Statement => ({
     kind: "ForLoop",
     iterDomain: over,
@@ -90,8 +92,9 @@ function allocation(
   return [{ kind: "Allocate", tensor: output.id, memory, size: allocationSize(output), zeroInit: false }];
 }
 
-function memberStatements(member: LoopMember, context: LoopContext): IterationStatements {
+function memberStatements(member: LoopMember, context: LoopContext, waits: boolean): IterationStatements {
   if (member.form !== null) return pointToPointStatements(member.op, member.form, context);
+  if (accumulates(member)) return { body: accumulationStatements(member, context, waits), epilogue: [] };
   return { body: sliceStatements(member.op, member.read, member.stream, context), epilogue: [] };
 }
 

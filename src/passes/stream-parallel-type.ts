@@ -34,7 +34,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   from: "segmented",
   to: "looped",
   run: (original, { rank, options }) => {
-    const program = options.pointToPoint === "broadcast" ? original : exchangeReductions(original);
+    const program = options.pointToPoint === "broadcast" ? original : exchangeReductions(original, options);
     const members = program.body.map((statement) => memberOf(statement, program.tensors, options));
     requireSlicedInputs(program, members);
     const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
@@ -55,7 +55,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
 };
 
 function memberOf(statement: Statement, tensors: readonly Tensor[], options: LoweringOptions): LoopMember | null {
-  const stream = loopedAxis(statement, tensors);
+  const stream = loopedAxis(statement, tensors, options);
   if (stream === null || !isOp(statement)) return null;
   const form = pointToPointForm(statement, stream, tensors);
   if (form !== null) requireBackend(statement, options);

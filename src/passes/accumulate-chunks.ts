@@ -1,0 +1,146 @@
+/**
+ * One iteration of a contraction whose Stream axis is contracted: the product of one chunk of the operands is added to the output. The
+ * iterations are on several streams, so that each waits for the one before: the order of the additions is that of the loop.
+ *
+ *   IF Manual ( streamIdx == 0 ):
+ *     T2 = matmul(T3, T4, accumulate = false)
+ *   ELSE:
+ *     Synchronize Stream ( ( streamIdx - 1 ) % numberOfStreams )
+ *     T2 = matmul(T3, T4, accumulate = true)
+ */
+import { type IterDomain, type IterDomainId, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import { operandOrder } from "../ir/operand-axes.ts";
+import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../ir/ops.ts";
+import { binary, constant, named } from "../ir/scalar.ts";
+import type { Statement } from "../host/nodes.ts";
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import { cloneAxes, newTensor, reparallelize } from "./fusion-edit.ts";
+import type { LoopContext } from "./loop-context.ts";
+import { addStream, type LoopEdit } from "./loop-edit.ts";
+import type { LoopMember } from "./loop-member.ts";
+import { contractionWithoutAxis } from "./slice-op.ts";
+
+type ContractionMember = LoopMember & { readonly op: MatmulOp | LinearOp };
+
+/** Whether an iteration adds to what the ones before have made. */
+export function accumulates(member: LoopMember): member is ContractionMember {
+  return isContraction(member.op) && member.stream.iterType === "reduction";
+}
+
+function isContraction(op: Op): op is MatmulOp | LinearOp {
+  return op.kind === "Matmul" || op.kind === "Linear";
+}
+
+/** `waits`: the op is the first of its iteration that adds, and waits for the iteration before on behalf of all. */
+export function accumulationStatements(
+  { op, read, stream }: ContractionMember,
+  context: LoopContext,
+  waits: boolean,
+): readonly Statement[] {
+  const { edit, slicer, iteration } = context;
+  const sliced = contractionWithoutAxis(op, read, stream, edit.tensors);
+  const isWholeContraction = at(edit.tensors, op.output).domain.logical.at(-1)?.id === stream.id;
+  const bindings: Statement[] = [];
+  const slices = op.inputs.map((input, operand) => {
+    const axis = read[operand] ?? null;
+    if (axis === null) return input;
+    const { slice, binding } = slicer.slice(input, axis);
+    bindings.push(...binding);
+    return slice;
+  });
+  let chunk: Contraction = { ...sliced, inputs: slices };
+  if (isWholeContraction) {
+    withoutStream(edit, op.output, stream);
+    chunk = withUnitAxes(op, chunk, read, edit, bindings);
+  } else {
+    const { slice, binding } = slicer.slice(op.output, stream);
+    bindings.push(...binding);
+    chunk = { ...chunk, output: slice };
+  }
+  const previous = binary("mod", binary("sub", iteration, constant(1)), named("numberOfStreams"));
+  const order: readonly Statement[] = waits ? [{ kind: "Synchronize", stream: addStream(edit, previous) }] : [];
+  return [
+    ...bindings,
+    {
+      kind: "IfThenElse",
+      predicate: binary("eq", iteration, constant(0)),
+      then: [{ ...chunk, accumulate: false }],
+      else: [...order, { ...withoutBias(chunk), accumulate: true }],
+    },
+  ];
+}
+
+type Contraction = MatmulOp | LinearOp;
+
+/** A bias is added once, with the first chunk. */
+function withoutBias(op: Contraction): Contraction {
+  return {
+    ...op,
+    inputs: op.inputs.slice(0, 2),
+    ...(op.orders === undefined ? {} : { orders: op.orders.slice(0, 2) }),
+  };
+}
+
+/** What a loop writes whole has no Stream axis any more. */
+function withoutStream(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
+  const tensor = at(edit.tensors, id);
+  edit.tensors[id] = reparallelize(
+    tensor,
+    (axis) => (axis.id === stream.id ? "Serial" : axis.parallelType),
+    tensor.mesh,
+  );
+}
+
+/** One index of the contracted axis is an axis of one element: operands that lack it get it back, as views. */
+function withUnitAxes(
+  whole: Contraction,
+  chunk: Contraction,
+  read: readonly (IterDomain | null)[],
+  edit: LoopEdit,
+  bindings: Statement[],
+): Contraction {
+  const orders: (readonly number[] | null)[] = whole.inputs.map((_, operand) => chunk.orders?.[operand] ?? null);
+  const inputs = chunk.inputs.map((slice, operand) => {
+    const axis = read[operand] ?? null;
+    if (axis === null) return slice;
+    const stored = withoutReductions(at(edit.tensors, at(whole.inputs, operand)).domain.logical);
+    const own = stored.findIndex(({ id }) => id === axis.id);
+    const order = orders[operand] ?? null;
+    // Behind all others where the order says its place, else where it was.
+    const position = order === null ? own : stored.length - 1;
+    if (order !== null) {
+      orders[operand] = order.toSpliced(operandOrder(whole, operand)?.indexOf(own) ?? 0, 0, position);
+    }
+    const view = unitView(edit, slice, position);
+    bindings.push(view);
+    return view.output;
+  });
+  return { ...chunk, inputs, ...(chunk.orders === undefined ? {} : { orders }) };
+}
+
+/** A view of a slice with one more axis, of one element. */
+function unitView(edit: LoopEdit, id: TensorId, position: number): BroadcastOp {
+  const tensor: Tensor = at(edit.tensors, id);
+  const axes = cloneAxes(
+    withoutReductions(tensor.domain.logical),
+    edit.iterDomainCount,
+    ({ parallelType }) => parallelType,
+  );
+  const unit: IterDomain = {
+    id: makeId<IterDomainId>(edit.iterDomainCount + axes.length),
+    extent: constant(1),
+    iterType: "broadcast",
+    parallelType: "Serial",
+  };
+  edit.iterDomainCount += axes.length + 1;
+  const logical = axes.toSpliced(position, 0, unit);
+  const view: Tensor = { ...newTensor(edit.tensors.length, tensor, logical, tensor.mesh), memory: "local" };
+  edit.tensors.push(view);
+  return {
+    kind: "Broadcast",
+    flags: logical.map((axis) => axis.id === unit.id),
+    inputs: [id],
+    output: view.id,
+  };
+}

@@ -1,0 +1,127 @@
+/**
+ * Allgather + matmul in the layouts of the back-propagation of matmul + reduce-scatter, as pipelines of every form, against the oracle.
+ * Transposed operands are read where they lie; a gathered contraction adds one chunk after the other.
+ */
+import { describe, expect, it } from "vitest";
+import {
+  type Fusion,
+  type HostProgram,
+  link,
+  lower,
+  MultiDeviceExecutor,
+  parse,
+  print,
+  type Program,
+  record,
+  type Tensor,
+  verify,
+} from "braid";
+import type { Statement } from "../../src/host/nodes.ts";
+import { compare } from "../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { type Layout, layoutFusion, layouts } from "../support/layout-fusions.ts";
+import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
+
+/** With a chunk per device, or with chunks that all devices gather. */
+const forms: readonly (readonly [name: string, chunks: number | null, options: ScheduleOptions])[] = [
+  ...Object.entries(schedules).map(([name, options]) => [name, null, options] as const),
+  ["Allgather_Nccl", 3, {}],
+  ["Allgather_Cuda", 3, { communicatorBackend: "cuda" }],
+];
+
+function linked(
+  fusion: Fusion,
+  devices: number,
+  options: ScheduleOptions,
+  edit = (host: HostProgram) => host,
+): Program {
+  const ranks = Array.from({ length: devices }, (_, rank) => {
+    const host = edit(lower(fusion, { rank, accumulate: true, ...options }));
+    const { p2pProtocol } = options;
+    return record(host, { rank, numberOfStreams: 2, ...(p2pProtocol === undefined ? {} : { p2pProtocol }) });
+  });
+  return link(ranks);
+}
+
+describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
+  // The counts of devices take turns, so that every form meets all of them over the layouts.
+  it.each(forms.map((form, i) => [...form, i] as const))(
+    "%s gives the oracle's result",
+    async (_, chunks, options, i) => {
+      for (const devices of [1 + ((i + layouts.indexOf(layout)) % 8), 3]) {
+        const fusion = layoutFusion(layout, { devices, chunks });
+        await expectOracle(fusion, { devices, streams: 1 + (devices % 4), accumulate: true, ...options });
+      }
+    },
+  );
+
+  it.each(forms)("%s is free of races and deadlocks, and copies no operand to transpose it", (_, chunks, options) => {
+    const devices = 4;
+    const fusion = layoutFusion(layout, { devices, chunks });
+    const program = linked(fusion, devices, options);
+    expect(verify(program).findings).toEqual([]);
+    expect(new Set(program.kernels.map(({ kind }) => kind))).toEqual(new Set(["matmul"]));
+    // An own chunk is copied into the gathered buffer; nothing else is.
+    const copies = program.ranks.flatMap(({ commands }) =>
+      commands.filter((command) => command.kind === "copy" && command.source.buffer !== command.destination.buffer),
+    );
+    const most = options.communicatorBackend === "cuda" ? devices * devices * (chunks ?? 1) : devices;
+    expect(copies.length).toBeLessThanOrEqual(most);
+  });
+
+  it("is printed and read again", () => {
+    for (const [, chunks, options] of forms) {
+      const text = print(lower(layoutFusion(layout, { devices: 2, chunks }), { accumulate: true, ...options }));
+      expect(print(parse(text))).toBe(text);
+    }
+  });
+});
+
+const contraction: Layout = { gathered: "K", operands: "TN" };
+
+describe("a gathered contraction", () => {
+  it.each(["double", "half", "int"] as const)("adds chunks in %s within the bounds", async (dtype) => {
+    for (const chunks of [null, 5]) {
+      const fusion = layoutFusion(contraction, { devices: 4, chunks, dtype, m: 6, n: 9, k: 7 });
+      await expectOracle(fusion, { devices: 4, streams: 3, accumulate: true });
+    }
+  });
+
+  it("rounds bfloat16 once per chunk, within the oracle's bounds", async () => {
+    const devices = 8;
+    const fusion = layoutFusion(contraction, { devices, chunks: null, dtype: "bfloat16", m: 12, n: 10, k: 16 });
+    const shapes = [
+      { dtype: "bfloat16", shape: [devices, 16, 12] },
+      { dtype: "bfloat16", shape: [devices, 16, 10] },
+    ] as const;
+    const inputs = randomInputs(shapes, createRandom(5), "uniform");
+    const expected = evaluateFusion(fusion.data(), inputs);
+    const executor = await MultiDeviceExecutor.create(fusion, { devices, on: "cpu", accumulate: true });
+    const [output] = await executor.run(inputs);
+    await executor.close();
+    const comparison = compare(at([output], 0) as Tensor, at(expected.outputs, 0), at(expected.bounds, 0));
+    expect(comparison.firstBad).toBeNull();
+    // The bounds are no looser than a few roundings of the largest sums.
+    expect(comparison.maxRatio).toBeGreaterThan(0.01);
+  });
+
+  it("adds in one order: without the wait for the iteration before it, chunks race", () => {
+    const withoutOrder = (body: readonly Statement[]): readonly Statement[] =>
+      body.map((statement): Statement => {
+        if (statement.kind === "ForLoop") return { ...statement, body: withoutOrder(statement.body) };
+        if (statement.kind !== "IfThenElse") return statement;
+        const adds = statement.else.some((inner) => inner.kind === "Matmul" && inner.accumulate === true);
+        return adds ? { ...statement, else: statement.else.filter(({ kind }) => kind !== "Synchronize") } : statement;
+      });
+    const fusion = layoutFusion(contraction, { devices: 3, chunks: null });
+    const edited = linked(fusion, 3, {}, (host) => ({ ...host, body: withoutOrder(host.body) }));
+    const { ok, findings } = verify(edited);
+    expect(ok).toBe(false);
+    expect(new Set(findings.map(({ code }) => code))).toEqual(new Set(["data-race"]));
+    expect(verify(linked(fusion, 3, {})).ok).toBe(true);
+  });
+});
