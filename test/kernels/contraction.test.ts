@@ -1,6 +1,7 @@
 /** matmul and linear against plain sums in increasing k, bit for bit. */
 import { describe, expect, it } from "vitest";
 import type { Operand } from "../../src/commands/kernel.ts";
+import { splitKernel } from "../../src/kernels/split-kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import type { Value } from "../../src/numerics/storage.ts";
@@ -34,12 +35,20 @@ interface Sizes {
   readonly k: number;
 }
 
-function product(dtype: ArithmeticDType, { m, n, k }: Sizes, a: Values, b: Values, bias?: Values): Values {
+/** `held`: what the output held, to which the products are added. */
+function product(
+  dtype: ArithmeticDType,
+  { m, n, k }: Sizes,
+  a: Values,
+  b: Values,
+  bias?: Values,
+  held?: Values,
+): Values {
   const one = dtype === "int64" ? 1n : 1;
   return Array.from({ length: m * n }, (_, index) => {
     const row = Math.floor(index / n);
     const column = index % n;
-    let sum: Value = dtype === "int64" ? 0n : 0;
+    let sum: Value = held === undefined ? (dtype === "int64" ? 0n : 0) : at(held, index);
     for (let i = 0; i < k; i++) sum = multiplyAdd(dtype, sum, at(a, row * k + i), at(b, i * n + column));
     return finish(dtype, bias === undefined ? sum : multiplyAdd(dtype, sum, at(bias, column), one));
   });
@@ -175,6 +184,44 @@ describe.each(dtypes)("matmul of %s", (dtype) => {
     const plain = { kind: "linear", inputs: inputs.slice(0, 2), outputs } as const;
     const [without] = runKernel(plain, [x, weight]);
     expect(firstDifference(without ?? [], product(dtype, sizes, x, transposed(weight, n, k)))).toBeNull();
+  });
+
+  function checkAdding(sizes: Sizes, shapes: { a?: Operand; b?: Operand; c?: Operand } = {}): void {
+    const { m, n, k } = sizes;
+    const [a, b, held] = [m * k, k * n, m * n].map((length) => randomValues(dtype, length, random));
+    const inputs = [shapes.a ?? operand(dtype, [m, k]), shapes.b ?? operand(dtype, [k, n])];
+    const kernel = { kind: "matmul", inputs, outputs: [shapes.c ?? operand(dtype, [m, n])], accumulate: true } as const;
+    const [found] = runKernel(kernel, [a ?? [], b ?? []], { held: [held ?? []] });
+    expect(firstDifference(found ?? [], product(dtype, sizes, a ?? [], b ?? [], undefined, held))).toBeNull();
+  }
+
+  it.each(samples)("adds to what the output holds, $m x $k by $k x $n", (sizes) => checkAdding(sizes));
+
+  it("adds to strided and transposed outputs, also over several blocks", () => {
+    const sizes = { m: 7, n: 19, k: 6 };
+    checkAdding(sizes, { c: operand(dtype, [7, 19], [2, 16]) });
+    checkAdding(sizes, { c: operand(dtype, [7, 19], [1, 7]), a: operand(dtype, [7, 6], [1, 7]) });
+    checkAdding({ m: 6, n: 11, k: 700 });
+    checkAdding({ m: 503, n: 9, k: 3 });
+    checkAdding({ m: 3, n: 1100, k: 2 });
+  });
+
+  it("adds a linear with its bias, in batches and in parts for several workers", () => {
+    const [m, n, k] = [12, 10, 4];
+    const [x, weight, bias, held] = [m * k, n * k, n, m * n].map((length) => randomValues(dtype, length, random));
+    const inputs = [operand(dtype, [2, 6, k]), operand(dtype, [n, k]), operand(dtype, [n])];
+    const outputs = [operand(dtype, [2, 6, n], [1, 20, 2])];
+    const kernel = { kind: "linear", inputs, outputs, accumulate: true } as const;
+    const values = [x ?? [], weight ?? [], bias ?? []];
+    const expected = product(dtype, { m, n, k }, x ?? [], transposed(weight ?? [], n, k), bias, held);
+    const [found] = runKernel(kernel, values, { held: [held ?? []] });
+    expect(firstDifference(found ?? [], expected)).toBeNull();
+    const parts = splitKernel(
+      { kind: "matmul", inputs: [inputs[0] as Operand, operand(dtype, [2, k, n])], outputs, accumulate: true },
+      3,
+    );
+    expect(parts.length).toBeGreaterThan(1);
+    expect(parts.every((part) => part.kernel.kind === "matmul" && part.kernel.accumulate === true)).toBe(true);
   });
 
   it("linear over leading axes, a strided bias and padded rows", () => {

@@ -35,6 +35,8 @@ export interface RunOptions {
   readonly shared?: boolean;
   /** The output is this input's memory. */
   readonly inPlace?: number;
+  /** Row-major elements that the outputs hold before, for kernels that add to them. */
+  readonly held?: readonly Values[];
 }
 
 /**
@@ -71,10 +73,19 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
     const target = elements(each, at(inputAddresses, i));
     for (const [j, offset] of offsetsOf(each).entries()) target.set(offset, at(at(inputs, i), j));
   }
+  const hold = (): void => {
+    for (const [i, values] of (options.held ?? []).entries()) {
+      const each = at(kernel.outputs, i);
+      const target = elements(each, at(outputAddresses, i));
+      for (const [j, offset] of offsetsOf(each).entries()) target.set(offset, at(values, j));
+    }
+  };
+  hold();
   const before = bytes.slice();
   const run = createKernelLibrary({ memory, scratch, simd }).prepare(kernel);
   // Twice, so that nothing depends on what the scratch holds.
   if (options.inPlace === undefined) run(inputAddresses, outputAddresses);
+  hold();
   run(inputAddresses, outputAddresses);
   const results = kernel.outputs.map((each, i) => {
     const address = at(outputAddresses, i);
