@@ -3,7 +3,7 @@
  * as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world or replays
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world, replays or large
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import { writeFileSync } from "node:fs";
@@ -16,6 +16,7 @@ import { rankEnvironment } from "../../src/launch/rank-environment.ts";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 import { deviceRows } from "./device-rows.ts";
 import { kernelRows } from "./kernel-rows.ts";
+import { largeRows } from "./large-rows.ts";
 import type { PartContext, Row } from "./rows.ts";
 import { replayRows } from "./replay-rows.ts";
 import { speedRows } from "./speed-rows.ts";
@@ -27,6 +28,7 @@ const parts = {
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
+  large: (context: PartContext) => largeRows(context),
 } as const;
 type PartName = keyof typeof parts;
 
@@ -110,7 +112,7 @@ async function report(
       }
     }
     const failed = all.flat().filter(({ ok }) => !ok).length;
-    console.log(`   ${part}: ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
+    console.log(`   ${part}: ${all.flat().length} cases, ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
   }
   return all;
 }

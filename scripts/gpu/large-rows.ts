@@ -1,0 +1,88 @@
+/**
+ * nvFuser's products with communication at full size, 32768 x 32768 x 1024, on all GPUs: every idiom, eager and as graphs. A failed run ends the part: the
+ * streams of its Group may wait for ever.
+ */
+import { createCudaBackend } from "../../src/cuda.ts";
+import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { checkLarge } from "../../test/gpu/large/check-large.ts";
+import { type LargeCase, largeCases, type LargeSizes } from "../../test/gpu/large/large-cases.ts";
+import { type LargeInputs, makeLargeInputs } from "../../test/gpu/large/large-inputs.ts";
+import type { LargeDType } from "../../test/gpu/large/large-matrix.ts";
+import { shareGroup } from "../../test/gpu/shared-group.ts";
+import { type GraphOf, graphsWhereAsked, labelOf } from "./lowering-label.ts";
+import { type PartContext, type Row, rowOf } from "./rows.ts";
+
+const fullSize: LargeSizes = { m: 32_768, k: 32_768, n: 1024, chunks: 8 };
+
+interface LargePlan {
+  readonly sizes?: LargeSizes;
+  readonly graphOf?: GraphOf;
+  /** nvFuser's own dtype is float; bfloat16 is what its users run. */
+  readonly dtypes?: readonly LargeDType[];
+}
+
+const timeout = 30_000;
+
+export async function* largeRows(
+  { world }: PartContext,
+  { sizes = fullSize, graphOf = graphsWhereAsked, dtypes = ["bfloat16", "float"] }: LargePlan = {},
+): AsyncGenerator<Row> {
+  const { rank, worldSize: devices } = world;
+  const solo = createCudaBackend({ rendezvous: { ...soloRendezvous(), localRank: world.localRank } });
+  const groups = {
+    off: shareGroup(createCudaBackend({ rendezvous: world, graph: "off", timeout })),
+    on: shareGroup(createCudaBackend({ rendezvous: world, graph: "on", timeout })),
+  };
+  for (const dtype of dtypes) {
+    const label = `${sizes.m} x ${sizes.k} x ${sizes.n}, ${dtype}`;
+    const made: LargeInputs[] = [];
+    yield await rowOf(`${label}: product by one GPU and rows in double`, async () => {
+      const start = performance.now();
+      for (const mode of ["signs", "uniform"] as const) made.push(await makeLargeInputs(mode, sizes, dtype, solo));
+      return secondsSince(start);
+    });
+    if (!(await goesOn(world, made.length === 2))) return;
+    const [signs, uniform] = made;
+    if (signs === undefined || uniform === undefined) return;
+    for (const each of largeCases) {
+      for (const lowering of loweringsOf(each, dtype)) {
+        for (const graph of ["off", "on"] as const) {
+          if (graphOf(lowering, graph) !== graph) continue;
+          const { on } = groups[graph];
+          let ran = false;
+          yield await rowOf(`${each.name}, ${label}, ${labelOf(lowering)}, graph ${graph}`, async () => {
+            const start = performance.now();
+            // The third run replays a graph after other inputs.
+            const inputs = graph === "on" ? [signs, uniform, signs] : [signs, uniform];
+            const options = { ...lowering, devices, on, timeout };
+            const problems = await checkLarge(each, { sizes, dtype, rank, inputs, options });
+            ran = true;
+            if (problems.length > 0) throw new Error(problems.join("; "));
+            return secondsSince(start);
+          });
+          if (!(await goesOn(world, ran))) return;
+        }
+      }
+    }
+  }
+  for (const group of [groups.off, groups.on]) await group.close();
+}
+
+/** In float the two products of nvFuser's tests alone, each in one idiom per back end. */
+function loweringsOf({ lowerings, sharesK }: LargeCase, dtype: LargeDType): LargeCase["lowerings"] {
+  if (dtype === "bfloat16") return lowerings;
+  if (sharesK) return [];
+  return lowerings.filter(({ insertReshardingAfter, pointToPoint }) =>
+    pointToPoint === undefined ? insertReshardingAfter === false : pointToPoint === "rotated",
+  );
+}
+
+function secondsSince(start: number): string {
+  return `${((performance.now() - start) / 1000).toFixed(2)} s`;
+}
+
+/** Ranks go on together or not at all. */
+async function goesOn(world: PartContext["world"], ok: boolean): Promise<boolean> {
+  const votes = await world.allGather(Uint8Array.of(ok && !world.signal.aborted ? 1 : 0));
+  return votes.every(([vote]) => vote === 1);
+}

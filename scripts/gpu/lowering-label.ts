@@ -1,0 +1,27 @@
+/** How rows name lowering options, and which of them run as graphs. */
+import type { LoweringOptions } from "../../src/passes/options.ts";
+
+export function labelOf({
+  communicatorBackend,
+  p2pProtocol,
+  pointToPoint,
+  insertReshardingAfter,
+  interStreamSynchronization,
+}: Partial<LoweringOptions>): string {
+  return [
+    communicatorBackend,
+    p2pProtocol,
+    pointToPoint,
+    insertReshardingAfter === true ? "resharding after" : null,
+    interStreamSynchronization === true ? "streams synchronized" : null,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+type Graph = "on" | "off";
+
+/** Whether a program runs as asked for: a fake NCCL, for one, cannot be captured. */
+export type GraphOf = (lowering: Partial<LoweringOptions>, asked: Graph) => Graph;
+
+export const graphsWhereAsked: GraphOf = (_, asked) => asked;
