@@ -63,7 +63,8 @@ function check(kernel: Kernel, blas: Blas, shared: boolean): void {
   const run = (use: Blas | null): Uint8Array => {
     const memory = createWasmMemory(next, { shared });
     const random = createRandom(1);
-    for (const [i, each] of kernel.inputs.entries()) {
+    // Outputs too: a kernel may add to them.
+    for (const [i, each] of [...kernel.inputs, ...kernel.outputs].entries()) {
       const elements = elementsOf(each.dtype, storageView(each.dtype, memory.buffer, at(addresses, i)));
       for (const offset of offsetsOf(each)) elements.set(offset, random.integer(9) - 4);
     }
@@ -85,6 +86,10 @@ function product(
 ): Kernel {
   const made = operands.map(([shape, strides]) => operand(dtype, shape, strides));
   return { kind, inputs: made.slice(0, -1), outputs: made.slice(-1) };
+}
+
+function adding(kernel: Kernel): Kernel {
+  return kernel.kind === "matmul" || kernel.kind === "linear" ? { ...kernel, accumulate: true } : kernel;
 }
 
 const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])[] = [
@@ -191,6 +196,46 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])
   ["a repeated bias, in WebAssembly", product("linear", "float", [[m, k]], [[n, k]], [[n], [0]], [[m, n]]), 0],
   ["small products, in WebAssembly", product("matmul", "float", [[8, 8]], [[8, 8]], [[8, 8]]), 0],
   ["integers, in WebAssembly", product("matmul", "int", [[m, k]], [[k, n]], [[m, n]]), 0],
+  ["a product added to the output", adding(product("matmul", "float", [[m, k]], [[k, n]], [[m, n]])), 1],
+  [
+    "a product of transposed operands added to a transposed output",
+    adding(
+      product(
+        "matmul",
+        "double",
+        [
+          [m, k],
+          [1, m],
+        ],
+        [
+          [k, n],
+          [1, k],
+        ],
+        [
+          [m, n],
+          [1, m + 2],
+        ],
+      ),
+    ),
+    1,
+  ],
+  [
+    "batches added to padded rows",
+    adding(
+      product(
+        "matmul",
+        "float",
+        [[3, m, k]],
+        [[3, k, n]],
+        [
+          [3, m, n],
+          [m * n + 40, n + 1, 1],
+        ],
+      ),
+    ),
+    3,
+  ],
+  ["a bias and a sum, in WebAssembly", adding(product("linear", "float", [[m, k]], [[n, k]], [[n]], [[m, n]])), 0],
   ["half, in WebAssembly", product("matmul", "half", [[m, k]], [[k, n]], [[m, n]]), 0],
 ];
 

@@ -154,6 +154,12 @@ describe("a product", () => {
     });
   });
 
+  it("adds to its result where it accumulates, with a bias or without", () => {
+    expect(productLayout({ ...product, accumulate: true })).toMatchObject({ accumulate: true, hasBias: false });
+    expect(productLayout({ ...product, accumulate: true, bias: 1 })).toMatchObject({ accumulate: true, hasBias: true });
+    expect(productLayout(product)).not.toHaveProperty("accumulate");
+  });
+
   it("joins batch axes that step evenly, and makes products of their own of the others", () => {
     const even = [
       { extent: 4, a: 30, b: 42, c: 70 },

@@ -19,6 +19,8 @@ export interface EmulatedCase {
   readonly kernel: Kernel;
   /** Row-major elements of every input. */
   readonly inputs: readonly Values[];
+  /** What the outputs hold before, for kernels that add to them. */
+  readonly held?: readonly Values[];
 }
 
 /** Why nothing can be emulated here; null if it can. */
@@ -74,7 +76,7 @@ export function runEmulated(
 }
 
 /** Operands start at multiples of `alignment` and of no more, so that narrower accesses are generated too. */
-function layOut({ kernel, inputs }: EmulatedCase, alignment: number): Laid {
+function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number): Laid {
   let next = 256;
   const place = (bytes: number): number => {
     const address = next + (alignment % 256);
@@ -105,8 +107,9 @@ function layOut({ kernel, inputs }: EmulatedCase, alignment: number): Laid {
     };
   });
   const image = new Uint8Array(next).fill(guard);
-  inputs.forEach((values, i) => {
-    const operand = at(kernel.inputs, i);
+  const given = [...inputs, ...held];
+  given.forEach((values, i) => {
+    const operand = at(operands, i);
     const { target, first } = elementsAt(operand, image, at(addresses, i));
     offsetsOf(operand).forEach((offset, j) => target.set(first + offset, at(values, j)));
   });
