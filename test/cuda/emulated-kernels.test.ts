@@ -206,6 +206,29 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     ).toEqual([]);
   }, 120_000);
 
+  it("add products to what the output holds, with a bias and in batches", () => {
+    const random = createRandom(12);
+    const [batch, m, n, k] = [2, 37, 41, 33];
+    const cases = (["float", "half", "int64", "double"] as const).flatMap((dtype) => {
+      const [a, b, bias, held] = [batch * m * k, n * k, n, batch * m * n].map((size) =>
+        wholeValues(dtype, size, random),
+      );
+      if (a === undefined || b === undefined || bias === undefined || held === undefined) return [];
+      const number = (values: Values, i: number): bigint => BigInt(at(values, i));
+      const sums = Array.from({ length: batch * m * n }, (_, i) => {
+        const [row, column] = [Math.floor(i / n), i % n];
+        let sum = number(held, i) + number(bias, column);
+        for (let z = 0; z < k; z++) sum += number(a, row * k + z) * number(b, column * k + z);
+        return dtype === "int64" ? sum : Number(sum);
+      });
+      const inputs = [operand(dtype, [batch, m, k]), operand(dtype, [n, k]), operand(dtype, [n])];
+      const kernel: Kernel = { kind: "linear", inputs, outputs: [operand(dtype, [batch, m, n])], accumulate: true };
+      return [{ name: `linear of ${dtype}`, kernel, inputs: [a, b, bias], held: [held], expected: [sums] }];
+    });
+    expect(cases.length).toBe(4);
+    expect(differences(cases)).toEqual([]);
+  });
+
   it("combine parts and fill with zeros", () => {
     const random = createRandom(6);
     const flat = operand("bfloat16", [37]);

@@ -62,6 +62,12 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     inputs: [operand("int", [3, 70, 50]), operand("int", [3, 50, 40], [0, 1, 50])],
     outputs: [operand("int", [3, 70, 40])],
   },
+  "matmul-half-adding": {
+    kind: "matmul",
+    inputs: [operand("half", [70, 50], [2, 140]), operand("half", [50, 40])],
+    outputs: [operand("half", [70, 40])],
+    accumulate: true,
+  },
   "linear-float-broadcast-bias": {
     kind: "linear",
     inputs: [operand("float", [70, 50]), operand("float", [40, 50]), operand("float", [40], [0])],
