@@ -1,6 +1,7 @@
 /** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and random units against their steps one by one. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { kernelSteps } from "../../src/backends/cuda/kernels/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../src/commands/kernel.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { unaryFunction } from "../../src/numerics/scalar-functions.ts";
@@ -135,6 +136,37 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(cases.length).toBeGreaterThan(250);
     expect(differences(cases, [256, 16, 8])).toEqual([]);
   }, 120_000);
+
+  it("turn operands that lie along another axis by tiles", () => {
+    const random = createRandom(17);
+    const extents = [16, 17, 32, 63, 64, 65, 96, 130] as const;
+    const cases = Array.from({ length: 36 }, (_, i): Expected => {
+      const dtype = at(arithmeticDTypes, i % arithmeticDTypes.length);
+      const [batch, m, n] = [1 + random.integer(3), at(extents, random.integer(8)), at(extents, random.integer(8))];
+      // Rows of the operand may be longer than what is read of them.
+      const row = m + random.integer(3) * 4;
+      const turned = operand(dtype, [batch, m, n], [n * row, 1, row]);
+      const other = at(
+        [turned, operand(dtype, [batch, m, n]), operand(dtype, [batch, m, n], [0, 0, 1])],
+        Math.floor(i / arithmeticDTypes.length) % 3,
+      );
+      const output = operand(dtype, [batch, m, n]);
+      const inputs = [turned, other].map(({ shape, strides }) => {
+        const repeats = strides[0] === 0;
+        const values = wholeValues(dtype, repeats ? n : count(shape), random);
+        return Array.from({ length: count(shape) }, (_, j) => at(values, repeats ? j % n : j));
+      });
+      const kernel: Kernel = { kind: "binary", op: "add", inputs: [turned, other], outputs: [output] };
+      const sources = kernelSteps(kernel, () => 256).steps.flatMap((step) =>
+        step.kind === "kernel" ? [step.source] : [],
+      );
+      expect(sources.map(({ text }) => text.includes("__shared__"))).toEqual([true]);
+      const [x, y] = [at(inputs, 0), at(inputs, 1)];
+      const expected = [x.map((value, j) => binary("add", dtype, value, at(y, j)))];
+      return { name: `add ${dtype} ${batch} ${m} ${n}`, kernel, inputs, expected };
+    });
+    expect(differences(cases, [256, 8, 16, 8])).toEqual([]);
+  });
 
   it("reduce long rows and columns in parts", () => {
     const random = createRandom(4);

@@ -56,6 +56,19 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
   "sum-columns-bfloat16-in-parts": reduction("bfloat16", [65_536, 512], 0, "sum"),
   "amax-scalar-double": reduction("double", [100_000], 0, "amax"),
   "combine-bfloat16": { kind: "combine", op: "sum", inputs: [bf16, bf16, bf16], outputs: [bf16] },
+  // Operands along another axis than the result: by tiles.
+  "neg-transposed-bfloat16": {
+    kind: "unary",
+    op: "neg",
+    inputs: [operand("bfloat16", wide, [1, 4096])],
+    outputs: [bf16],
+  },
+  "add-transposed-float": {
+    kind: "binary",
+    op: "add",
+    inputs: [operand("float", [3, 100, 70], [7000, 1, 100]), operand("float", [3, 100, 70])],
+    outputs: [operand("float", [3, 100, 70])],
+  },
   "fill-int64": { kind: "fill", inputs: [], outputs: [operand("int64", [100])] },
   "matmul-int": {
     kind: "matmul",

@@ -124,7 +124,7 @@ function loadsOf({ nest, given }: BodyContext): readonly { readonly access: Acce
   );
 }
 
-function registerName({ prefix }: BodyContext, position: number): string {
+export function registerName({ prefix }: BodyContext, position: number): string {
   return `${prefix}r${position}`;
 }
 

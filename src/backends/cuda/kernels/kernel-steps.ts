@@ -17,8 +17,10 @@ import type { ReductionOpType } from "../../../ir/ops.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { elementwiseKernel } from "./elementwise-kernel.ts";
 import type { KernelSource } from "./kernel-source.ts";
-import { groupPhases } from "./nest-groups.ts";
+import { groupPhases, type GroupedNest } from "./nest-groups.ts";
 import { partBytes, reductionKernels } from "./reduction-kernel.ts";
+import { planTiles } from "./tile-plan.ts";
+import { tiledKernel } from "./tiled-kernel.ts";
 import type { AlignmentOf } from "./vector-width.ts";
 
 export type KernelStep =
@@ -49,7 +51,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
   const steps = groups.flatMap((group): readonly KernelStep[] => {
     switch (group.kind) {
       case "nests":
-        return [{ kind: "kernel", source: elementwiseKernel(group.nests, alignmentOf) }];
+        return [{ kind: "kernel", source: nestsKernel(group.nests, alignmentOf) }];
       case "reduction": {
         const { kernels } = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
         return kernels.map((source) => ({ kind: "kernel", source }));
@@ -110,5 +112,10 @@ export function identityKernel(
 }
 
 function oneNest(nest: Nest, alignmentOf: AlignmentOf): KernelSource {
-  return elementwiseKernel([{ nest: arrangeLoops(nest), given: new Map(), stores: true }], alignmentOf);
+  return nestsKernel([{ nest: arrangeLoops(nest), given: new Map(), stores: true }], alignmentOf);
+}
+
+function nestsKernel(group: readonly GroupedNest[], alignmentOf: AlignmentOf): KernelSource {
+  const tiles = planTiles(group, alignmentOf);
+  return tiles === null ? elementwiseKernel(group, alignmentOf) : tiledKernel(group, tiles);
 }

@@ -6,7 +6,7 @@ import type { Contraction } from "../../../kernels/contraction.ts";
 import type { Memory } from "../../../kernels/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/expression.ts";
 import { decodeText, encodeText, storageTypes } from "./element-text.ts";
-import { indented } from "./elementwise-kernel.ts";
+import { indented } from "./indented.ts";
 import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { withPrelude } from "./prelude.ts";

@@ -14,7 +14,7 @@ import { operand } from "../../../numerics/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./body-text.ts";
 import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./element-text.ts";
-import { indented } from "./elementwise-kernel.ts";
+import { indented } from "./indented.ts";
 import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
 import {
   affineText,
