@@ -1,0 +1,58 @@
+/**
+ * Runs host programs written by hand on the machine and on worker threads, several times over with other inputs, and compares with the
+ * oracle's evaluation of a Fusion that says what they compute. The verifier must find exactly what is expected of it.
+ */
+import { expect } from "vitest";
+import { type Fusion, type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";
+import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
+import { compare } from "../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { cpuBackends } from "./cpu-backends.ts";
+
+export interface ReferenceSetting {
+  /** How often the same prepared Program runs; 2 if not given. */
+  readonly runs?: number;
+  readonly streams?: number;
+  readonly p2pProtocol?: "get" | "put";
+  readonly scalars?: Readonly<Record<string, number>>;
+  /** Codes of the errors that the verifier reports: the program has them and runs nevertheless. */
+  readonly findings?: readonly string[];
+}
+
+/** `hosts[rank]`; the Fusion has the same inputs and outputs, unsharded. */
+export async function expectReference(
+  hosts: readonly HostProgram[],
+  reference: Fusion,
+  { runs = 2, streams = 4, p2pProtocol = "get", scalars = {}, findings = [] }: ReferenceSetting = {},
+): Promise<void> {
+  const lists = hosts.map((host, rank) =>
+    record(host, { rank, sizes: sizesFromMeshes(host.tensors), numberOfStreams: streams, p2pProtocol, scalars }),
+  );
+  const errors = verify(link(lists), { notes: false }).findings.filter(({ severity }) => severity === "error");
+  expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
+  const data = reference.data();
+  const shapes = data.inputs.map((id) => {
+    const tensor = at(data.tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+  });
+  for (const on of cpuBackends) {
+    const options = { devices: hosts.length, on, streams, p2pProtocol } as const;
+    const unproven = findings.length > 0 ? ({ verify: "off" } as const) : {};
+    const executor = await MultiDeviceExecutor.create(hosts, { ...options, ...unproven });
+    for (let run = 0; run < runs; run++) {
+      const inputs = randomInputs(shapes, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");
+      const { outputs, bounds } = evaluateFusion(data, inputs);
+      const results = (await executor.run(inputs, { scalars })) as readonly Tensor[];
+      expect(results).toHaveLength(outputs.length);
+      results.forEach((result, i) => {
+        expect(result.shape).toEqual(at(outputs, i).shape);
+        const comparison = compare(result, at(outputs, i), at(bounds, i));
+        expect(comparison.firstBad, JSON.stringify(comparison)).toBeNull();
+      });
+    }
+    await executor.close();
+  }
+}
