@@ -6,6 +6,7 @@
  *     recordEvent a, waitEvent b, copy, recordEvent c, waitEvent c, signal   ->   copy; signal (sync: the copy)
  */
 import type { Command, Origin, StreamInfo, TransferId } from "../commands/command.ts";
+import type { Told } from "./told-by-signals.ts";
 
 export type DraftCommand = Exclude<Command, { readonly kind: "recordEvent" | "waitEvent" }>;
 
@@ -17,6 +18,8 @@ export interface DraftNode {
   readonly transfer: TransferId | null;
   /** Positions in the list that was read: of the commands that this one stands for. */
   readonly sources: readonly number[];
+  /** Of a wait for a signal: what that tells; null for anything, and for other commands. */
+  readonly told: Told | null;
   /** Ids of nodes that complete before, for the sake of other ranks. */
   readonly sync: readonly number[];
 }

@@ -18,12 +18,12 @@ export interface Others {
   /** What other ranks do to this one's memory. */
   readonly foreign: readonly Touch[];
   /** What the n-th signal of a slot tells of. */
-  readonly told: (slot: SlotId, n: number) => Told;
+  readonly told: (slot: SlotId, n: number) => Told | null;
 }
 
 export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreign, told }: Others): Draft {
   const waits = new Map<SlotId, number>();
-  const next = (slot: SlotId): Told => {
+  const next = (slot: SlotId): Told | null => {
     const n = waits.get(slot) ?? 0;
     waits.set(slot, n + 1);
     return told(slot, n);
@@ -38,7 +38,7 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
     const role: Role = { command, touches, seen, told: command.kind === "waitSignal" ? next(command.slot) : null };
     const matters = seen || isBlocking(command) || isSignalling(command);
     const before = matters
-      ? noticed.filter((other) => mustStay(other.role, role) && order.before(other.position, position))
+      ? noticed.filter((other) => mustStay(list.rank, other.role, role) && order.before(other.position, position))
       : [];
     const node: DraftNode = {
       id: nodes.length,
@@ -46,6 +46,7 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
       origin: at(list.origins, position),
       transfer: at(list.transferOf, position),
       sources: [position],
+      told: role.told,
       sync: before.map((other) => other.node.id),
     };
     nodes.push(node);
@@ -62,14 +63,14 @@ interface Role {
   readonly command: DraftCommand;
   readonly touches: readonly Touch[];
   readonly seen: boolean;
-  /** Of a wait for a signal. */
+  /** Of a wait for a signal; null for anything. */
   readonly told: Told | null;
 }
 
 /** Whether an order of the two means something to other ranks. Two accesses to the same memory keep theirs in any case. */
-function mustStay(earlier: Role, later: Role): boolean {
+function mustStay(rank: number, earlier: Role, later: Role): boolean {
   if (isSignalling(later.command) && (earlier.seen || isBlocking(earlier.command))) return true;
-  if (isBlocking(earlier.command) && later.seen) return earlier.told === null || concerns(earlier.told, later.touches);
+  if (isBlocking(earlier.command) && later.seen) return concerns(earlier.told, rank, later.touches);
   const [a, b] = [earlier.command, later.command];
   if (a.kind === "transfer" && b.kind === "transfer") return true;
   const [slotA, slotB] = [slotOf(a), slotOf(b)];

@@ -1,6 +1,6 @@
 /**
- * What a signal tells the rank that waits for it: what its sender has done to others' memory before, and that the sender's own memory
- * may be touched from then on. A sender that has itself waited before passes on what it was told, which is taken for anything.
+ * What a signal tells the rank that waits for it: what its sender has done to others' memory before, that the sender's own memory may be
+ * touched from then on, and all that the sender had been told by signals that it had waited for.
  */
 import type { SlotId } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
@@ -9,43 +9,97 @@ import type { ListOrder } from "./list-order.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
 
 export interface Told {
-  readonly sender: number;
-  /** To the memory of other ranks; null for anything. */
-  readonly done: readonly Touch[] | null;
+  /** The ranks whose own memory it is about. */
+  readonly senders: ReadonlySet<number>;
+  /** To the memory of other ranks. */
+  readonly done: readonly Touch[];
 }
 
-/** Whether a command with these touches has to stay behind a wait for the signal. */
-export function concerns({ sender, done }: Told, touches: readonly Touch[]): boolean {
-  return done === null || touches.some(({ rank }) => rank === sender) || conflict(done, touches);
+/** Longer accounts are taken for anything. */
+const longestAccount = 256;
+
+/** Whether a command of `rank` with these touches has to stay behind a wait for the signal. `told`: null for anything. */
+export function concerns(told: Told | null, rank: number, touches: readonly Touch[]): boolean {
+  if (told === null) return true;
+  const isSenders = touches.some((touch) => touch.rank !== rank && told.senders.has(touch.rank));
+  return isSenders || conflict(told.done, touches);
+}
+
+/** Before a signal: a wait, with what number it is of its slot, or touches of others' memory; null for a transfer. */
+type Before =
+  | { readonly kind: "wait"; readonly slot: SlotId; readonly n: number }
+  | { readonly kind: "touches"; readonly touches: readonly Touch[] }
+  | null;
+
+interface Signalled {
+  readonly rank: number;
+  readonly before: readonly Before[];
 }
 
 /** Of the n-th signal of a slot. */
 export function toldBySignals(
-  { ranks, slots }: Program,
+  program: Program,
   orders: readonly ListOrder[],
   memory: Memory,
-): (slot: SlotId, n: number) => Told {
-  const ofSlot = new Map<SlotId, Told[]>();
+): (slot: SlotId, n: number) => Told | null {
+  const signals = signalsOf(program, orders, memory);
+  const known = new Map<Signalled, Told | null>();
+  const told = (slot: SlotId, n: number): Told | null => {
+    const signal = signals.get(slot)?.[n];
+    // A wait without its signal never ends, in any order.
+    if (signal === undefined) return null;
+    const found = known.get(signal);
+    if (found !== undefined) return found;
+    // What waits for itself never ends either.
+    known.set(signal, null);
+    const account = accountOf(signal, told);
+    known.set(signal, account);
+    return account;
+  };
+  return told;
+}
+
+function accountOf({ rank, before }: Signalled, told: (slot: SlotId, n: number) => Told | null): Told | null {
+  const senders = new Set([rank]);
+  const done = new Set<Touch>();
+  for (const item of before) {
+    const earlier = item?.kind === "wait" ? told(item.slot, item.n) : null;
+    if (item === null || (item.kind === "wait" && earlier === null)) return null;
+    for (const touch of item.kind === "touches" ? item.touches : (earlier?.done ?? [])) done.add(touch);
+    for (const sender of earlier?.senders ?? []) senders.add(sender);
+    if (done.size > longestAccount) return null;
+  }
+  return { senders, done: [...done] };
+}
+
+/** By slot, in the order of its list: what streams and events put before each signal. */
+function signalsOf(
+  { ranks }: Program,
+  orders: readonly ListOrder[],
+  memory: Memory,
+): ReadonlyMap<SlotId, readonly Signalled[]> {
+  const signals = new Map<SlotId, Signalled[]>();
   for (const { rank, commands } of ranks) {
     const order = at(orders, rank);
-    // Positions of what can count, so that the many commands on own memory are not looked at for every signal.
-    const counting: { readonly position: number; readonly touches: readonly Touch[] | null }[] = [];
+    const counting: { readonly position: number; readonly item: Before }[] = [];
+    const waits = new Map<SlotId, number>();
     for (const [position, command] of commands.entries()) {
       if (command.kind === "signal") {
-        const earlier = counting.filter((other) => order.before(other.position, position));
-        const isRelay = earlier.some(({ touches }) => touches === null);
-        const done = isRelay ? null : earlier.flatMap(({ touches }) => touches ?? []);
-        const known = ofSlot.get(command.slot);
-        if (known === undefined) ofSlot.set(command.slot, [{ sender: rank, done }]);
-        else known.push({ sender: rank, done });
-      } else if (command.kind === "waitSignal" || command.kind === "transfer") {
-        counting.push({ position, touches: null });
+        const before = counting.flatMap((other) => (order.before(other.position, position) ? [other.item] : []));
+        const ofSlot = signals.get(command.slot) ?? [];
+        signals.set(command.slot, ofSlot);
+        ofSlot.push({ rank, before });
+      } else if (command.kind === "waitSignal") {
+        const n = waits.get(command.slot) ?? 0;
+        waits.set(command.slot, n + 1);
+        counting.push({ position, item: { kind: "wait", slot: command.slot, n } });
+      } else if (command.kind === "transfer") {
+        counting.push({ position, item: null });
       } else {
         const touches = memory.touches(command).filter((touch) => touch.rank !== rank);
-        if (touches.length > 0) counting.push({ position, touches });
+        if (touches.length > 0) counting.push({ position, item: { kind: "touches", touches } });
       }
     }
   }
-  // A wait without its signal never ends, in any order.
-  return (slot, n) => ofSlot.get(slot)?.[n] ?? { sender: at(slots, slot).signaller, done: null };
+  return signals;
 }
