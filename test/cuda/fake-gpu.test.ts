@@ -39,16 +39,16 @@ describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
     const { statuses, printed } = await runRanks(2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(9);
+    expect(lines).toHaveLength(12);
     expect(statuses).toEqual([0, 0]);
     const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
     const count = (name: string): number => calls.filter((call) => call === name).length;
     // Ring and gather map peers' memory; every mapping is given back.
     expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
     expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
-    // 6 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
-    expect(count("cuStreamBeginCapture")).toBe(12);
-    expect(count("cuGraphLaunch")).toBe(6 * 2 * 8);
+    // 8 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(16);
+    expect(count("cuGraphLaunch")).toBe(8 * 2 * 8);
   }, 120_000);
 
   it("hand a run to the driver in two calls when it is replayed", async () => {

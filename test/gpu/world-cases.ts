@@ -5,6 +5,7 @@ import { add, gelu, matmul, set, sum } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
+import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 
 export interface WorldCase {
   readonly name: string;
@@ -137,5 +138,15 @@ export const worldCases: readonly WorldCase[] = [
   { name: "ring allgather + matmul in bfloat16", build: (d) => ringMatmul(d, "bfloat16"), options: idioms },
   { name: "ring allgather + matmul in half", build: (d) => ringMatmul(d, "half"), options: [get] },
   { name: "matmul + reduce-scatter by peers", build: matmulReduceScatterByPeers, options: idioms },
+  ...layouts.map((layout): WorldCase => ({
+    name: `${layout.gathered} gathered, operands ${layout.operands}, in bfloat16`,
+    build: (devices) => layoutFusion(layout, { devices, chunks: null, dtype: "bfloat16", m: 64, n: 48, k: 40 }),
+    options: idioms.map((idiom) => ({ ...idiom, accumulate: true })),
+  })),
+  {
+    name: "contraction gathered in 4 chunks by a collective, in float",
+    build: (devices) => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: 4, m: 64, n: 48, k: 16 }),
+    options: [nccl, get].map((idiom) => ({ ...idiom, accumulate: true })),
+  },
   { name: "MLP with a sharded hidden axis", build: mlp, options: [nccl, get] },
 ];

@@ -2,7 +2,10 @@
  * Allgather + matmul in every layout of the back-propagation of matmul + reduce-scatter: which axis is gathered, which operand is stored
  * transposed, and whether a chunk is a device's or cut across all devices.
  */
-import { DeviceMesh, Fusion, matmul, permute, sum, type TensorView } from "braid";
+import { DeviceMesh } from "../../src/ir/device-mesh.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { matmul, permute, sum } from "../../src/ir/api/ops.ts";
+import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 
 export type GatheredAxis = "M" | "N" | "K";
 /** As BLAS says it: T of an operand that is stored transposed, and permuted in front of the matmul. */

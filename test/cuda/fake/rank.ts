@@ -8,6 +8,7 @@ import { enterWorld } from "../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { checkCase } from "../../gpu/check-case.ts";
+import { layoutFusion } from "../../support/layout-fusions.ts";
 
 const who = rankEnvironment(process.env);
 if (who === null) throw new Error("no rank in the environment");
@@ -46,12 +47,14 @@ const programs: Readonly<Record<string, () => Fusion>> = {
     x.axis(1).parallelize("DIDx");
     return f;
   },
+  // One device's chunk of the contraction after the other, the first operand read transposed.
+  contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
 };
 
 const idioms: readonly Partial<LoweringOptions>[] = [
-  { communicatorBackend: "nccl" },
-  { communicatorBackend: "cuda", p2pProtocol: "get" },
-  { communicatorBackend: "cuda", p2pProtocol: "put" },
+  { communicatorBackend: "nccl", accumulate: true },
+  { communicatorBackend: "cuda", p2pProtocol: "get", accumulate: true },
+  { communicatorBackend: "cuda", p2pProtocol: "put", accumulate: true },
 ];
 
 let failed = false;
