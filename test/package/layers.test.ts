@@ -9,7 +9,19 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const data = ["support", "diagnostics", "numerics", "ir", "commands"];
-const all = [...data, "host", "passes", "record", "schedule", "verify", "machine", "kernels", "oracle", "trace"];
+const all = [
+  ...data,
+  "host",
+  "passes",
+  "record",
+  "schedule",
+  "verify",
+  "machine",
+  "kernels",
+  "oracle",
+  "trace",
+  "simulate",
+];
 
 /** What each folder of src/ may import. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
@@ -27,6 +39,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   kernels: data,
   oracle: ["support", "diagnostics", "numerics", "ir"],
   trace: data,
+  simulate: [...data, "kernels", "trace"],
   backends: [...data, "machine", "kernels", "trace"],
   launch: ["support", "diagnostics"],
   executor: [...all, "backends", "launch"],

@@ -1,0 +1,140 @@
+/** What a command occupies, and for how long, on the machine of a profile. */
+import type { Command, Launch } from "../commands/command.ts";
+import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
+import type { Program } from "../commands/program.ts";
+import type { CollectiveType } from "../commands/transfer.ts";
+import { type Contraction, linearContraction, matmulContraction } from "../kernels/contraction.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { bytesOf, peerOf, readsPeers } from "../trace/command-work.ts";
+import { productTime, timeOf } from "./interpolate.ts";
+import type { MachineProfile, ProductGrid, TransferTimings } from "./machine-profile.ts";
+
+/**
+ * What only one command at a time can have. compute: a rank's device. local: its copies within itself. out, in: a rank's link, for each
+ * direction; that copies share it evenly or follow one another, the last one ends at the same time.
+ */
+export type Resource = `${"compute" | "local" | "out" | "in"} ${number}`;
+
+export interface Cost {
+  readonly resources: readonly Resource[];
+  /** Microseconds before the resources are needed. */
+  readonly latency: number;
+  /** Microseconds for which they are held. */
+  readonly busy: number;
+  readonly isProduct: boolean;
+}
+
+export type CostOf = (rank: number, index: number) => Cost;
+
+const nothing: Cost = { resources: [], latency: 0, busy: 0, isProduct: false };
+
+/** Costs of launches, copies and transfers; other commands occupy nothing. Kernels are looked up once each. */
+export function commandCosts(program: Program, profile: MachineProfile): CostOf {
+  const kernelTimes = new Map<number, number>();
+  const launchTime = (rank: number, index: number, command: Launch): number => {
+    if (readsPeers(program, rank, command)) return timeOf(profile.peerCopies, bytesOf(program, rank, index) ?? 0);
+    const known = kernelTimes.get(command.kernel);
+    if (known !== undefined) return known;
+    const kernel = at(program.kernels, command.kernel);
+    const time = isProduct(kernel)
+      ? productKernelTime(kernel, profile)
+      : timeOf(profile.memory, bytesOf(program, rank, index) ?? 0);
+    kernelTimes.set(command.kernel, time);
+    return time;
+  };
+  return (rank, index) => {
+    const command = at(at(program.ranks, rank).commands, index);
+    switch (command.kind) {
+      case "launch": {
+        const time = launchTime(rank, index, command);
+        const latency = Math.min(profile.costs.launch, time);
+        const product = isProduct(at(program.kernels, command.kernel));
+        return { resources: [`compute ${rank}`], latency, busy: time - latency, isProduct: product };
+      }
+      case "copy":
+        return copyCost(program, rank, index, command, profile);
+      case "transfer": {
+        const { operation } = command;
+        const type = operation.kind === "group" ? "group" : operation.type;
+        const ranks = operation.kind === "group" ? 2 : operation.team.length;
+        const busy = transferTime(profile.transfers, type, ranks, bytesOf(program, rank, index) ?? 0);
+        return { ...nothing, busy };
+      }
+      default:
+        return nothing;
+    }
+  };
+}
+
+function copyCost(
+  program: Program,
+  rank: number,
+  index: number,
+  command: Command,
+  { localCopies, peerCopies }: MachineProfile,
+): Cost {
+  const bytes = bytesOf(program, rank, index) ?? 0;
+  const peer = peerOf(program, rank, command);
+  if (peer === null) return { ...nothing, resources: [`local ${rank}`], busy: timeOf(localCopies, bytes) };
+  const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
+  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy: timeOf(peerCopies, bytes) };
+}
+
+type ProductKernel = MatmulKernel | LinearKernel;
+
+function isProduct(kernel: Kernel): kernel is ProductKernel {
+  return kernel.kind === "matmul" || kernel.kind === "linear";
+}
+
+/** Batches follow one another. */
+function productKernelTime(kernel: ProductKernel, { products }: MachineProfile): number {
+  const { dtype, m, n, k, batch } = contractionOf(kernel);
+  const count = batch.reduce((total, { extent }) => total * extent, 1);
+  return count * m * n * k === 0 ? 0 : count * productTime(gridOf(products, dtype), { m, n, k });
+}
+
+function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {
+  const [a, b, bias] = inputs;
+  invariant(a !== undefined && b !== undefined, "a product has two operands");
+  const c = at(outputs, 0);
+  return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
+}
+
+/** A dtype that was not measured has the rates of the one whose elements are nearest in size. */
+function gridOf(products: readonly ProductGrid[], dtype: DType): ProductGrid {
+  const distance = (other: DType): number =>
+    other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);
+  const nearest = products.toSorted((a, b) => distance(a.dtype) - distance(b.dtype))[0];
+  invariant(nearest !== undefined, "a profile has a grid of products");
+  return nearest;
+}
+
+/** Whose times stand for those of a collective that was not measured: what moves as many bytes in as many steps. */
+const movesLike: { readonly [T in CollectiveType]: CollectiveType } = {
+  Gather: "Allgather",
+  Allgather: "Broadcast",
+  Scatter: "Allgather",
+  Reduce: "Allreduce",
+  Allreduce: "ReduceScatter",
+  ReduceScatter: "Allgather",
+  Broadcast: "Allgather",
+  AllToAll: "Allgather",
+};
+
+/** Of the team whose size is nearest. */
+function transferTime(
+  transfers: readonly TransferTimings[],
+  type: TransferTimings["type"],
+  ranks: number,
+  bytes: number,
+): number {
+  const alike = (wanted: TransferTimings["type"]): readonly TransferTimings[] =>
+    transfers.filter((each) => each.type === wanted);
+  const own = alike(type);
+  const stand = own.length > 0 || type === "group" ? own : alike(movesLike[type]);
+  const nearest = (stand.length > 0 ? stand : transfers).toSorted(
+    (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
+  );
+  return timeOf(at(nearest, 0).timings, bytes);
+}

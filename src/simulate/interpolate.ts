@@ -1,0 +1,71 @@
+/** Between what was measured: times by bytes, rates of products by shape. */
+import { at, invariant } from "../support/invariant.ts";
+import type { ProductGrid, Timing } from "./machine-profile.ts";
+
+/**
+ * Microseconds of so many bytes: straight lines between neighbours. Fewer bytes than any measured take as long as the fewest; beyond the
+ * most, every byte takes as long as between the last two.
+ */
+export function timeOf(timings: readonly Timing[], bytes: number): number {
+  const above = timings.findIndex((timing) => timing.bytes >= bytes);
+  const next = above === -1 ? timings.length - 1 : above;
+  const high = at(timings, next);
+  const low = timings[next - 1];
+  if (above === 0 || low === undefined) {
+    return above === -1 ? (high.microseconds * bytes) / high.bytes : high.microseconds;
+  }
+  const slope = (high.microseconds - low.microseconds) / (high.bytes - low.bytes);
+  return high.microseconds + slope * (bytes - high.bytes);
+}
+
+export interface ProductShape {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+/**
+ * Microseconds of a product. Inside the grid the rate is interpolated in the logarithms of m, n and k. A product smaller along an axis
+ * than the grid takes as long as at the grid's edge, for a tile is computed whole; a greater one has the rate of the edge.
+ */
+export function productTime(grid: ProductGrid, shape: ProductShape): number {
+  const padded = {
+    m: Math.max(shape.m, at(grid.m, 0)),
+    n: Math.max(shape.n, at(grid.n, 0)),
+    k: Math.max(shape.k, at(grid.k, 0)),
+  };
+  return (2 * padded.m * padded.n * padded.k) / (rateOf(grid, padded) * 1e6);
+}
+
+function rateOf({ m, n, k, teraflops }: ProductGrid, shape: ProductShape): number {
+  const [alongM, alongN, alongK] = [cornersOf(m, shape.m), cornersOf(n, shape.n), cornersOf(k, shape.k)];
+  let logarithm = 0;
+  for (const i of alongM) {
+    for (const j of alongN) {
+      for (const l of alongK) {
+        const rate = at(teraflops, (i.index * n.length + j.index) * k.length + l.index);
+        logarithm += i.weight * j.weight * l.weight * Math.log(rate);
+      }
+    }
+  }
+  return Math.exp(logarithm);
+}
+
+interface Corner {
+  readonly index: number;
+  readonly weight: number;
+}
+
+/** The grid's values on both sides of `value`, with weights of sum 1. */
+function cornersOf(axis: readonly number[], value: number): readonly Corner[] {
+  invariant(axis.length > 0, "a grid has points along every axis");
+  const above = axis.findIndex((each) => each >= value);
+  if (above === -1) return [{ index: axis.length - 1, weight: 1 }];
+  const low = axis[above - 1];
+  if (low === undefined || at(axis, above) === value) return [{ index: above, weight: 1 }];
+  const weight = Math.log(value / low) / Math.log(at(axis, above) / low);
+  return [
+    { index: above - 1, weight: 1 - weight },
+    { index: above, weight },
+  ];
+}

@@ -1,0 +1,61 @@
+/**
+ * What a machine was measured to take: everything that a simulated run is computed from. `braid calibrate` writes it, as JSON.
+ * docs/simulation.md says how each figure is measured. Times are in microseconds.
+ */
+import type { CollectiveType } from "../commands/transfer.ts";
+import type { DType } from "../numerics/dtype.ts";
+
+export interface MachineProfile {
+  readonly version: 1;
+  /** Machine, versions and date, as results in bench/results have them. */
+  readonly machine: string;
+  readonly products: readonly ProductGrid[];
+  /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
+  readonly memory: readonly Timing[];
+  /** Copies within a rank, and over the link of two ranks, by bytes. */
+  readonly localCopies: readonly Timing[];
+  readonly peerCopies: readonly Timing[];
+  /** At least one. */
+  readonly transfers: readonly TransferTimings[];
+  readonly costs: FixedCosts;
+}
+
+/** How long one thing of so many bytes took, from the end of what is before it on the stream to its own. */
+export interface Timing {
+  readonly bytes: number;
+  readonly microseconds: number;
+}
+
+/**
+ * Rates of products [m, k] by [k, n] in 1e12 floating-point operations a second, at every point of a grid: `teraflops` has them in
+ * row-major order of m, n, k. Each axis is ascending.
+ */
+export interface ProductGrid {
+  readonly dtype: DType;
+  readonly m: readonly number[];
+  readonly n: readonly number[];
+  readonly k: readonly number[];
+  readonly teraflops: readonly number[];
+}
+
+/** Of a collective by the greater of a rank's two sides, of a group (sends and receives) by what a rank sends or receives. */
+export interface TransferTimings {
+  readonly type: CollectiveType | "group";
+  readonly ranks: number;
+  readonly timings: readonly Timing[];
+}
+
+export interface FixedCosts {
+  /** Of a run with nothing in it. */
+  readonly run: number;
+  /** Of every kernel's time, what passes before it occupies the device: kernels of other streams can run meanwhile. */
+  readonly launch: number;
+  /** From an event on one stream to what waits for it on another. */
+  readonly event: number;
+  /** From a signal to the peer that waits for it. */
+  readonly signal: number;
+  /** What the host takes to issue a command, where a run is not a graph. */
+  readonly issue: number;
+  /** How many times as long products take while a transfer of their rank is under way: the library's kernels share the device. */
+  readonly underTransfer: number;
+}

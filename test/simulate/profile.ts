@@ -1,0 +1,25 @@
+/** A machine of round figures, so that tests can add up by hand what a simulated run takes. In microseconds. */
+import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
+
+export const roundProfile: MachineProfile = {
+  version: 1,
+  machine: "made up",
+  products: [{ dtype: "float", m: [16], n: [16], k: [16], teraflops: [0.008192] }],
+  memory: [
+    { bytes: 0, microseconds: 0 },
+    { bytes: 1000, microseconds: 10 },
+  ],
+  localCopies: [
+    { bytes: 0, microseconds: 1 },
+    { bytes: 1000, microseconds: 3 },
+  ],
+  peerCopies: [
+    { bytes: 0, microseconds: 0 },
+    { bytes: 1000, microseconds: 100 },
+  ],
+  transfers: [
+    { type: "Allgather", ranks: 2, timings: [{ bytes: 16, microseconds: 20 }] },
+    { type: "group", ranks: 2, timings: [{ bytes: 16, microseconds: 7 }] },
+  ],
+  costs: { run: 5, launch: 0, event: 0.5, signal: 2, issue: 50, underTransfer: 2 },
+};
