@@ -2,6 +2,7 @@
 import { createCudaBackend } from "../../src/cuda.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
+import { expectationsOf } from "../../test/gpu/expectation.ts";
 import { singleGpuCases } from "../../test/gpu/single-gpu-cases.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
@@ -13,7 +14,8 @@ export async function* kernelRows({ world }: PartContext): AsyncGenerator<Row> {
   for (const { name, build } of own) {
     const on = createCudaBackend({ rendezvous, graph: "on" });
     const row = await rowOf(name, async () => {
-      const problems = await checkCase(build(), { rank: 0, devices: 1, on, repeat: 2 });
+      const fusion = build();
+      const problems = await checkCase(fusion, expectationsOf(fusion), { rank: 0, devices: 1, on, repeat: 2 });
       if (problems.length > 0) throw new Error(problems.join("; "));
       return "passed";
     });

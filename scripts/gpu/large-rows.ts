@@ -9,6 +9,7 @@ import { type LargeCase, largeCases, type LargeSizes } from "../../test/gpu/larg
 import { type LargeInputs, makeLargeInputs } from "../../test/gpu/large/large-inputs.ts";
 import type { LargeDType } from "../../test/gpu/large/large-matrix.ts";
 import { shareGroup } from "../../test/gpu/shared-group.ts";
+import { goesOn } from "./goes-on.ts";
 import { type GraphOf, graphsWhereAsked, labelOf } from "./lowering-label.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
@@ -79,10 +80,4 @@ function loweringsOf({ lowerings, sharesK }: LargeCase, dtype: LargeDType): Larg
 
 function secondsSince(start: number): string {
   return `${((performance.now() - start) / 1000).toFixed(2)} s`;
-}
-
-/** Ranks go on together or not at all. */
-async function goesOn(world: PartContext["world"], ok: boolean): Promise<boolean> {
-  const votes = await world.allGather(Uint8Array.of(ok && !world.signal.aborted ? 1 : 0));
-  return votes.every(([vote]) => vote === 1);
 }

@@ -50,6 +50,7 @@ const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
 
 const variants: readonly Variant[] = [
   { name: "nccl", lowering: { communicatorBackend: "nccl" }, lane: false, streams: 4, graph: "off" },
+  { name: "nccl, graph", lowering: { communicatorBackend: "nccl" }, lane: false, streams: 4, graph: "on" },
   { name: "get, lane, 2 streams", lowering: get, lane: true, streams: 2, graph: "off" },
   { name: "get, lane, 2 streams, graph", lowering: get, lane: true, streams: 2, graph: "on" },
   { name: "get, lane, 8 streams, graph", lowering: get, lane: true, streams: 8, graph: "on" },
