@@ -8,6 +8,7 @@ import { enterWorld } from "../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { checkCase } from "../../gpu/check-case.ts";
+import { expectationsOf } from "../../gpu/expectation.ts";
 import { layoutFusion } from "../../support/layout-fusions.ts";
 
 const who = rankEnvironment(process.env);
@@ -59,11 +60,12 @@ const idioms: readonly Partial<LoweringOptions>[] = [
 
 let failed = false;
 for (const [name, build] of Object.entries(programs)) {
+  const expectations = expectationsOf(build());
   for (const lowering of idioms) {
     // The fake NCCL is not captured.
     const graph = lowering.communicatorBackend === "nccl" ? "off" : "on";
     const on = createCudaBackend({ rendezvous: world, graph, timeout: 20_000 });
-    const problems = await checkCase(build(), { ...lowering, rank: world.rank, devices, on, repeat: 3 });
+    const problems = await checkCase(build(), expectations, { ...lowering, rank: world.rank, devices, on, repeat: 3 });
     failed ||= problems.length > 0;
     if (world.rank === 0) console.log(`${name} ${Object.values(lowering).join(" ")}: ${problems.join("; ") || "ok"}`);
   }
