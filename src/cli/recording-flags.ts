@@ -48,17 +48,24 @@ export function addRecordingFlags(command: Command): Command {
         "--compute-streams <n>",
         "products take turns on n streams, copies over links have one of their own",
       ).argParser(wholeNumber("--compute-streams", 1)),
+    )
+    .addOption(
+      new Option(
+        "--early-sums <sizes>",
+        "add partial results as they arrive: sizes of groups, such as 4; may change the last bits",
+      ).argParser(groupSizes("--early-sums")),
     );
 }
 
 /** The schedule that the flags ask for. */
 export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
-  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams } = flags;
+  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams, earlySums } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
     ...(splitChunks === undefined ? {} : { splitChunks }),
     ...(mergeProducts === undefined ? {} : { mergeProducts }),
     ...(computeStreams === undefined ? {} : { computeStreams }),
+    ...(earlySums === undefined ? {} : { earlySums }),
   };
 }

@@ -37,7 +37,11 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
     return edited === draft ? null : writeDraft(edited, context.memory);
   });
   if (written.every((list) => list === null)) return program;
-  const ranks = program.ranks.map((rank, i): RankProgram => ({ ...rank, ...at(written, i)?.list }));
+  const ranks = program.ranks.map((rank, i): RankProgram => ({
+    ...rank,
+    ...at(written, i)?.list,
+    arenaBytes: { ...rank.arenaBytes, temporary: memory.temporaryBytes(i) },
+  }));
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
     members: transfer.members.map((member) => {
@@ -47,7 +51,7 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
       return { ...member, command };
     }),
   }));
-  return usedKernels({ ...program, ranks, transfers, kernels: context.memory.kernels });
+  return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });
 }
 
 function foreignTouches({ ranks }: Program, memory: Memory): readonly (readonly Touch[])[] {

@@ -3,10 +3,14 @@
  * keeps the order of what meets also keeps lifetimes apart.
  */
 import { accessesOf } from "../commands/accesses.ts";
+import type { BufferId, PlacedBuffer } from "../commands/buffer.ts";
 import type { Command, KernelId } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
+import { bufferAlignment } from "../commands/link/memory-layout.ts";
 import type { Program } from "../commands/program.ts";
 import type { Region } from "../commands/region.ts";
+import { elementCount } from "../commands/view.ts";
+import { dtypes } from "../numerics/dtype.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { regionsMeet, type Runs, runsOf } from "./regions-meet.ts";
@@ -20,16 +24,22 @@ export interface Touch extends Runs {
 }
 
 export interface Memory {
-  readonly buffers: Program["buffers"];
   /** The Program's, and those that rewrites add. */
+  readonly buffers: Program["buffers"];
+  /** Likewise. */
   readonly kernels: readonly Kernel[];
   /** The id of a kernel, added if there is none like it. */
   readonly kernelId: (kernel: Kernel) => KernelId;
   readonly touches: (command: Command) => readonly Touch[];
+  /** A new contiguous temporary of a rank, apart from all others. */
+  readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
+  /** Bytes of a rank's arena of temporaries. */
+  readonly temporaryBytes: (rank: number) => number;
 }
 
-export function createMemory({ buffers, kernels: given }: Program): Memory {
-  const kernels = [...given];
+export function createMemory({ ranks, buffers: placed, kernels: given }: Program): Memory {
+  const [kernels, buffers] = [[...given], [...placed]];
+  const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
   const known = new Map(kernels.map((kernel, id) => [JSON.stringify(kernel), makeId<KernelId>(id)]));
   const operands = { buffers, kernels };
   const touched = new WeakMap<Command, readonly Touch[]>();
@@ -54,6 +64,16 @@ export function createMemory({ buffers, kernels: given }: Program): Memory {
       touched.set(command, all);
       return all;
     },
+    addTemporary: (rank, { dtype, shape, name }) => {
+      const id = makeId<BufferId>(buffers.length);
+      const bytes = elementCount(shape) * dtypes[dtype].bytes;
+      const offset = at(temporaryBytes, rank);
+      temporaryBytes[rank] = offset + Math.ceil(bytes / bufferAlignment) * bufferAlignment;
+      const place = { rank, arena: "temporary", offset } as const;
+      buffers.push({ id, role: "temporary", ...place, bytes, dtype, shape, name, position: null });
+      return id;
+    },
+    temporaryBytes: (rank) => at(temporaryBytes, rank),
   };
 }
 

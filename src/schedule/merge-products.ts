@@ -11,13 +11,11 @@ import type { Launch } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "./draft.ts";
 import { editRanks } from "./edit-ranks.ts";
+import { type Grouping, grouped } from "./grouping.ts";
 import { joinProducts, type ProductNode } from "./join-products.ts";
 import { conflict, type Memory } from "./memory.ts";
 import { isProduct } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
-
-/** Sizes of groups; the last one is that of all that follow. */
-export type Grouping = readonly number[];
 
 export const mergeProducts: Rewrite<Grouping> = {
   name: "merge-products",
@@ -51,16 +49,6 @@ function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonl
     family.push({ ...node, command });
   }
   return new Set(found.values());
-}
-
-function grouped<T>(items: readonly T[], sizes: Grouping): readonly (readonly T[])[] {
-  const groups: T[][] = [];
-  for (let start = 0; start < items.length;) {
-    const size = sizes[groups.length] ?? at(sizes, sizes.length - 1);
-    groups.push(items.slice(start, start + size));
-    start += size;
-  }
-  return groups;
 }
 
 /**

@@ -11,7 +11,7 @@ import { at } from "../support/invariant.ts";
 import { dependencesOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
-import { isProduct } from "./product-axes.ts";
+import { isProductLaunch } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
 
 /** The number of compute streams. */
@@ -24,7 +24,8 @@ const caller = makeId<CommandStreamId>(0);
 
 function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
-  if (!nodes.some((node) => isLinkCopy(node, draft.rank, context) || isProductNode(node, context))) return draft;
+  if (!nodes.some((node) => isLinkCopy(node, draft.rank, context) || isProductLaunch(node.command, context.memory)))
+    return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");
   const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
   const add = (info: Omit<StreamInfo, "id">): CommandStreamId => {
@@ -45,7 +46,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const library = libraryOf.get(command.stream);
     if (library !== undefined) placed[position] = library;
     else if (isLinkCopy(node, draft.rank, context)) placed[position] = lane;
-    else if (isProductNode(node, context)) placed[position] = at(compute, turn++ % count);
+    else if (isProductLaunch(node.command, context.memory)) placed[position] = at(compute, turn++ % count);
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }
@@ -70,10 +71,6 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
       command: { ...node.command, stream: placed[position] ?? caller },
     })),
   };
-}
-
-function isProductNode({ command }: DraftNode, { memory }: EditContext): boolean {
-  return command.kind === "launch" && isProduct(at(memory.kernels, command.kernel));
 }
 
 function isLinkCopy({ command }: DraftNode, rank: number, { memory }: EditContext): boolean {

@@ -1,4 +1,5 @@
 /** The axes along which products of equal kernels can lie beside each other: of each operand, which of its axes it is. */
+import type { Command } from "../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
 import { at } from "../support/invariant.ts";
 
@@ -6,6 +7,10 @@ export type ProductKernel = MatmulKernel | LinearKernel;
 
 export function isProduct(kernel: Kernel): kernel is ProductKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
+}
+
+export function isProductLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
+  return command.kind === "launch" && isProduct(at(kernels, command.kernel));
 }
 
 /** A result axis of a product; of each input the number of the same axis, or null where it has none. */

@@ -2,7 +2,9 @@
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { type Grouping, mergeProducts } from "./merge-products.ts";
+import { earlySums } from "./early-sums.ts";
+import type { Grouping } from "./grouping.ts";
+import { mergeProducts } from "./merge-products.ts";
 import { ownChunkLast } from "./own-chunk-last.ts";
 import { placeStreams } from "./place-streams.ts";
 import type { Rewrite } from "./rewrite.ts";
@@ -20,6 +22,11 @@ export interface ScheduleOptions {
   readonly mergeProducts?: Grouping;
   /** Products take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
   readonly computeStreams?: number;
+  /**
+   * Sizes of the groups of partial results that are added as they arrive, on a stream of their own; the last is that of all that follow. The
+   * sum is then in the order of arrival, so that its last bits may be others.
+   */
+  readonly earlySums?: Grouping;
 }
 
 interface Step {
@@ -32,21 +39,10 @@ interface Step {
 const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
   ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
-  splitChunks: step(
-    splitChunks,
-    ({ splitChunks: parts }) => parts,
-    (parts) => (isCount(parts) ? null : "a whole number of at least 1"),
-  ),
-  mergeProducts: step(
-    mergeProducts,
-    ({ mergeProducts: sizes }) => sizes,
-    (sizes) => (sizes.length > 0 && sizes.every(isCount) ? null : "sizes of at least 1, such as [1, 3, 4]"),
-  ),
-  computeStreams: step(
-    placeStreams,
-    ({ computeStreams }) => computeStreams,
-    (count) => (isCount(count) ? null : "a whole number of at least 1"),
-  ),
+  splitChunks: step(splitChunks, ({ splitChunks: parts }) => parts, expectedCount),
+  mergeProducts: step(mergeProducts, ({ mergeProducts: sizes }) => sizes, expectedSizes),
+  computeStreams: step(placeStreams, ({ computeStreams }) => computeStreams, expectedCount),
+  earlySums: step(earlySums, ({ earlySums: sizes }) => sizes, expectedSizes),
 };
 
 /** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */
@@ -77,6 +73,14 @@ export function requireSchedule(options: ScheduleOptions): void {
 
 function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 1;
+}
+
+function expectedCount(value: number): string | null {
+  return isCount(value) ? null : "a whole number of at least 1";
+}
+
+function expectedSizes(sizes: Grouping): string | null {
+  return sizes.length > 0 && sizes.every(isCount) ? null : "sizes of at least 1, such as [1, 3, 4]";
 }
 
 function flag(rewrite: Rewrite<true>, valueOf: (options: ScheduleOptions) => boolean | undefined): Step {

@@ -1,6 +1,6 @@
 /** Pipelines over few devices for tests of schedule rewrites, and what a Program leaves in its outputs. */
 import { type CommandKind } from "../../src/commands/command.ts";
-import { DeviceMesh, Fusion, lower, matmul, record, sum, type Program } from "braid";
+import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link.ts";
 import { parseSchedule } from "../../src/machine/schedule.ts";
@@ -10,10 +10,10 @@ import { createRandom } from "../../src/support/random.ts";
 export const devices = 4;
 
 /** [devices, 6, 8] sharded by its first axis, times [8, 5]: gathered chunk by chunk. */
-export function allgatherMatmul(): Fusion {
+export function allgatherMatmul(dtype: DType = "float"): Fusion {
   const f = new Fusion();
-  const a = f.input([devices, 6, 8], "float");
-  const b = f.input([8, 5], "float");
+  const a = f.input([devices, 6, 8], dtype);
+  const b = f.input([8, 5], dtype);
   const c = matmul(a, b);
   f.output(c);
   for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
@@ -23,10 +23,10 @@ export function allgatherMatmul(): Fusion {
 }
 
 /** Partial products of [24, 16] and [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
-export function matmulReduceScatter(): Fusion {
+export function matmulReduceScatter(dtype: DType = "float"): Fusion {
   const f = new Fusion();
-  const a = f.input([devices, devices, 6, 4], "float");
-  const b = f.input([devices, 1, 4, 5], "float");
+  const a = f.input([devices, devices, 6, 4], dtype);
+  const b = f.input([devices, 1, 4, 5], dtype);
   const partial = matmul(a, b);
   const c = sum(partial, [0]);
   f.output(c);
@@ -47,6 +47,7 @@ export const pipelines = {
 export type Pipeline = keyof typeof pipelines;
 
 export interface Recording {
+  readonly dtype?: DType;
   readonly p2pProtocol?: "get" | "put";
   readonly communicatorBackend?: "cuda" | "nccl";
   readonly streams?: number;
@@ -56,7 +57,7 @@ export interface Recording {
 export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
   const { communicatorBackend = "cuda", streams = devices, shrinkStreamBuffers = true } = options;
   const protocol = communicatorBackend === "cuda" ? { p2pProtocol: options.p2pProtocol ?? "get" } : {};
-  const fusion = pipelines[pipeline]();
+  const fusion = pipelines[pipeline](options.dtype);
   const lowering = {
     communicatorBackend,
     ...protocol,
@@ -74,9 +75,10 @@ export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
 export async function outputsOf(program: Program, schedule: string): Promise<string> {
   const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers: "eager" }).prepare(program);
   const random = createRandom(2);
-  for (const { id, role, bytes } of program.buffers) {
+  for (const { id, role, bytes, dtype } of program.buffers) {
     if (role !== "input") continue;
-    prepared.write(id, new Uint8Array(Float32Array.from({ length: bytes / 4 }, () => random.float()).buffer));
+    const values = Float32Array.from({ length: bytes / 4 }, () => random.float());
+    prepared.write(id, new Uint8Array((dtype === "int" ? Int32Array.from(values, (x) => x * 1000) : values).buffer));
   }
   for (let run = 0; run < 2; run++) await prepared.execute();
   const outputs = program.buffers.filter(({ role }) => role === "output");

@@ -1,8 +1,21 @@
 /** What each rewrite makes of a pipeline, and where it leaves the Program as it is. */
-import { DeviceMesh, Fusion, lower, matmul, MultiDeviceExecutor, type Program, record, set } from "braid";
+import {
+  DeviceMesh,
+  type DType,
+  Fusion,
+  lower,
+  matmul,
+  MultiDeviceExecutor,
+  type Program,
+  record,
+  set,
+  sum,
+  verify,
+} from "braid";
 import { describe, expect, it } from "vitest";
 import type { Command, CommandKind } from "../../src/commands/command.ts";
 import { link } from "../../src/commands/link.ts";
+import { earlySums } from "../../src/schedule/early-sums.ts";
 import { mergeProducts } from "../../src/schedule/merge-products.ts";
 import { ownChunkLast } from "../../src/schedule/own-chunk-last.ts";
 import { placeStreams } from "../../src/schedule/place-streams.ts";
@@ -10,7 +23,7 @@ import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule
 import { splitChunks } from "../../src/schedule/split-chunks.ts";
 import { useInPlace } from "../../src/schedule/use-in-place.ts";
 import { at } from "../../src/support/invariant.ts";
-import { allgatherMatmul, countOf, devices, recorded } from "./programs.ts";
+import { allgatherMatmul, countOf, devices, outputsOf, recorded } from "./programs.ts";
 
 const ranks = Array.from({ length: devices }, (_, rank) => rank);
 const gather = "allgather + matmul";
@@ -200,6 +213,61 @@ describe("split-chunks", () => {
     ]);
     const fetched = recorded(scatter, { p2pProtocol: "get" });
     expect(splitChunks.run(fetched, 2)).toBe(fetched);
+  });
+});
+
+describe("early-sums", () => {
+  const early = (dtype: DType, p2pProtocol: "get" | "put"): Program =>
+    applySchedule(recorded(scatter, { dtype, p2pProtocol }), {
+      inPlace: true,
+      ownLast: true,
+      computeStreams: 1,
+      earlySums: [2],
+    });
+
+  it("adds what arrives first on a stream of its own, in float, and rounds once behind the own chunk", () => {
+    const program = early("bfloat16", "put");
+    const combined = program.kernels.flatMap((kernel) => (kernel.kind === "combine" ? [kernel] : []));
+    expect(
+      combined.map(({ inputs, outputs }) => [inputs, outputs].map((list) => list.map(({ dtype }) => dtype))),
+    ).toEqual([
+      [["bfloat16", "bfloat16"], ["float"]],
+      [["float", "bfloat16", "bfloat16"], ["bfloat16"]],
+    ]);
+    for (const rank of ranks) {
+      expect(streamsOf(program, rank)).toEqual({
+        caller: "rsssPrPrPrPwePe",
+        "copy lane": "eweCsweCsweCsr",
+        // Two arrivals, and nothing of this rank's own but the start.
+        sums: "ewwPr",
+      });
+    }
+  });
+
+  it.each(["get", "put"] as const)(
+    "by %s is right in every order of streams, and exact where sums are",
+    async (p2pProtocol) => {
+      for (const dtype of ["float", "int"] as const) {
+        const program = early(dtype, p2pProtocol);
+        expect(verify(program, { notes: false }).findings).toEqual([]);
+        const expected = await outputsOf(program, "seed:1");
+        for (const seed of [2, 3, 4]) expect(await outputsOf(program, `seed:${seed}`)).toBe(expected);
+        if (dtype === "int")
+          expect(expected).toBe(await outputsOf(recorded(scatter, { dtype, p2pProtocol }), "seed:1"));
+      }
+    },
+  );
+
+  it("leaves sums alone of which all is there at once, or that one group takes", () => {
+    const program = recorded(scatter);
+    expect(earlySums.run(program, [devices])).toBe(program);
+    const gathers = recorded(gather);
+    expect(earlySums.run(gathers, [1])).toBe(gathers);
+    const f = new Fusion();
+    const x = f.input([4, 8], "float");
+    f.output(sum(x, [0]));
+    const local = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
+    expect(earlySums.run(local, [1])).toBe(local);
   });
 });
 

@@ -1,9 +1,10 @@
 /** Every combination of rewrites: proven right, and with the same bits in every order of streams. */
-import { verify } from "braid";
+import { type DType, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
 import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
-import { outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { devices, outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 
 const schedules: readonly ScheduleOptions[] = [
@@ -45,5 +46,23 @@ describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
         expect(await outputsOf(placed, "seed:2"), context).toBe(expected);
       }
     }
+  });
+});
+
+describe("on the back ends of the CPU", () => {
+  it.each<[DType, Pipeline, ScheduleOptions]>([
+    ["bfloat16", "allgather + matmul", { inPlace: true, mergeProducts: [1, 3], computeStreams: 1 }],
+    ["float", "allgather + matmul", { splitChunks: 2, computeStreams: 2 }],
+    ["bfloat16", "matmul + reduce-scatter", { inPlace: true, ownLast: true, computeStreams: 2, earlySums: [2] }],
+    ["half", "matmul + reduce-scatter", { ownLast: true, mergeProducts: [3, 1], earlySums: [1] }],
+  ])("%s %s has the oracle's results under %o", async (dtype, pipeline, schedule) => {
+    await expectOracle(pipelines[pipeline](dtype), {
+      devices,
+      streams: devices,
+      communicatorBackend: "cuda",
+      insertReshardingAfter: pipeline === "matmul + reduce-scatter",
+      p2pProtocol: pipeline === "matmul + reduce-scatter" ? "put" : "get",
+      schedule,
+    });
   });
 });
