@@ -3,11 +3,11 @@
  * what only some iterations or no statement makes: test/host/host-irs.test.ts.
  */
 import { describe, it } from "vitest";
-import { expectReference } from "../support/expect-reference.ts";
+import { expectReference, referenceOf } from "../support/expect-reference.ts";
 import { hostIrPrograms } from "./host-ir-programs.ts";
 
 describe("test_host_irs.cpp", () => {
   it.each(hostIrPrograms)("$name", async ({ build, reference, scalars = {}, streams = 4 }) => {
-    await expectReference([build()], reference(), { scalars, streams });
+    await expectReference([build()], referenceOf(reference()), { scalars, streams });
   });
 });

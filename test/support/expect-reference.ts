@@ -1,9 +1,18 @@
 /**
  * Runs host programs written by hand on the machine and on worker threads, several times over with other inputs, and compares with the
- * oracle's evaluation of a Fusion that says what they compute. The verifier must find exactly what is expected of it.
+ * oracle's evaluation of a Fusion that says what they compute, or with what a function says. The verifier must find exactly what is expected of it.
  */
 import { expect } from "vitest";
-import { type Fusion, type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";
+import {
+  type DType,
+  type Fusion,
+  type HostProgram,
+  link,
+  MultiDeviceExecutor,
+  record,
+  type Tensor,
+  verify,
+} from "braid";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
@@ -22,29 +31,45 @@ export interface ReferenceSetting {
   readonly findings?: readonly string[];
 }
 
-/** `hosts[rank]`; the Fusion has the same inputs and outputs, unsharded. */
+/** What whole inputs give. */
+export interface Reference {
+  readonly inputs: readonly { readonly dtype: DType; readonly shape: readonly number[] }[];
+  /** Whole outputs; `bounds[i]`: how far each element of output i may be off. */
+  readonly evaluate: (inputs: readonly Tensor[]) => {
+    readonly outputs: readonly Tensor[];
+    readonly bounds: readonly Float64Array[];
+  };
+}
+
+export function referenceOf(fusion: Fusion): Reference {
+  const data = fusion.data();
+  return {
+    inputs: data.inputs.map((id) => {
+      const tensor = at(data.tensors, id);
+      return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+    }),
+    evaluate: (inputs) => evaluateFusion(data, inputs),
+  };
+}
+
+/** `hosts[rank]`. */
 export async function expectReference(
   hosts: readonly HostProgram[],
-  reference: Fusion,
+  reference: Reference,
   { runs = 2, streams = 4, p2pProtocol = "get", scalars = {}, findings = [] }: ReferenceSetting = {},
 ): Promise<void> {
   const lists = hosts.map((host, rank) =>
     record(host, { rank, sizes: sizesFromMeshes(host.tensors), numberOfStreams: streams, p2pProtocol, scalars }),
   );
-  const errors = verify(link(lists), { notes: false }).findings.filter(({ severity }) => severity === "error");
+  const errors = verify(link(lists), { notes: false, counterexamples: false }).findings.filter(({ severity }) => severity === "error");
   expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
-  const data = reference.data();
-  const shapes = data.inputs.map((id) => {
-    const tensor = at(data.tensors, id);
-    return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
-  });
   for (const on of cpuBackends) {
     const options = { devices: hosts.length, on, streams, p2pProtocol } as const;
     const unproven = findings.length > 0 ? ({ verify: "off" } as const) : {};
     const executor = await MultiDeviceExecutor.create(hosts, { ...options, ...unproven });
     for (let run = 0; run < runs; run++) {
-      const inputs = randomInputs(shapes, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");
-      const { outputs, bounds } = evaluateFusion(data, inputs);
+      const inputs = randomInputs(reference.inputs, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");
+      const { outputs, bounds } = reference.evaluate(inputs);
       const results = (await executor.run(inputs, { scalars })) as readonly Tensor[];
       expect(results).toHaveLength(outputs.length);
       results.forEach((result, i) => {
