@@ -11,6 +11,8 @@ export interface LoweringOptions {
   /** How a DID axis that becomes a Stream axis is lowered. */
   readonly pointToPoint: "linear" | "rotated" | "broadcast";
   readonly p2pProtocol: "get" | "put";
+  /** Stream axes become loops over streams; else they are axes as others, and all communication of an op comes before or after all of it. */
+  readonly overlap: boolean;
   readonly interStreamSynchronization: boolean;
   readonly insertReshardingAfter: boolean;
   /** Stream may stand on a contracted axis: a loop adds one chunk's product after the other to the output. */
@@ -55,6 +57,12 @@ export const loweringOptionSchema = {
     flag: "--protocol",
     help: "who copies in one-sided point-to-point: get the receiver, put the sender (cuda)",
   },
+  overlap: {
+    type: "switch",
+    default: true,
+    flag: "--no-overlap",
+    help: "take Stream axes for axes as others: communication and computation one after the other",
+  },
   interStreamSynchronization: {
     type: "switch",
     default: false,
@@ -87,6 +95,7 @@ const defaultLoweringOptions: LoweringOptions = {
   communicatorBackend: "nccl",
   pointToPoint: "rotated",
   p2pProtocol: "get",
+  overlap: true,
   interStreamSynchronization: false,
   insertReshardingAfter: false,
   accumulate: false,

@@ -46,7 +46,7 @@ const promisesOf: ReadonlyMap<string, readonly Stage[]> = new Map([
 
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
   requireKnownPasses(context.options.disablePasses);
-  const prepared = prepareFusion(fusion);
+  const prepared = prepareFusion(fusion, context.options);
   validate("fusion", prepared);
   const disabled = new Set(context.options.disablePasses);
   const run = <From extends Stage, To extends Stage>(

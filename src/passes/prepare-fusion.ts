@@ -1,6 +1,6 @@
 /**
  * What lowering takes for granted, made so before the first pass: ops that no output needs are gone, and a cast that the API put in
- * to promote an operand lies where that operand lies, as the user has no handle to say so.
+ * to promote an operand lies where that operand lies, as the user has no handle to say so. Without overlap no axis is Stream.
  */
 import { axisMap } from "../ir/axis-map.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
@@ -8,9 +8,18 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
 import { reparallelize } from "./fusion-edit.ts";
+import type { LoweringOptions } from "./options.ts";
 
-export function prepareFusion(fusion: FusionData): FusionData {
-  return placeCasts(withoutDeadOps(fusion));
+export function prepareFusion(fusion: FusionData, { overlap }: Pick<LoweringOptions, "overlap">): FusionData {
+  const placed = placeCasts(withoutDeadOps(fusion));
+  return overlap ? placed : withoutStreams(placed);
+}
+
+function withoutStreams(fusion: FusionData): FusionData {
+  const tensors = fusion.tensors.map((tensor) =>
+    reparallelize(tensor, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType), tensor.mesh),
+  );
+  return tensors.every((tensor, i) => tensor === fusion.tensors[i]) ? fusion : { ...fusion, tensors };
 }
 
 export function withoutDeadOps(fusion: FusionData): FusionData {
