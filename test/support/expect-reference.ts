@@ -61,7 +61,9 @@ export async function expectReference(
   const lists = hosts.map((host, rank) =>
     record(host, { rank, sizes: sizesFromMeshes(host.tensors), numberOfStreams: streams, p2pProtocol, scalars }),
   );
-  const errors = verify(link(lists), { notes: false, counterexamples: false }).findings.filter(({ severity }) => severity === "error");
+  const errors = verify(link(lists), { notes: false, counterexamples: false }).findings.filter(
+    ({ severity }) => severity === "error",
+  );
   expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
   for (const on of cpuBackends) {
     const options = { devices: hosts.length, on, streams, p2pProtocol } as const;
