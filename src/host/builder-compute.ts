@@ -36,7 +36,8 @@ export function compute(
   const spec = specOf(place);
   const shape = inferOutput(spec, tensors, place);
   const output = out ?? addLike(state, shape.dtype, shape.axes, shape.numbering);
-  if (out !== undefined) requireFits(state, out, shape, place);
+  const isChunk = (spec.kind === "Matmul" || spec.kind === "Linear") && spec.accumulate !== undefined;
+  if (out !== undefined) requireFits(state, out, shape, place, out.data().domain.logical, isChunk);
   append(state, opOf(spec, inputs, ownId(state, output, place)));
   return output;
 }
@@ -73,13 +74,14 @@ export function aliasSelect(
   return output;
 }
 
-/** Symbolic extents are taken as equal; `record` knows their sizes. */
+/** Symbolic extents are taken as equal; `record` knows their sizes. The reduced axis of a chunk may be any part of the output's. */
 function requireFits(
   state: BuilderState,
   out: TensorView,
   { dtype, axes }: OutputShape,
   place: Call,
   own: readonly AxisShape[] = out.data().domain.logical,
+  isChunk = false,
 ): void {
   ownId(state, out, place);
   const fits =
@@ -88,7 +90,8 @@ function requireFits(
     own.every((axis, i) => {
       const expected = at(axes, i);
       const reduced = axis.iterType === "reduction";
-      return reduced === (expected.iterType === "reduction") && !extentsDiffer(axis.extent, expected.extent);
+      if (reduced !== (expected.iterType === "reduction")) return false;
+      return (reduced && isChunk) || !extentsDiffer(axis.extent, expected.extent);
     });
   if (fits) return;
   const [kept, reduced] = [axes.filter(isKept), axes.filter((axis) => !isKept(axis))];

@@ -1,7 +1,7 @@
 /** The computations of a HostProgramBuilder, each from the arguments of its call: which op it is, and what its diagnostics show of the call. */
 import { requireDType } from "../ir/api/fusion.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { type Call, resolveAxis } from "../ir/call.ts";
+import { type Call, reject, resolveAxis } from "../ir/call.ts";
 import {
   broadcastSpec,
   type OpSpec,
@@ -27,6 +27,34 @@ export function addOp(
   options: OutputOption,
 ): TensorView {
   return compute(state, () => spec, name, operands, [], options);
+}
+
+export interface ContractionOptions extends OutputOption {
+  /**
+   * For a contraction in chunks, one statement each, into one `out`: false for the first chunk, true for those that are added to it. The
+   * reduced axis of `out` may be longer than the chunk's.
+   */
+  readonly accumulate?: boolean;
+}
+
+export function addContraction(
+  state: BuilderState,
+  kind: "Matmul" | "Linear",
+  operands: readonly TensorView[],
+  { out, accumulate }: ContractionOptions,
+): TensorView {
+  const specOf = (place: Call): OpSpec => {
+    if (accumulate === undefined) return { kind };
+    if (out !== undefined) return { kind, accumulate };
+    return reject(place, {
+      code: "bad-argument",
+      message: "chunks of a contraction have one output",
+      found: `accumulate: ${accumulate} without an output`,
+      expected: "the tensor that all chunks are added in, as `out`",
+      help: "make the output with tensor([...], { reduced: extent }) and allocate it",
+    });
+  };
+  return compute(state, specOf, kind.toLowerCase(), operands, [], { out });
 }
 
 export function addBinary(

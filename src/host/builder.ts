@@ -33,7 +33,9 @@ import {
   addBinary,
   addBroadcast,
   addCast,
+  addContraction,
   addOp,
+  type ContractionOptions,
   addPermute,
   addReduction,
   addReshape,
@@ -202,15 +204,23 @@ export class HostProgramBuilder {
     return addReduction(this.#state, "amin", input, axes, options);
   }
 
-  /** As torch.matmul; the output keeps K as a reduced axis. Throws `shape-mismatch`, `dtype-mismatch`. */
-  matmul(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return addOp(this.#state, "matmul", { kind: "Matmul" }, [a, b], options);
+  /**
+   * As torch.matmul; the output keeps K as a reduced axis. With `accumulate` the product is added to `out` (torch.addmm's beta = 1).
+   * Throws `shape-mismatch`, `dtype-mismatch`, `bad-argument`.
+   */
+  matmul(a: TensorView, b: TensorView, options: ContractionOptions = {}): TensorView {
+    return addContraction(this.#state, "Matmul", [a, b], options);
   }
 
-  /** As torch.nn.functional.linear, with a weight [N, K]. Throws `shape-mismatch`, `dtype-mismatch`. */
-  linear(x: TensorView, weight: TensorView, bias: TensorView | null = null, options: OutputOption = {}): TensorView {
+  /** As torch.nn.functional.linear, with a weight [N, K]; `accumulate` as in matmul. Throws what matmul throws. */
+  linear(
+    x: TensorView,
+    weight: TensorView,
+    bias: TensorView | null = null,
+    options: ContractionOptions = {},
+  ): TensorView {
     const operands = bias === null ? [x, weight] : [x, weight, bias];
-    return addOp(this.#state, "linear", { kind: "Linear" }, operands, options);
+    return addContraction(this.#state, "Linear", operands, options);
   }
 
   /** A new axis of one element for each true flag. Throws `bad-argument`. */
