@@ -31,6 +31,8 @@ export interface ExecuteOptions {
   readonly timeout?: number;
   /** Whether to record TraceEvents. */
   readonly trace?: boolean;
+  /** Whether to measure the run on the device as well, where that has a clock of its own (CUDA). */
+  readonly deviceTime?: boolean;
 }
 
 export interface RunReport {
@@ -38,6 +40,8 @@ export interface RunReport {
   readonly milliseconds: number;
   /** Of these, those that the host took to hand everything to the device, where one thread does that (CUDA). */
   readonly hostMilliseconds?: number;
+  /** If asked for, where the device has a clock: from the caller's stream's turn to the end of the run, without the host's calls before. */
+  readonly deviceMilliseconds?: number;
   /** In order of their start; empty unless asked for. */
   readonly trace: readonly TraceEvent[];
 }

@@ -13,6 +13,7 @@ import { type CapturedGraph, captureGraph } from "./graph.ts";
 import type { PreparedList } from "./prepared-list.ts";
 import { stuckStreams, timedOut, withNotes } from "./stuck-run.ts";
 import { traceList, type TracedList } from "./trace-run.ts";
+import { createStopwatch, type Stopwatch } from "./stopwatch.ts";
 import { type Deadline, streamIsIdle, waitUntil } from "./wait.ts";
 
 export type GraphUse = "auto" | "on" | "off";
@@ -39,6 +40,7 @@ export function createRunner(
   let runs = 0;
   let graph: CapturedGraph | null = null;
   let traced: TracedList | null = null;
+  let stopwatch: Stopwatch | null = null;
 
   const capture = async (deadline: Deadline): Promise<CapturedGraph | null> => {
     let made: CapturedGraph | null = null;
@@ -77,7 +79,7 @@ export function createRunner(
 
   const ended = (): boolean => streamIsIdle(gpu, stream);
 
-  return async ({ timeout = usual, trace = false }) => {
+  return async ({ timeout = usual, trace = false, deviceTime = false }) => {
     const start = performance.now();
     const state = (): Parameters<typeof stuckStreams>[0] => ({ gpu, program, list, eager: graph === null });
     const deadline: Deadline = {
@@ -88,13 +90,17 @@ export function createRunner(
     try {
       gpu.makeCurrent();
       list.progress.reset();
+      const watch = deviceTime ? (stopwatch ??= createStopwatch(session, stream, resources)) : null;
+      watch?.start();
       const issuing = issue(deadline, trace);
       if (issuing !== null) await issuing;
+      watch?.stop();
       const issued = performance.now();
       await waitUntil(ended, deadline);
       return {
         milliseconds: performance.now() - start,
         hostMilliseconds: issued - start,
+        ...(watch === null ? {} : { deviceMilliseconds: watch.read() }),
         trace: trace && traced !== null ? traced.read() : [],
       };
     } catch (error) {
