@@ -72,7 +72,9 @@ function foldOperands(
     }
   });
   if (operands.every(({ id }, operand) => id === op.inputs[operand])) return op;
-  return { ...op, inputs: operands.map(({ id }) => id), orders: operands.map(({ order }) => order) };
+  const inputs = operands.map(({ id }) => id);
+  const orders = operands.map(({ order }) => (order?.every((axis, i) => axis === i) === true ? null : order));
+  return orders.every((order) => order === null) ? { ...op, inputs } : { ...op, inputs, orders };
 }
 
 /**
