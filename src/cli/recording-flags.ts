@@ -54,12 +54,18 @@ export function addRecordingFlags(command: Command): Command {
         "--early-sums <sizes>",
         "add partial results as they arrive: sizes of groups, such as 4; may change the last bits",
       ).argParser(groupSizes("--early-sums")),
+    )
+    .addOption(
+      new Option(
+        "--kernel-copies <bytes>",
+        "copies over links of at most so many bytes by a small kernel instead of the copy engines (--on cuda)",
+      ).argParser(wholeNumber("--kernel-copies", 1)),
     );
 }
 
 /** The schedule that the flags ask for. */
 export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
-  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams, earlySums } = flags;
+  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams, earlySums, kernelCopies } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
@@ -67,5 +73,6 @@ export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
     ...(mergeProducts === undefined ? {} : { mergeProducts }),
     ...(computeStreams === undefined ? {} : { computeStreams }),
     ...(earlySums === undefined ? {} : { earlySums }),
+    ...(kernelCopies === undefined ? {} : { kernelCopies }),
   };
 }

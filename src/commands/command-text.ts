@@ -10,7 +10,8 @@ import { contiguousStrides } from "./view.ts";
 
 const table: RuleTable<Command, string, [string]> = {
   launch: ({ kernel, inputs, outputs }) => `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}`,
-  copy: ({ source, destination }) => `${viewText(source)} -> ${viewText(destination)}`,
+  copy: ({ source, destination, engine = "copy" }) =>
+    `${viewText(source)} -> ${viewText(destination)}${engine === "kernel" ? " by kernel" : ""}`,
   transfer: ({ communicator, operation }, transfer) => `${transfer} on ${communicator}: ${operationText(operation)}`,
   recordEvent: ({ event }) => `e${event}`,
   waitEvent: ({ event }) => `e${event}`,

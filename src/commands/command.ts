@@ -25,6 +25,9 @@ export interface BufferRef {
   readonly offset: number;
 }
 
+/** copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little of what computes beside it. */
+export type CopyEngine = "copy" | "kernel";
+
 interface CommandBase {
   readonly stream: CommandStreamId;
 }
@@ -41,6 +44,8 @@ interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;
+  /** What moves it on a GPU, the copy engines if not given. Nothing but time depends on it. */
+  readonly engine?: CopyEngine;
 }
 /** In a CommandList `transfer` is the k-th use of its communicator; link matches the members and gives `id`. */
 interface Transfer extends CommandBase {

@@ -4,6 +4,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { earlySums } from "./early-sums.ts";
 import type { Grouping } from "./grouping.ts";
+import { kernelCopies } from "./kernel-copies.ts";
 import { mergeProducts } from "./merge-products.ts";
 import { ownChunkLast } from "./own-chunk-last.ts";
 import { placeStreams } from "./place-streams.ts";
@@ -27,6 +28,8 @@ export interface ScheduleOptions {
    * sum is then in the order of arrival, so that its last bits may be others.
    */
   readonly earlySums?: Grouping;
+  /** Copies over links of at most so many bytes are made by a kernel of few blocks on GPUs, not by the copy engines. */
+  readonly kernelCopies?: number;
 }
 
 interface Step {
@@ -43,6 +46,7 @@ const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   mergeProducts: step(mergeProducts, ({ mergeProducts: sizes }) => sizes, expectedSizes),
   computeStreams: step(placeStreams, ({ computeStreams }) => computeStreams, expectedCount),
   earlySums: step(earlySums, ({ earlySums: sizes }) => sizes, expectedSizes),
+  kernelCopies: step(kernelCopies, ({ kernelCopies: bytes }) => bytes, expectedCount),
 };
 
 /** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */

@@ -17,10 +17,12 @@ const table: RuleTable<Command, readonly Work[], [number, ActionContext]> = {
     const addressOf = addressIn(context);
     return calls(kernelActions(kernel, inputs.map(addressOf), outputs.map(addressOf), stream, context));
   },
-  copy: ({ source, destination, stream }, _, context) => {
+  copy: (command, _, context) => {
     const { buffers } = context.program;
-    const crossesLink = [source, destination].some(({ buffer }) => at(buffers, buffer).rank !== context.rank);
-    return calls(copyActions(source, destination, crossesLink, stream, context));
+    const crossesLink = [command.source, command.destination].some(
+      ({ buffer }) => at(buffers, buffer).rank !== context.rank,
+    );
+    return calls(copyActions(command, crossesLink, context));
   },
   transfer: ({ communicator, stream }, index, context) => [
     { kind: "memory", operations: [sayProgress(index, stream, context)] },

@@ -1,7 +1,8 @@
 /** Copies of strided boxes as calls: the copy engines or a kernel, as copy-plan.ts chooses. */
-import type { CommandStreamId } from "../../../commands/command.ts";
+import type { Command } from "../../../commands/command.ts";
 import type { View } from "../../../commands/transfer.ts";
 import { copyKernel } from "../kernels/kernel-steps.ts";
+import { pullKernel } from "../kernels/pull-kernel.ts";
 import { alignmentOf } from "../matmul/products.ts";
 import { type Action, type ActionContext, addressIn, checked } from "./action-context.ts";
 import { planCopy } from "./copy-plan.ts";
@@ -9,13 +10,11 @@ import { encodePlaneCopy } from "./plane-copy.ts";
 
 /** `crossesLink`: one side is a peer's. */
 export function copyActions(
-  source: View,
-  destination: View,
+  { source, destination, engine, stream }: Extract<Command, { readonly kind: "copy" }>,
   crossesLink: boolean,
-  stream: CommandStreamId,
   context: ActionContext,
 ): readonly Action[] {
-  const plan = planCopy(source, destination, crossesLink);
+  const plan = planCopy(source, destination, crossesLink, engine);
   const addressOf = addressIn(context);
   const [from, to] = [addressOf(source), addressOf(destination)];
   const on = context.streamOf(stream);
@@ -42,6 +41,10 @@ export function copyActions(
         );
         return checked(context, "cuMemcpy2DAsync", (raw) => () => raw.cuMemcpy2DAsync_v2(copy, on));
       });
+    case "pull": {
+      const kernel = pullKernel(plan.bytes, Math.min(alignmentOf(from), alignmentOf(to)));
+      return [context.session.modules.prepareLaunch(kernel, [from, to], on, context.blocks)];
+    }
     case "kernel":
       return [copyLaunch(source, from, destination, to, on, context)];
   }

@@ -3,6 +3,7 @@
  * planes. Between GPUs the copy engines move long rows at the link's rate and leave the multiprocessors to the GEMM; inside one GPU a
  * kernel is as fast and takes any strides.
  */
+import type { CopyEngine } from "../../../commands/command.ts";
 import type { View } from "../../../commands/transfer.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
@@ -19,6 +20,8 @@ export type CopyPlan =
       readonly pitch: Sides;
       readonly offsets: readonly Sides[];
     }
+  /** One run of bytes, by a kernel of few blocks. */
+  | { readonly kind: "pull"; readonly bytes: number }
   | { readonly kind: "kernel" };
 
 /** In bytes. */
@@ -37,16 +40,18 @@ const mostPlanes = 16;
 /** What every driver takes as a pitch. */
 const largestPitch = 2 ** 31 - 1;
 
-/** `crossesLink`: one side is a peer's. */
-export function planCopy(source: View, destination: View, crossesLink: boolean): CopyPlan {
+/** `crossesLink`: one side is a peer's. `engine` is what the command asks for. */
+export function planCopy(source: View, destination: View, crossesLink: boolean, engine: CopyEngine = "copy"): CopyPlan {
   const axes = joinedAxes(source, destination);
   if (axes === null) return { kind: "none" };
   const element = dtypes[source.dtype].bytes;
   const inner = axes.at(-1);
   if (inner === undefined) return { kind: "run", bytes: element };
   const dense = inner.source === element && inner.destination === element;
-  if (axes.length === 1 && dense) return { kind: "run", bytes: inner.extent * element };
-  if (!crossesLink || !dense) return { kind: "kernel" };
+  if (axes.length === 1 && dense) {
+    return { kind: crossesLink && engine === "kernel" ? "pull" : "run", bytes: inner.extent * element };
+  }
+  if (!crossesLink || !dense || engine === "kernel") return { kind: "kernel" };
   const width = inner.extent * element;
   const rows = at(axes, axes.length - 2);
   const outer = axes.slice(0, -2);
