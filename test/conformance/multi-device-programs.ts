@@ -1,4 +1,7 @@
-/** nvFuser's test_multidevice_host_ir.cpp, items 1 to 5: host programs of several devices, each with what it computes. */
+/**
+ * nvFuser's test_multidevice_host_ir.cpp, items 1 to 5, and CudaComm of test_multidevice_communications.cpp: host programs of several
+ * devices, each with what it computes.
+ */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
 import { at } from "../../src/support/invariant.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
@@ -180,12 +183,12 @@ const exchanges: readonly MultiDeviceProgram[] = [
   },
   { name: "CoalescedRingPairwiseExchange", devices: worlds, build: exchange(coalesced), reference: shifted },
   ...(["get", "put"] as const).map((p2pProtocol) => ({
-    name: `ShareIpcMemHandles, ${p2pProtocol}`,
+    name: `ShareIpcMemHandles, and P2PCommunicationTest.CudaComm: ${p2pProtocol}`,
     devices: several,
     build: exchange(throughHandles(p2pProtocol)),
     reference: shifted,
     p2pProtocol,
-    runs: 10,
+    runs: 32,
   })),
 ];
 
