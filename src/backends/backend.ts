@@ -9,7 +9,7 @@
  */
 import type { BufferId } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
-import type { TraceEvent } from "../trace/event.ts";
+import type { TraceEvent, TraceOrigin } from "../trace/event.ts";
 
 export interface OpenOptions {
   readonly world: number;
@@ -44,6 +44,8 @@ export interface RunReport {
   readonly deviceMilliseconds?: number;
   /** In order of their start; empty unless asked for. */
   readonly trace: readonly TraceEvent[];
+  /** Where ranks have clocks of their own (CUDA): the zeros of their times. */
+  readonly origins?: readonly TraceOrigin[];
 }
 
 export interface Prepared {

@@ -205,7 +205,7 @@ async function runRepeatedly(
 
 function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
   step(`writing ${file}`);
-  return writeTraceFile(file, chromeTraceText(program, report.trace));
+  return writeTraceFile(file, chromeTraceText(program, report.trace, report.origins));
 }
 
 /** Outputs are gathered: by the executor, or from the ranks' processes. */

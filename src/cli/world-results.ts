@@ -2,7 +2,8 @@
 import type { RunReport } from "../backends/backend.ts";
 import type { World } from "../launch/join-world.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { TraceEvent } from "../trace/event.ts";
+import { alignTraces } from "../trace/align-traces.ts";
+import type { TraceEvent, TraceOrigin } from "../trace/event.ts";
 
 /** Well below what one exchange may carry. */
 const pieceBytes = 32 * 1024 * 1024;
@@ -21,7 +22,7 @@ export async function gatherBytes(world: Pick<World, "allGather">, bytes: Uint8A
   return whole;
 }
 
-/** Runs as all ranks saw them: each took as long as its slowest rank, and its trace holds the events of all. */
+/** Runs as all ranks saw them: each took as long as its slowest rank, and its trace holds the events of all, on one time axis. */
 export async function gatherReports(
   world: Pick<World, "allGather">,
   reports: readonly RunReport[],
@@ -30,11 +31,17 @@ export async function gatherReports(
     world,
     reports.map(({ milliseconds }) => milliseconds),
   );
-  const last = reports.at(-1)?.trace ?? [];
-  const events = await gatherBytes(world, packEvents(last));
+  const last = reports.at(-1);
+  const events = (await gatherBytes(world, packEvents(last?.trace ?? []))).flatMap(unpackEvents);
+  const numbers = last?.origins?.flatMap(({ rank, at: zero, error }) => [rank, zero, error]) ?? [];
+  const origins = (await gatherNumbers(world, numbers)).flatMap(([rank, zero, error]): readonly TraceOrigin[] =>
+    rank === undefined || zero === undefined || error === undefined ? [] : [{ rank, at: zero, error }],
+  );
+  const trace = alignTraces(events, origins);
   return reports.map((_, run) => ({
     milliseconds: Math.max(...times.map((ofRank) => ofRank[run] ?? 0)),
-    trace: run === reports.length - 1 ? events.flatMap(unpackEvents).toSorted((a, b) => a.start - b.start) : [],
+    trace: run === reports.length - 1 ? trace : [],
+    ...(run === reports.length - 1 && origins.length > 0 ? { origins } : {}),
   }));
 }
 

@@ -6,7 +6,7 @@ export type Arguments = Readonly<Record<string, string | number>>;
 
 export interface Metadata {
   readonly ph: "M";
-  readonly name: "process_name" | "process_sort_index" | "thread_name" | "thread_sort_index";
+  readonly name: "process_name" | "process_labels" | "process_sort_index" | "thread_name" | "thread_sort_index";
   readonly pid: number;
   readonly tid?: number;
   readonly args: Arguments;

@@ -5,35 +5,54 @@
  * The format: "Trace Event Format", Google, with Perfetto's reading of it: slices of a track must not overlap; an arrow
  * belongs to the last slice that began on its track, so slices come before arrows of the same time; process 0 and thread 0 are idle.
  */
-import type { StreamInfo } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
+import { precisionOf } from "./align-traces.ts";
 import { type Arrow, arrowsOf, type CommandPlace } from "./arrows.ts";
 import { bytesOf, flopsOf } from "./command-work.ts";
-import type { Arguments, ChromeEvent, Counter, Metadata } from "./chrome-events.ts";
-import type { TraceEvent } from "./event.ts";
+import type { Arguments, ChromeEvent, Counter } from "./chrome-events.ts";
+import type { TraceEvent, TraceOrigin } from "./event.ts";
 import { eventTable, movingSince } from "./event-table.ts";
 import { type PlacedTimes, placeSlices } from "./place-slices.ts";
 import { type Slice, slicesOf } from "./slices.ts";
+import { metadata, processOf, trackNumbers } from "./tracks.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
+  /** How well the times of ranks with clocks of their own fit together. */
+  readonly otherData?: Arguments;
   readonly traceEvents: readonly ChromeEvent[];
 }
 
-/** `events` are those of one run of `program`; commands of ranks that were not traced are left out, with their arrows. */
-export function chromeTrace(program: Program, events: readonly TraceEvent[]): ChromeTrace {
-  return { displayTimeUnit: "ns", traceEvents: [...chromeEvents(program, events)] };
+/**
+ * `events` are those of one run of `program`; commands of ranks that were not traced are left out, with their arrows. `origins` say how well the times of ranks with clocks of
+ * their own fit together, where there are such: a label of each rank, and `otherData` for all.
+ */
+export function chromeTrace(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[] = [],
+): ChromeTrace {
+  return {
+    displayTimeUnit: "ns",
+    ...precisionOf(origins),
+    traceEvents: [...chromeEvents(program, events, origins)],
+  };
 }
 
 /** Characters of a piece of text, about. */
 const pieceLength = 1 << 16;
 
 /** The JSON text of `chromeTrace` in pieces, one event a line: a long trace is never one string. */
-export function* chromeTraceText(program: Program, events: readonly TraceEvent[]): Generator<string> {
-  let piece = '{"displayTimeUnit":"ns","traceEvents":[';
+export function* chromeTraceText(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[] = [],
+): Generator<string> {
+  const head = JSON.stringify({ displayTimeUnit: "ns", ...precisionOf(origins) });
+  let piece = `${head.slice(0, -1)},"traceEvents":[`;
   let separator = "\n";
-  for (const event of chromeEvents(program, events)) {
+  for (const event of chromeEvents(program, events, origins)) {
     piece += separator + JSON.stringify(event);
     separator = ",\n";
     if (piece.length < pieceLength) continue;
@@ -43,7 +62,11 @@ export function* chromeTraceText(program: Program, events: readonly TraceEvent[]
   yield `${piece}\n]}\n`;
 }
 
-function* chromeEvents(program: Program, events: readonly TraceEvent[]): Generator<ChromeEvent> {
+function* chromeEvents(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[],
+): Generator<ChromeEvent> {
   const arrows = arrowsOf(program);
   const slices = drawnSlices(program, events, arrows);
   const tracks = trackNumbers(program);
@@ -53,7 +76,7 @@ function* chromeEvents(program: Program, events: readonly TraceEvent[]): Generat
     slices.map((slice) => ({ track: trackOf(slice), start: slice.start, end: slice.end })),
     drawn,
   );
-  yield* metadata(program, slices, tracks);
+  yield* metadata(program, slices, tracks, origins);
   for (const [i, slice] of slices.entries()) {
     const [start, end] = [at(times.starts, i), at(times.ends, i)];
     yield {
@@ -77,28 +100,6 @@ function* chromeEvents(program: Program, events: readonly TraceEvent[]): Generat
     yield { ph: "f", bp: "e", ...common, ...place(to) };
   }
   yield* counters(program, slices, times);
-}
-
-/** Viewers take process 0 for the idle one. */
-function processOf(rank: number): number {
-  return rank + 1;
-}
-
-const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "lane"];
-
-/** Streams in the order of their tracks. */
-function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {
-  return streams.toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role) || a.id - b.id);
-}
-
-/** By rank and stream: the number of the track, unlike all others and all processes, since viewers mark a thread with its process's number. */
-function trackNumbers({ ranks }: Program): readonly (readonly number[])[] {
-  let next = processOf(ranks.length);
-  return ranks.map(({ streams }) => {
-    const numbers: number[] = [];
-    for (const { id } of inTrackOrder(streams)) numbers[id] = next++;
-    return numbers;
-  });
 }
 
 function drawnSlices(program: Program, events: readonly TraceEvent[], arrows: readonly Arrow[]): readonly Slice[] {
@@ -126,27 +127,6 @@ function arrowsBetween(
     const [source, target] = [at(first, from.rank)[from.command], at(last, to.rank)[to.command]];
     return source === undefined || target === undefined ? [] : [{ kind, from: source, to: target }];
   });
-}
-
-function* metadata(
-  { ranks }: Program,
-  slices: readonly Slice[],
-  tracks: readonly (readonly number[])[],
-): Generator<Metadata> {
-  const used = ranks.map(() => new Set<number>());
-  for (const { rank, stream } of slices) at(used, rank).add(stream);
-  for (const { rank, streams } of ranks) {
-    const shown = inTrackOrder(streams).filter(({ id }) => at(used, rank).has(id));
-    if (shown.length === 0) continue;
-    const pid = processOf(rank);
-    yield { ph: "M", name: "process_name", pid, args: { name: `rank ${rank}` } };
-    yield { ph: "M", name: "process_sort_index", pid, args: { sort_index: rank } };
-    for (const [position, { id, name }] of shown.entries()) {
-      const tid = at(at(tracks, rank), id);
-      yield { ph: "M", name: "thread_name", pid, tid, args: { name } };
-      yield { ph: "M", name: "thread_sort_index", pid, tid, args: { sort_index: position } };
-    }
-  }
 }
 
 function argumentsOf(program: Program, { rank, command: index, category }: Slice): Arguments {

@@ -8,3 +8,12 @@ export interface TraceEvent {
   /** Of a transfer: when its data had moved, where the back end knows; its stream may go on later. */
   readonly end: number;
 }
+
+/** Where the zero of a rank's times lies on a clock that the ranks share: each GPU has a clock of its own. */
+export interface TraceOrigin {
+  readonly rank: number;
+  /** Milliseconds. */
+  readonly at: number;
+  /** `at` is off by at most so many milliseconds. */
+  readonly error: number;
+}

@@ -77,6 +77,24 @@ describe("what ranks gather", () => {
       },
     ]);
   });
+
+  it("puts events of clocks of their own on one axis", async () => {
+    const report = (rank: number, zero: number): RunReport => ({
+      milliseconds: 1,
+      trace: [{ rank, stream: 0, command: 0, start: 0.25, end: 0.5 }],
+      origins: [{ rank, at: zero, error: 0.125 }],
+    });
+    const zeros = [100.5, 100];
+    const [first, second] = await Promise.all(
+      worlds(2).map((world, rank) => gatherReports(world, [report(rank, zeros[rank] ?? 0)])),
+    );
+    expect(first).toEqual(second);
+    expect(first?.[0]?.origins).toEqual(zeros.map((at, rank) => ({ rank, at, error: 0.125 })));
+    expect(first?.[0]?.trace.map(({ rank, start }) => [rank, start])).toEqual([
+      [1, 0.25],
+      [0, 0.75],
+    ]);
+  });
 });
 
 describe("the end of a world", () => {

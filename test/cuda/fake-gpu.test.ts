@@ -39,28 +39,29 @@ describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
     const { statuses, printed } = await runRanks(2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(12);
+    expect(lines).toHaveLength(13);
     expect(statuses).toEqual([0, 0]);
     const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
     const count = (name: string): number => calls.filter((call) => call === name).length;
     // Ring and gather map peers' memory; every mapping is given back.
     expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
     expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
-    // 8 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
-    expect(count("cuStreamBeginCapture")).toBe(16);
-    expect(count("cuGraphLaunch")).toBe(8 * 2 * 8);
+    // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(18);
+    expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
   }, 120_000);
 
   it("hand a run to the driver in two calls when it is replayed", async () => {
     const { statuses, printed } = await runRanks(1, "host-time.ts");
     expect(statuses, printed).toEqual([0]);
-    const [replayed, eager] = printed
+    const [replayed, traced, eager, tracedToo] = printed
       .trim()
       .split("\n")
       .map((line): unknown => JSON.parse(line));
     // The query is the wait for the end, which the fake driver answers at once.
     const two = { cuCtxSetCurrent: 1, cuGraphLaunch: 1, cuStreamQuery: 1 };
     expect(replayed).toEqual({ graph: "on", counts: two, ordered: true });
+    expect([traced, tracedToo]).toEqual(Array(2).fill({ launches: 5, placed: [[0, true, true]] }));
     expect(eager).toMatchObject({ graph: "off", counts: { cuCtxSetCurrent: 1, cuLaunchKernel: 5, cuStreamQuery: 1 } });
   }, 60_000);
 });

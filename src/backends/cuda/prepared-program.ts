@@ -40,7 +40,7 @@ async function prepareWith(
   const list = prepareList(session, program, arenas, communicators, resources);
   await zeroSlots(session, arenas, options.timeout);
   await rendezvous.barrier();
-  const runner = createRunner(session, program, list, resources, options);
+  const runner = createRunner(session, program, list, await session.clock(), resources, options);
   let released = false;
   return {
     write: (buffer, bytes) => {

@@ -12,6 +12,7 @@ import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
 import { createStreamPool, type StreamPool } from "./run/stream-pool.ts";
 import { streamIsIdle } from "./run/wait.ts";
+import { openWorldClock, type WorldClock } from "./run/world-clock.ts";
 import type { Rendezvous } from "./world.ts";
 
 export interface Session extends Disposable {
@@ -29,6 +30,8 @@ export interface Session extends Disposable {
   /** Libraries are loaded when a Program needs them. */
   readonly products: () => Products;
   readonly communicators: () => Communicators;
+  /** All ranks ask for it together, first when they prepare a Program. */
+  readonly clock: () => Promise<WorldClock>;
   /** Null if none was needed so far. */
   readonly openedCommunicators: () => Communicators | null;
 }
@@ -64,6 +67,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
   };
   const staging = resources.own(createStaging(gpu, hostStream, wait));
   let products: Products | null = null;
+  let clock: Promise<WorldClock> | null = null;
   let communicators: Communicators | null = null;
   return {
     gpu,
@@ -78,6 +82,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     staging,
     products: () => (products ??= resources.own(createProducts(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
+    clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,
     [Symbol.dispose]: () => resources[Symbol.dispose](),
   };

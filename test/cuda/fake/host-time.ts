@@ -1,6 +1,6 @@
 /**
- * What a run costs the host, on one fake GPU: prints the driver's calls of one replayed and of one eager run as JSON, then microseconds per replay. The fake driver
- * names every call in the file FAKE_CUDA_LOG.
+ * What a run costs the host, on one fake GPU: prints the driver's calls of one replayed and of one eager run as JSON, each followed by what a traced run tells. The fake
+ * driver names every call in the file FAKE_CUDA_LOG.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -24,6 +24,8 @@ y.axis(0).parallelize("Stream");
 const sizes = new Map<string, number>();
 const program = link([record(lower(f, { rank: 0 }), { rank: 0, sizes, numberOfStreams: 2 })]);
 
+const isLaunch = (command: number): boolean => program.ranks[0]?.commands[command]?.kind === "launch";
+
 for (const graph of ["on", "off"] as const) {
   const on = createCudaBackend({ rendezvous: soloRendezvous(), graph });
   const group = await on.open({ world: 1, localRanks: [0] });
@@ -35,6 +37,9 @@ for (const graph of ["on", "off"] as const) {
   const counts: Record<string, number> = {};
   for (const name of made) counts[name] = (counts[name] ?? 0) + 1;
   console.log(JSON.stringify({ graph, counts, ordered: (hostMilliseconds ?? Infinity) <= milliseconds }));
+  const { trace, origins = [] } = await prepared.execute({ trace: true });
+  const placed = origins.map(({ rank, at, error }) => [rank, at > 0, error < 100]);
+  console.log(JSON.stringify({ launches: trace.filter(({ command }) => isLaunch(command)).length, placed }));
   prepared.release();
   await group.close();
 }

@@ -7,6 +7,7 @@ import { add, matmul, set, sum } from "../../../src/ir/api/ops.ts";
 import { enterWorld } from "../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
+import type { ScheduleOptions } from "../../../src/schedule/schedule-options.ts";
 import { checkCase } from "../../gpu/check-case.ts";
 import { expectationsOf } from "../../gpu/expectation.ts";
 import { layoutFusion } from "../../support/layout-fusions.ts";
@@ -52,7 +53,20 @@ const programs: Readonly<Record<string, () => Fusion>> = {
   contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
 };
 
-const idioms: readonly Partial<LoweringOptions>[] = [
+/** The ring under a schedule: the own chunk in place, copies by a kernel on a lane, the caller's stream for products. */
+const schedule: ScheduleOptions = {
+  inPlace: true,
+  splitChunks: 2,
+  mergeProducts: [1, 2],
+  computeStreams: 1,
+  kernelCopies: 1 << 20,
+};
+
+interface Idiom extends Partial<LoweringOptions> {
+  readonly schedule?: ScheduleOptions;
+}
+
+const idioms: readonly Idiom[] = [
   { communicatorBackend: "nccl", accumulate: true },
   { communicatorBackend: "cuda", p2pProtocol: "get", accumulate: true },
   { communicatorBackend: "cuda", p2pProtocol: "put", accumulate: true },
@@ -61,7 +75,8 @@ const idioms: readonly Partial<LoweringOptions>[] = [
 let failed = false;
 for (const [name, build] of Object.entries(programs)) {
   const expectations = expectationsOf(build());
-  for (const lowering of idioms) {
+  const scheduled: Idiom = { communicatorBackend: "cuda", p2pProtocol: "get", schedule };
+  for (const lowering of name === "ring" ? [...idioms, scheduled] : idioms) {
     // The fake NCCL is not captured.
     const graph = lowering.communicatorBackend === "nccl" ? "off" : "on";
     const on = createCudaBackend({ rendezvous: world, graph, timeout: 20_000 });

@@ -13,6 +13,7 @@ import { type CapturedGraph, captureGraph } from "./graph.ts";
 import type { PreparedList } from "./prepared-list.ts";
 import { stuckStreams, timedOut, withNotes } from "./stuck-run.ts";
 import { traceList, type TracedList } from "./trace-run.ts";
+import type { WorldClock } from "./world-clock.ts";
 import { createStopwatch, type Stopwatch } from "./stopwatch.ts";
 import { type Deadline, streamIsIdle, waitUntil } from "./wait.ts";
 
@@ -32,6 +33,7 @@ export function createRunner(
   session: Session,
   program: Program,
   list: PreparedList,
+  clock: WorldClock,
   resources: Resources,
   { graph: use, timeout: usual, broken }: RunnerOptions,
 ): Runner {
@@ -61,7 +63,7 @@ export function createRunner(
   /** Null when everything is with the driver already. */
   const issue = (deadline: Deadline, trace: boolean): Promise<void> | null => {
     if (trace) {
-      traced ??= traceList(session, program, list, resources);
+      traced ??= traceList(session, program, list, clock, resources);
       return enqueueList(session, program, traced.list, deadline);
     }
     const run = runs++;
@@ -101,7 +103,7 @@ export function createRunner(
         milliseconds: performance.now() - start,
         hostMilliseconds: issued - start,
         ...(watch === null ? {} : { deviceMilliseconds: watch.read() }),
-        trace: trace && traced !== null ? traced.read() : [],
+        ...(trace && traced !== null ? traced.read() : { trace: [] }),
       };
     } catch (error) {
       // What another rank's end is told by does not say what this one was doing.

@@ -1,21 +1,24 @@
 /**
  * A traced run: timing events around every command that takes time, on its own stream, read when the run has ended. Traced runs are eager, since events inside a graph
- * cannot be read; a wait's slice is the time that its stream stood.
+ * cannot be read; a wait's slice is the time that its stream stood. Times count from an event at the run's begin, for whose completion the host waits and notes the time on
+ * the world's clock: by it the times of several GPUs come on one axis.
  */
 import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
-import type { TraceEvent } from "../../../trace/event.ts";
+import type { TraceEvent, TraceOrigin } from "../../../trace/event.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
 import type { Enqueued } from "./enqueue.ts";
+import { placeEvent } from "./place-event.ts";
 import type { PreparedList } from "./prepared-list.ts";
+import type { WorldClock } from "./world-clock.ts";
 
 export interface TracedList {
   readonly list: Enqueued;
-  /** After the run: every command of the rank, in order of start. */
-  readonly read: () => readonly TraceEvent[];
+  /** After the run: every command of the rank, in order of start, and when the run began. */
+  readonly read: () => { readonly trace: readonly TraceEvent[]; readonly origins: readonly TraceOrigin[] };
 }
 
 const timed: { readonly [K in Command["kind"]]: boolean } = {
@@ -35,6 +38,7 @@ export function traceList(
   session: Session,
   program: Program,
   prepared: PreparedList,
+  clock: WorldClock,
   resources: Resources,
 ): TracedList {
   const { gpu, pool } = session;
@@ -44,12 +48,17 @@ export function traceList(
   const mark = (handle: number, stream: number) => (): void =>
     gpu.call.cuEventRecord(handle, at(prepared.streams, stream));
   const origin = event();
+  let origins: readonly TraceOrigin[] = [];
+  const begin = (): void => {
+    const placed = placeEvent(gpu, origin, at(prepared.streams, 0), clock);
+    origins = placed === null ? [] : [{ rank, ...placed }];
+  };
   const spans = prepared.commands
     .filter(({ index }) => timed[at(own.commands, index).kind])
     .map(({ index, stream }) => ({ index, stream, start: event(), end: event() }));
   const spanOf = new Map(spans.map((span) => [span.index, span]));
   const inOrder = [
-    { action: mark(origin, 0), index: -1 },
+    { action: begin, index: -1 },
     ...prepared.forks.map((action) => ({ action, index: -1 })),
     ...prepared.commands.flatMap(({ index, stream, actions }) => {
       const span = spanOf.get(index);
@@ -70,8 +79,9 @@ export function traceList(
       commandOf: Int32Array.from(inOrder, ({ index }) => index),
       busy: prepared.busy,
     },
-    read: () =>
-      spans
+    read: () => ({
+      origins,
+      trace: spans
         .map(({ index, stream, start, end }) => ({
           rank,
           stream,
@@ -80,5 +90,6 @@ export function traceList(
           end: since(end),
         }))
         .toSorted((a, b) => a.start - b.start),
+    }),
   };
 }

@@ -1,0 +1,37 @@
+/** When an event of the GPU took place, on the host's clock. */
+import type { Checked } from "../bindings/call-error.ts";
+import { CUDA_ERROR_NOT_READY, type DriverFunctions } from "../bindings/driver-api.ts";
+import type { Gpu } from "../gpu.ts";
+import type { WorldClock } from "./world-clock.ts";
+
+/** What is needed of a Gpu. */
+export interface EventCalls extends Pick<Gpu, "check"> {
+  readonly call: Pick<Checked<DriverFunctions>, "cuEventRecord">;
+  readonly raw: Pick<DriverFunctions, "cuEventQuery">;
+}
+
+/** An idle stream takes microseconds; one that does not come to the event in this time is left alone. */
+const patience = 100;
+
+/**
+ * Records the event on the stream, which should be idle, and asks until it is done: it took place after the last question that was answered with no was asked, and before
+ * the answer yes came. Milliseconds, `error` with that of the clock; null for a stream that is busy. Throws `gpu-call-failed`.
+ */
+export function placeEvent(
+  { call, raw, check }: EventCalls,
+  event: number,
+  stream: number,
+  { now, error }: WorldClock,
+): { readonly at: number; readonly error: number } | null {
+  const began = now();
+  call.cuEventRecord(event, stream);
+  for (let earliest = began; ;) {
+    const asked = now();
+    const status = raw.cuEventQuery(event);
+    const answered = now();
+    if (status === 0) return { at: (earliest + answered) / 2, error: (answered - earliest) / 2 + error };
+    if (status !== CUDA_ERROR_NOT_READY) check(status, "cuEventQuery");
+    if (answered - began > patience) return null;
+    earliest = asked;
+  }
+}
