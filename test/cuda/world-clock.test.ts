@@ -14,7 +14,8 @@ function exchanges(worldSize: number): (rank: number) => (bytes: Uint8Array) => 
       if (parts.size < worldSize) return;
       const all = Array.from({ length: worldSize }, (_, each) => parts.get(each) ?? new Uint8Array());
       const told = waiting;
-      [parts, waiting] = [new Map(), []];
+      parts = new Map();
+      waiting = [];
       for (const [i, tell] of told.entries()) setTimeout(() => tell(all), i % 2);
     });
 }
