@@ -1,116 +1,16 @@
-/**
- * nvFuser's CommunicationTest of test_multidevice_communications.cpp: every kind of communication posted by hand eight times, one behind the
- * other, by each back end's idiom. CudaComm: multi-device-programs.ts.
- */
+/** Every program of raw-communications.ts is proven right and gives the oracle's result, in each back end's idiom. */
 import { describe, it } from "vitest";
-import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, set, sum, type TensorView } from "braid";
-import type { CommunicationType } from "../../src/host/nodes.ts";
-import { expectReference, referenceOf } from "../support/expect-reference.ts";
+import { expectReference } from "../support/expect-reference.ts";
+import { rawCommunications, rawProgram, rawReference } from "./raw-communications.ts";
 
-const repetitions = 8;
 const elements = 6;
 
-interface Side {
-  readonly mesh: readonly number[];
-  /** Whether DIDx cuts the first axis behind the repetitions, or the one behind that. */
-  readonly sharded: 0 | 1 | null;
-}
-
-interface Case {
-  readonly type: CommunicationType;
-  readonly name?: string;
-  readonly devices: readonly number[];
-  /** The axes of input and output between the repetitions and the elements. */
-  readonly axes: (devices: number) => readonly number[];
-  readonly from: (devices: number) => Side;
-  readonly to: (devices: number) => Side;
-  readonly team?: readonly number[];
-  readonly root?: number;
-  readonly reduces?: true;
-}
-
-const worlds = [1, 2, 3, 8];
-const range = (devices: number): readonly number[] => Array.from({ length: devices }, (_, i) => i);
-const all =
-  (sharded: Side["sharded"]) =>
-  (devices: number): Side => ({ mesh: range(devices), sharded });
-const only = (device: number) => (): Side => ({ mesh: [device], sharded: null });
-const none = (): readonly number[] => [];
-const perDevice = (devices: number): readonly number[] => [devices];
-
-const cases: readonly Case[] = [
-  { type: "Gather", devices: worlds, axes: perDevice, from: all(0), to: only(0), root: 0 },
-  { type: "Allgather", devices: worlds, axes: perDevice, from: all(0), to: all(null) },
-  { type: "Scatter", devices: worlds, axes: perDevice, from: only(0), to: all(0), root: 0 },
-  { type: "Broadcast", devices: worlds, axes: none, from: only(0), to: all(null), root: 0 },
-  { type: "SendRecv", devices: [2, 3], axes: none, from: only(1), to: only(0), team: [1, 0], root: 0 },
-  {
-    type: "SendRecv",
-    name: "SendRecvToSelf",
-    devices: [1, 2],
-    axes: none,
-    from: only(0),
-    to: only(0),
-    team: [0],
-    root: 0,
-  },
-  { type: "Reduce", devices: worlds, axes: perDevice, from: all(0), to: only(0), root: 0, reduces: true },
-  { type: "Allreduce", devices: worlds, axes: perDevice, from: all(0), to: all(null), reduces: true },
-  {
-    type: "ReduceScatter",
-    devices: worlds,
-    axes: (devices) => [devices, devices],
-    from: all(0),
-    to: all(1),
-    reduces: true,
-  },
-];
-
-type BackendName = "nccl" | "ucc" | "cuda";
-
-function build(
-  { type, axes, from, to, team, root, reduces }: Case,
-  devices: number,
-  backend: BackendName,
-): HostProgram {
-  const h = new HostProgramBuilder();
-  const [source, target] = [from(devices), to(devices)];
-  const shape = axes(devices);
-  const annotations = ({ mesh, sharded }: Side): Parameters<typeof h.input>[1] => ({
-    mesh: new DeviceMesh(mesh),
-    parallel: sharded === null ? [] : ["Serial", ...(sharded === 0 ? [] : (["Serial"] as const)), "DIDx"],
-  });
-  const input = h.input([repetitions, ...shape, elements], annotations(source));
-  const kept = shape.map((extent, i) => (reduces === true && i === 0 ? { reduced: extent } : extent));
-  const output = h.tensor([repetitions, ...kept, elements], annotations(target));
-  h.output(output);
-  h.forLoop(repetitions, (repetition) => {
-    h.wait(
-      h.communication(type, {
-        input: h.select(input, 0, repetition),
-        output: h.select(output, 0, repetition),
-        team: team ?? range(devices),
-        ...(root === undefined ? {} : { root }),
-        backend,
-      }),
-    );
-  });
-  return h.build();
-}
-
-function reference({ axes, reduces }: Case, devices: number): Fusion {
-  const f = new Fusion();
-  const x: TensorView = f.input([repetitions, ...axes(devices), elements]);
-  f.output(reduces === true ? sum(x, [1]) : set(x));
-  return f;
-}
-
-describe.each(cases.map((each) => [each.name ?? each.type, each] as const))("%s", (_, each) => {
+describe.each(rawCommunications)("$name", (each) => {
   describe.each(["nccl", "ucc", "cuda"] as const)("%s", (backend) => {
     it.each(each.devices)("on %i devices", async (devices) => {
-      const host = build(each, devices, backend);
-      const hosts = range(devices).map(() => host);
-      await expectReference(hosts, referenceOf(reference(each, devices)));
+      const host = rawProgram(each, devices, backend, elements);
+      const hosts = Array.from({ length: devices }, () => host);
+      await expectReference(hosts, rawReference(each, devices, elements));
     });
   });
 });

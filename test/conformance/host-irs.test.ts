@@ -3,7 +3,8 @@
  * what only some iterations or no statement makes: test/host/host-irs.test.ts.
  */
 import { describe, it } from "vitest";
-import { expectReference, referenceOf } from "../support/expect-reference.ts";
+import { expectReference } from "../support/expect-reference.ts";
+import { referenceOf } from "../support/reference.ts";
 import { hostIrPrograms } from "./host-ir-programs.ts";
 
 describe("test_host_irs.cpp", () => {

@@ -5,7 +5,8 @@
 import { add, DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
 import { at } from "../../src/support/invariant.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
-import { type Reference, referenceOf, type ReferenceSetting } from "../support/expect-reference.ts";
+import type { ReferenceSetting } from "../support/expect-reference.ts";
+import { type Reference, referenceOf } from "../support/reference.ts";
 
 export interface MultiDeviceProgram extends Pick<ReferenceSetting, "p2pProtocol" | "runs" | "findings"> {
   readonly name: string;

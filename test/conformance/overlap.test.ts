@@ -4,7 +4,8 @@
  */
 import { describe, it } from "vitest";
 import type { HostProgram } from "braid";
-import { expectReference, referenceOf } from "../support/expect-reference.ts";
+import { expectReference } from "../support/expect-reference.ts";
+import { referenceOf } from "../support/reference.ts";
 import { overlapPrograms } from "./overlap-programs.ts";
 import { ringPrograms } from "./ring-programs.ts";
 

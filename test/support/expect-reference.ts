@@ -3,23 +3,14 @@
  * oracle's evaluation of a Fusion that says what they compute, or with what a function says. The verifier must find exactly what is expected of it.
  */
 import { expect } from "vitest";
-import {
-  type DType,
-  type Fusion,
-  type HostProgram,
-  link,
-  MultiDeviceExecutor,
-  record,
-  type Tensor,
-  verify,
-} from "braid";
-import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
+import { type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";
+import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
-import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { cpuBackends } from "./cpu-backends.ts";
+import type { Reference } from "./reference.ts";
 
 export interface ReferenceSetting {
   /** How often the same prepared Program runs; 2 if not given. */
@@ -29,27 +20,6 @@ export interface ReferenceSetting {
   readonly scalars?: Readonly<Record<string, number>>;
   /** Codes of the errors that the verifier reports: the program has them and runs nevertheless. */
   readonly findings?: readonly string[];
-}
-
-/** What whole inputs give. */
-export interface Reference {
-  readonly inputs: readonly { readonly dtype: DType; readonly shape: readonly number[] }[];
-  /** Whole outputs; `bounds[i]`: how far each element of output i may be off. */
-  readonly evaluate: (inputs: readonly Tensor[]) => {
-    readonly outputs: readonly Tensor[];
-    readonly bounds: readonly Float64Array[];
-  };
-}
-
-export function referenceOf(fusion: Fusion): Reference {
-  const data = fusion.data();
-  return {
-    inputs: data.inputs.map((id) => {
-      const tensor = at(data.tensors, id);
-      return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
-    }),
-    evaluate: (inputs) => evaluateFusion(data, inputs),
-  };
 }
 
 /** `hosts[rank]`. */

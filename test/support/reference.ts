@@ -1,0 +1,26 @@
+/** What a program has to give, said apart from the program: as a Fusion that the oracle evaluates, or as a function. */
+import type { Fusion } from "../../src/ir/api/fusion.ts";
+import { shapeOf } from "../../src/ir/sizes.ts";
+import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
+import type { TensorShape } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
+
+/** What whole inputs give. */
+export interface Reference {
+  readonly inputs: readonly TensorShape[];
+  /** Whole outputs; `bounds[i]`: how far each element of output i may be off. */
+  readonly evaluate: (inputs: readonly Tensor[]) => OracleResult;
+}
+
+/** The oracle's word on a Fusion without symbolic extents. */
+export function referenceOf(fusion: Pick<Fusion, "data">): Reference {
+  const data = fusion.data();
+  return {
+    inputs: data.inputs.map((id) => {
+      const tensor = at(data.tensors, id);
+      return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+    }),
+    evaluate: (inputs) => evaluateFusion(data, inputs),
+  };
+}
