@@ -1,0 +1,85 @@
+/** docs/gpu.md and the code say the same: messages of trouble-shooting, variables of launchers, options of the command line. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { graphUses } from "../../src/cuda.ts";
+import { cli } from "../cli/captured-cli.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
+const page = read("docs/gpu.md");
+
+interface Message {
+  readonly code: string;
+  readonly text: string;
+}
+
+/** `code: "...", message: ...` of every diagnostic in a file; what a template fills in is "...". */
+function messagesIn(file: string): readonly Message[] {
+  return [...read(file).matchAll(/code: "([a-z-]+)",\s*message:([^\n]+),\n/g)].flatMap(
+    ([, code = "", expression = ""]) =>
+      [...expression.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`/g)].map(([, double, single, template]) => ({
+        code,
+        text: (double ?? single ?? template ?? "").replaceAll(/\$\{[^}]*\}/g, "..."),
+      })),
+  );
+}
+
+function fits({ code, text }: Message, row: Message): boolean {
+  const pattern = text.split("...").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return code === row.code && new RegExp(`^${pattern.join(".+")}$`).test(row.text);
+}
+
+const folders = ["src/backends/cuda", "src/launch"];
+const files = folders.flatMap((folder) =>
+  readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => `${folder}/${name}`),
+);
+const messages = [...files, "src/cuda.ts", "src/cli/where-to-run.ts"].flatMap(messagesIn);
+const troubles = page.slice(page.indexOf("## Trouble-shooting"));
+const rows = [...troubles.matchAll(/^\| `([a-z-]+)`: (.+?) +\| /gm)].map(([, code = "", text = ""]) => ({
+  code,
+  text,
+}));
+
+describe("trouble-shooting", () => {
+  it("has messages of the code only", () => {
+    expect(rows.length).toBeGreaterThan(20);
+    expect(rows.filter((row) => !messages.some((message) => fits(message, row)))).toEqual([]);
+  });
+
+  it("has every message of the CUDA back end and of the launch", () => {
+    expect(messages.length).toBeGreaterThan(20);
+    expect(messages.filter((message) => !rows.some((row) => fits(message, row)))).toEqual([]);
+  });
+
+  it("shows the log of a rank that was stopped as it is", () => {
+    const log = read("bench/results/gpu-failures-4xH200/stopped-cuda.txt");
+    const [, shown = ""] = /```\n(error\[timed-out\][^`]+)```/.exec(troubles) ?? [];
+    const lines = shown.trim().split("\n");
+    expect(lines).toHaveLength(5);
+    for (const line of lines) for (const part of line.split("...")) expect(log).toContain(part);
+  });
+});
+
+describe("launchers", () => {
+  it("have their variables on the page", () => {
+    const names = [...read("src/launch/rank-environment.ts").matchAll(/"([A-Z][A-Z_a-z]+_[A-Z_a-z]+|RANK)"/g)].map(
+      ([, name = ""]) => name,
+    );
+    expect(names.length).toBeGreaterThan(12);
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+  });
+});
+
+describe("options", () => {
+  it("are those that the command takes", async () => {
+    const { out } = await cli("run", "--help");
+    const table = page.slice(page.indexOf("## Options"), page.indexOf("## How a Program runs"));
+    const shown = [...table.matchAll(/`(--[a-z-]+)/g)].map(([, flag = ""]) => flag);
+    expect(shown).toContain("--graph");
+    expect(shown.filter((flag) => !out.includes(flag))).toEqual([]);
+    expect(table).toContain(`--graph ${graphUses.join(String.raw`\|`)}`);
+  });
+});
