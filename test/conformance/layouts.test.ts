@@ -4,15 +4,20 @@
  */
 import { describe, expect, it } from "vitest";
 import {
-  type Fusion,
+  DeviceMesh,
+  Fusion,
   type HostProgram,
   link,
   lower,
+  matmul,
   MultiDeviceExecutor,
   parse,
+  permute,
   print,
   type Program,
   record,
+  set,
+  sum,
   type Tensor,
   verify,
 } from "braid";
@@ -77,6 +82,60 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
     for (const [, chunks, options] of forms) {
       const text = print(lower(layoutFusion(layout, { devices: 2, chunks }), { accumulate: true, ...options }));
       expect(print(parse(text))).toBe(text);
+    }
+  });
+});
+
+describe("back-propagation of matmul + reduce-scatter", () => {
+  /** Both gradients, on every device of its own A [M, K] and B [K, N], from that of C, which is scattered over its rows or its columns. */
+  function gradients(devices: number, scattered: "rows" | "columns"): Fusion {
+    const f = new Fusion();
+    const [m, n, k] = [4, 3, 2];
+    const byRows = scattered === "rows";
+    const ofC = f.input([devices, m, n], "float");
+    const a = f.input(byRows ? [devices, m, k] : [m, k], "float");
+    const b = f.input(byRows ? [k, n] : [devices, k, n], "float");
+    const gathered = set(ofC);
+    const [left, right] = [permute(a, byRows ? [0, 2, 1] : [1, 0]), permute(b, byRows ? [1, 0] : [0, 2, 1])];
+    const [productA, productB] = [matmul(gathered, right), matmul(left, gathered)];
+    const ofA = byRows ? productA : sum(productA, [0]);
+    const ofB = byRows ? sum(productB, [0]) : productB;
+    for (const output of [ofA, ofB]) f.output(output);
+    const all = [ofC, a, b, gathered, left, right, productA, productB, ofA, ofB];
+    for (const tensor of all) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    ofC.axis(0).parallelize("DIDx");
+    for (const tensor of [gathered, productA, productB, ofA, ofB]) tensor.axis(0).parallelize("Stream");
+    return f;
+  }
+
+  it.each(["rows", "columns"] as const)(
+    "makes both gradients of one gather, in one loop: C over %s",
+    async (scattered) => {
+      for (const options of [{}, { communicatorBackend: "cuda" }, { pointToPoint: "broadcast" }] as const) {
+        const host = lower(gradients(4, scattered), { accumulate: true, ...options });
+        // A loop that makes the workers wait for the caller, and one over the chunks.
+        expect(host.body.filter(({ kind }) => kind === "ForLoop")).toHaveLength(2);
+        expect(host.units).toEqual([]);
+        for (const devices of [3]) {
+          await expectOracle(gradients(devices, scattered), { devices, accumulate: true, ...options });
+        }
+      }
+    },
+  );
+});
+
+describe("other lowering options", () => {
+  it.each([
+    { insertReshardingAfter: true },
+    { communicatorBackend: "cuda", interStreamSynchronization: true },
+    { shrinkStreamBuffers: false, deallocate: false },
+  ] as const)("%j leave the results", async (options) => {
+    for (const layout of layouts) {
+      await expectOracle(layoutFusion(layout, { devices: 3, chunks: null }), {
+        devices: 3,
+        accumulate: true,
+        ...options,
+      });
     }
   });
 });
