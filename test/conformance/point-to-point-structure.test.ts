@@ -3,46 +3,18 @@
  * the chain of streams; and that no schedule of the machine, protocol or number of streams changes a bit.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, link, lower, MultiDeviceExecutor, type Program, record, set, type Tensor } from "braid";
-import { createCpuBackend, type CpuOptions } from "braid/cpu";
+import { DeviceMesh, Fusion, lower, type Program, set } from "braid";
+import type { CpuOptions } from "braid/cpu";
 import { walk } from "../../src/host/traverse.ts";
-import { shapeOf } from "../../src/ir/sizes.ts";
-import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
-import { createRandom } from "../../src/support/random.ts";
-import {
-  allgather,
-  allgatherMatmul,
-  reduceScatterP2p,
-  reduceScatterReduceBased,
-} from "../support/point-to-point-fusions.ts";
+import { allgather, pointToPointFusions as programs } from "../support/point-to-point-fusions.ts";
 import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
-
-interface Setting extends ScheduleOptions {
-  readonly devices: number;
-  readonly streams?: number;
-}
-
-const programs: Readonly<Record<string, (devices: number) => Fusion>> = {
-  allgather,
-  allgatherMatmul,
-  reduceScatterP2p,
-  reduceScatterReduceBased,
-};
+import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
 
 const oneSided: Readonly<Record<string, ScheduleOptions>> = {
   get: { communicatorBackend: "cuda", insertReshardingAfter: true },
   put: { communicatorBackend: "cuda", insertReshardingAfter: true, p2pProtocol: "put" },
 };
-
-function linked(fusion: Fusion, { devices, streams = 4, ...options }: Setting): Program {
-  const { p2pProtocol = "get" } = options;
-  return link(
-    Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...options, rank }), { rank, numberOfStreams: streams, p2pProtocol }),
-    ),
-  );
-}
 
 /** Copies between ranks: the iteration, who has the data and who gets it. */
 function peerCopies({ ranks, buffers }: Program): { step: number; from: number; to: number }[] {
@@ -127,55 +99,22 @@ describe.each(Object.entries(programs))("%s", (_, build) => {
   });
 });
 
-/** Two runs, so that the second finds slots and temporaries as the first has left them. */
-async function runTwice(
-  fusion: Fusion,
-  { devices, streams = 4, ...options }: Setting,
-  cpu: CpuOptions,
-): Promise<readonly Buffer[]> {
-  const data = fusion.data();
-  const shapes = data.inputs.map((id) => {
-    const tensor = at(data.tensors, id);
-    return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
-  });
-  const inputs = randomInputs(shapes, createRandom(7), "uniform");
-  const executor = await MultiDeviceExecutor.create(fusion, {
-    devices,
-    streams,
-    on: createCpuBackend(cpu),
-    ...options,
-  });
-  await executor.run(inputs);
-  const outputs = (await executor.run(inputs)) as Tensor[];
-  await executor.close();
-  return outputs.map(({ data: { buffer, byteOffset, byteLength } }) => Buffer.from(buffer, byteOffset, byteLength));
-}
-
 describe("the same bits", () => {
-  const seeds = 50;
-
-  it.each(Object.entries(programs))(`in ${seeds} seeded schedules of every kind of loop: %s`, async (_, build) => {
-    for (const [name, options] of Object.entries(schedules)) {
-      const setting = { devices: 4, streams: 3, insertReshardingAfter: true, ...options };
-      const expected = await runTwice(build(4), setting, { schedule: { kind: "turns" } });
-      for (let seed = 1; seed <= seeds; seed++) {
-        const transfers = seed % 2 === 0 ? "eager" : "synchronous";
-        const outputs = await runTwice(build(4), setting, { schedule: { kind: "seed", seed }, transfers });
-        const equal = outputs.every((output, i) => output.equals(expected[i] ?? Buffer.alloc(0)));
-        expect(equal, `${name}, seed ${seed}`).toBe(true);
-      }
-    }
+  // scripts/run-seeds.ts takes 1,000.
+  it.each(Object.entries(programs))("in 50 seeded schedules of every kind of loop: %s", async (_, build) => {
+    expect(await differingSeeds(build, 50)).toEqual([]);
   });
 
   it.each(Object.entries(programs))("by every schedule, protocol and number of streams: %s", async (_, build) => {
-    const [expected] = await runTwice(build(8), { devices: 8, streams: 1, insertReshardingAfter: true }, {});
+    const fusion = build(8);
+    const common = { devices: 8, insertReshardingAfter: true } as const;
+    const expected = await bitsOf(fusion, linked(fusion, { ...common, streams: 1 }), {});
     for (const [name, options] of Object.entries(schedules)) {
       for (const streams of [1, 2, 3, 8, 11]) {
         for (const interStreamSynchronization of [false, true]) {
-          const setting = { devices: 8, streams, insertReshardingAfter: true, interStreamSynchronization, ...options };
+          const program = linked(fusion, { ...common, streams, interStreamSynchronization, ...options });
           for (const cpu of [{ queues: "ranks" }, { schedule: { kind: "seed", seed: 3 } }] satisfies CpuOptions[]) {
-            const [output] = await runTwice(build(8), setting, cpu);
-            expect(output?.equals(expected ?? Buffer.alloc(0)), `${name}, ${streams} streams`).toBe(true);
+            expect((await bitsOf(fusion, program, cpu)).equals(expected), `${name}, ${streams} streams`).toBe(true);
           }
         }
       }

@@ -44,6 +44,7 @@ const square = new DeviceMesh([
 ]);
 
 const gather = fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")), "Stream"));
+const summedProducts = fusion((f) => on(null, sum(matmul(f.input([4, 8, 2]), f.input([4, 2, 6])), [0]), "Stream"));
 const ownPass = { disablePasses: ["decompose-reshardings"] } as const;
 
 export const streamParallelType: readonly RefusedProgram[] = [
@@ -83,6 +84,14 @@ export const streamParallelType: readonly RefusedProgram[] = [
       { fusion: fusion((f) => on(null, sum(f.input([4, 6]), [0]), "Serial", "Stream")) },
       { fusion: fusion((f) => on(null, matmul(f.input([4, 3]), f.input([3, 5])), "Stream")) },
     ],
+  },
+  {
+    what: "Stream on the batch axis over which the products of a matmul are summed",
+    instead: "the same with `accumulate` (`--accumulate`), which adds the products chunk by chunk",
+    devices: 1,
+    code: "stream-on-reduction-axis",
+    refused: [{ fusion: summedProducts }],
+    rewrites: [{ fusion: summedProducts, options: { accumulate: true } }],
   },
   {
     what: "another DID type changes in the same op, where decompose-reshardings is left out",
