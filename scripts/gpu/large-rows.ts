@@ -18,6 +18,8 @@ const fullSize: LargeSizes = { m: 32_768, k: 32_768, n: 1024, chunks: 8 };
 interface LargePlan {
   readonly sizes?: LargeSizes;
   readonly graphOf?: GraphOf;
+  /** Of a case's name. */
+  readonly wanted?: (name: string) => boolean;
   /** nvFuser's own dtype is float; bfloat16 is what its users run. */
   readonly dtypes?: readonly LargeDType[];
 }
@@ -26,7 +28,7 @@ const timeout = 30_000;
 
 export async function* largeRows(
   { world }: PartContext,
-  { sizes = fullSize, graphOf = graphsWhereAsked, dtypes = ["bfloat16", "float"] }: LargePlan = {},
+  { sizes = fullSize, graphOf = graphsWhereAsked, wanted = () => true, dtypes = ["bfloat16", "float"] }: LargePlan = {},
 ): AsyncGenerator<Row> {
   const { rank, worldSize: devices } = world;
   const solo = createCudaBackend({ rendezvous: { ...soloRendezvous(), localRank: world.localRank } });
@@ -45,7 +47,7 @@ export async function* largeRows(
     if (!(await goesOn(world, made.length === 2))) return;
     const [signs, uniform] = made;
     if (signs === undefined || uniform === undefined) return;
-    for (const each of largeCases) {
+    for (const each of largeCases.filter(({ name }) => wanted(name))) {
       for (const lowering of loweringsOf(each, dtype)) {
         for (const graph of ["off", "on"] as const) {
           if (graphOf(lowering, graph) !== graph) continue;

@@ -5,6 +5,8 @@ export interface Row {
   readonly name: string;
   readonly ok: boolean;
   readonly text: string;
+  /** How many cases the row stands for; 1 if not given. */
+  readonly cases?: number;
 }
 
 export interface PartContext {

@@ -3,7 +3,7 @@
  * as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world, replays or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world, replays, reference or large
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import { writeFileSync } from "node:fs";
@@ -18,6 +18,7 @@ import { deviceRows } from "./device-rows.ts";
 import { kernelRows } from "./kernel-rows.ts";
 import { largeRows } from "./large-rows.ts";
 import type { PartContext, Row } from "./rows.ts";
+import { referenceRows } from "./reference-rows.ts";
 import { replayRows } from "./replay-rows.ts";
 import { speedRows } from "./speed-rows.ts";
 import { worldRows } from "./world-rows.ts";
@@ -28,6 +29,7 @@ const parts = {
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
+  reference: (context: PartContext) => referenceRows(context),
   large: (context: PartContext) => largeRows(context),
 } as const;
 type PartName = keyof typeof parts;
@@ -112,7 +114,8 @@ async function report(
       }
     }
     const failed = all.flat().filter(({ ok }) => !ok).length;
-    console.log(`   ${part}: ${all.flat().length} cases, ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
+    const cases = first.reduce((sum, row) => sum + (row.cases ?? 1), 0);
+    console.log(`   ${part}: ${cases} cases, ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
   }
   return all;
 }

@@ -32,7 +32,7 @@ export interface MatrixPart {
   readonly columns: Range;
 }
 
-/** The largest prime below 2^20: more than a matrix has rows or columns, so that rows begin at different places of the piece. */
+/** The largest prime below 2^20: more than a matrix has rows, so that all begin at different places of the piece. */
 const pieceLength = 1_048_573;
 
 /** `draw` gives numbers that the dtype holds exactly, or that it rounds. */
@@ -42,7 +42,7 @@ export function drawMatrix(
   seed: number,
   draw: (random: Random) => number,
 ): LargeMatrix {
-  invariant(rows < pieceLength && columns < pieceLength, "a matrix with fewer rows and columns", { rows, columns });
+  invariant(rows < pieceLength && columns % pieceLength !== 0, "rows that differ", { rows, columns });
   const random = createRandom(seed);
   const piece = emptyTensor(dtype, [pieceLength]);
   const elements = elementsOf(piece.dtype, piece.data);

@@ -1,0 +1,43 @@
+/** A case of nvFuser's multi-device tests, in every idiom in which it makes sense. */
+import type { ProgramSource } from "../../../src/executor/program-source.ts";
+import type { Fusion } from "../../../src/ir/api/fusion.ts";
+import type { LoweringOptions } from "../../../src/passes/options.ts";
+import { type Expectation, expectationsOf } from "../expectation.ts";
+
+export interface ReferenceCase {
+  /** As nvFuser calls it. */
+  readonly name: string;
+  /** Whether it runs on so many devices. */
+  readonly runsOn: (devices: number) => boolean;
+  /** Of a host program `communicatorBackend` is what moves its data, for the name of the row alone. */
+  readonly lowerings: readonly Partial<LoweringOptions>[];
+  readonly source: (devices: number, lowering: Partial<LoweringOptions>) => ProgramSource;
+  readonly expectations: (devices: number) => readonly Expectation[];
+  /** Runs with each set of inputs. */
+  readonly repeat: number;
+}
+
+export const nccl = { communicatorBackend: "nccl" } as const;
+/** Collectives in peer memory. */
+export const cuda = { communicatorBackend: "cuda" } as const;
+export const get = { communicatorBackend: "cuda", p2pProtocol: "get" } as const;
+export const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
+
+export const onAnyNumber = (): boolean => true;
+
+/** A Fusion against the oracle. */
+export function fusionCase(
+  name: string,
+  lowerings: readonly Partial<LoweringOptions>[],
+  build: (devices: number) => Fusion,
+  runsOn: (devices: number) => boolean = onAnyNumber,
+): ReferenceCase {
+  return {
+    name,
+    runsOn,
+    lowerings,
+    source: build,
+    expectations: (devices) => expectationsOf(build(devices)),
+    repeat: 3,
+  };
+}
