@@ -60,12 +60,13 @@ export function addRecordingFlags(command: Command): Command {
         "--kernel-copies <bytes>",
         "copies over links of at most so many bytes by a small kernel instead of the copy engines (--on cuda)",
       ).argParser(wholeNumber("--kernel-copies", 1)),
-    );
+    )
+    .addOption(new Option("--batch-signals", "wait for all peers before the first copy, tell all behind the last"));
 }
 
 /** The schedule that the flags ask for. */
 export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
-  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams, earlySums, kernelCopies } = flags;
+  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams, earlySums, kernelCopies, batchSignals } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
@@ -74,5 +75,6 @@ export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
     ...(computeStreams === undefined ? {} : { computeStreams }),
     ...(earlySums === undefined ? {} : { earlySums }),
     ...(kernelCopies === undefined ? {} : { kernelCopies }),
+    ...(batchSignals === undefined ? {} : { batchSignals }),
   };
 }

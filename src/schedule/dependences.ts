@@ -2,7 +2,7 @@
  * Which nodes of a draft come before which: those that `sync` names, and for each touched byte the accesses before it that conflict.
  * A write over contiguous bytes hides what it covers, so that long lists stay cheap.
  */
-import { invariant } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
 import type { Memory, Touch } from "./memory.ts";
 import { regionsMeet } from "./regions-meet.ts";
@@ -36,6 +36,13 @@ export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): read
     }
     return [...before].sort((a, b) => a - b);
   });
+}
+
+/** The other way round: by position, the nodes that depend on it, ascending. */
+export function dependentsOf(before: readonly (readonly number[])[]): readonly (readonly number[])[] {
+  const after = before.map((): number[] => []);
+  for (const [position, others] of before.entries()) for (const other of others) at(after, other).push(position);
+  return after;
 }
 
 function covers(outer: Touch, inner: Touch): boolean {

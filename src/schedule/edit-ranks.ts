@@ -16,6 +16,8 @@ import { writeDraft } from "./write-draft.ts";
 export interface EditContext {
   readonly program: Program;
   readonly memory: Memory;
+  /** Of all ranks, as they were read. */
+  readonly drafts: readonly Draft[];
   /** What other ranks do to the memory of one. */
   readonly foreignTouches: (rank: number) => readonly Touch[];
 }
@@ -26,13 +28,12 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   const foreign = foreignTouches(program, memory);
   const orders = program.ranks.map(listOrder);
   const told = toldBySignals(program, orders, memory);
-  const context: EditContext = {
-    program,
-    memory,
-    foreignTouches: (rank) => at(foreign, rank),
-  };
-  const written = program.ranks.map((rank) => {
-    const draft = readDraft(rank, at(orders, rank.rank), memory, { foreign: at(foreign, rank.rank), told });
+  const drafts = program.ranks.map((list) => {
+    const others = { foreign: at(foreign, list.rank), told };
+    return readDraft(list, at(orders, list.rank), memory, others);
+  });
+  const context: EditContext = { program, memory, drafts, foreignTouches: (rank) => at(foreign, rank) };
+  const written = drafts.map((draft) => {
     const edited = edit(draft, context);
     return edited === draft ? null : writeDraft(edited, context.memory);
   });

@@ -7,6 +7,7 @@
  * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still.
  */
 import { at, invariant } from "../support/invariant.ts";
+import { dependentsOf } from "./dependences.ts";
 import { type DraftNode, isBlocking } from "./draft.ts";
 
 /** Positions of `nodes` in issue order. `dependences` as of `dependencesOf`. */
@@ -14,10 +15,7 @@ export function issueOrder(
   nodes: readonly DraftNode[],
   dependences: readonly (readonly number[])[],
 ): readonly number[] {
-  const dependents = nodes.map((): number[] => []);
-  for (const [position, before] of dependences.entries()) {
-    for (const other of before) at(dependents, other).push(position);
-  }
+  const dependents = dependentsOf(dependences);
   const keys = issueKeys(nodes, dependences, dependents);
   const open = dependences.map((before) => before.length);
   const free = createQueue(keys);

@@ -8,7 +8,7 @@
 import type { CommandStreamId, StreamInfo } from "../commands/command.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import { dependencesOf } from "./dependences.ts";
+import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
 import { isProductLaunch } from "./product-axes.ts";
@@ -76,10 +76,4 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
 function isLinkCopy({ command }: DraftNode, rank: number, { memory }: EditContext): boolean {
   if (command.kind !== "copy") return false;
   return [command.source, command.destination].some(({ buffer }) => at(memory.buffers, buffer).rank !== rank);
-}
-
-function dependentsOf(before: readonly (readonly number[])[]): readonly (readonly number[])[] {
-  const after = before.map((): number[] => []);
-  for (const [position, others] of before.entries()) for (const other of others) at(after, other).push(position);
-  return after;
 }

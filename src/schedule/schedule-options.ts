@@ -2,6 +2,7 @@
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { keysOf } from "../support/keys-of.ts";
+import { batchSignals } from "./batch-signals.ts";
 import { earlySums } from "./early-sums.ts";
 import type { Grouping } from "./grouping.ts";
 import { kernelCopies } from "./kernel-copies.ts";
@@ -30,6 +31,8 @@ export interface ScheduleOptions {
   readonly earlySums?: Grouping;
   /** Copies over links of at most so many bytes are made by a kernel of few blocks on GPUs, not by the copy engines. */
   readonly kernelCopies?: number;
+  /** Waits for peers to be ready stand together before the first copy, signals that only the end waits for behind the last. */
+  readonly batchSignals?: boolean;
 }
 
 interface Step {
@@ -47,6 +50,7 @@ const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   computeStreams: step(placeStreams, ({ computeStreams }) => computeStreams, expectedCount),
   earlySums: step(earlySums, ({ earlySums: sizes }) => sizes, expectedSizes),
   kernelCopies: step(kernelCopies, ({ kernelCopies: bytes }) => bytes, expectedCount),
+  batchSignals: flag(batchSignals, ({ batchSignals: isAsked }) => isAsked),
 };
 
 /** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */

@@ -14,6 +14,9 @@ import {
 } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Command, CommandKind } from "../../src/commands/command.ts";
+import { printProgram } from "../../src/commands/print-program.ts";
+import { batchSignals } from "../../src/schedule/batch-signals.ts";
+import { kernelCopies } from "../../src/schedule/kernel-copies.ts";
 import { link } from "../../src/commands/link.ts";
 import { earlySums } from "../../src/schedule/early-sums.ts";
 import { mergeProducts } from "../../src/schedule/merge-products.ts";
@@ -268,6 +271,41 @@ describe("early-sums", () => {
     f.output(sum(x, [0]));
     const local = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
     expect(earlySums.run(local, [1])).toBe(local);
+  });
+});
+
+describe("batch-signals", () => {
+  it("waits for all peers before the first copy of a gather and tells all behind the last", () => {
+    const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1, batchSignals: true });
+    for (const rank of ranks) {
+      expect(streamsOf(program, rank)).toEqual({ caller: "rsssPePePePwwwe", "copy lane": "ewwwCrCrCrsssr" });
+    }
+  });
+
+  it("does not hold back what tells a scatter's owner that its slots are full", () => {
+    const options = { ownLast: true, computeStreams: 1 };
+    const program = recorded(scatter, { p2pProtocol: "put" });
+    for (const rank of ranks) {
+      const { "copy lane": lane } = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
+      expect(lane).toBe("ewwweCseCseCsr");
+    }
+  });
+
+  it("leaves a Program without signals as it is", () => {
+    const program = recorded(gather, { communicatorBackend: "nccl" });
+    expect(batchSignals.run(program, true)).toBe(program);
+  });
+});
+
+describe("kernel-copies", () => {
+  it("marks copies over links up to a size, and nothing else", () => {
+    const program = recorded(gather);
+    const marked = kernelCopies.run(program, 192);
+    const engines = marked.ranks.map(({ commands }) => commands.flatMap((c) => (c.kind === "copy" ? [c.engine] : [])));
+    expect(engines).toEqual(ranks.map(() => [undefined, "kernel", "kernel", "kernel"]));
+    expect(kernelCopies.run(program, 191)).toBe(program);
+    expect(kernelCopies.run(marked, 192)).toBe(marked);
+    expect(printProgram(marked, { ranks: [0] })).toMatch(/copy .* -> .* by kernel/);
   });
 });
 

@@ -17,6 +17,8 @@ const schedules: readonly ScheduleOptions[] = [
   { mergeProducts: [2], computeStreams: 2 },
   { inPlace: true, mergeProducts: [1, 2], computeStreams: 1 },
   { splitChunks: 2 },
+  { batchSignals: true },
+  { inPlace: true, computeStreams: 1, kernelCopies: 64, batchSignals: true },
   { splitChunks: 4, mergeProducts: [2, 3], computeStreams: 1 },
   { inPlace: true, ownLast: true, splitChunks: 3, computeStreams: 2 },
   { inPlace: true, ownLast: true, mergeProducts: [3, 1], computeStreams: 1 },

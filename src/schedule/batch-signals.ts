@@ -1,0 +1,96 @@
+/**
+ * Makes of many signals two meetings of all ranks, at the beginning and at the end of a run, where that costs nothing but patience: the
+ * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read stands together
+ * behind the last. A run of signals or of waits on one stream is one call, and one node of a graph.
+ *
+ *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
+ *
+ * So it is with waits for signals that their ranks give without waiting themselves, so that no one waits in a circle, and with signals
+ * that nothing but the end of a run waits for.
+ */
+import type { CommandStreamId, SlotId } from "../commands/command.ts";
+import { at } from "../support/invariant.ts";
+import { dependencesOf, dependentsOf } from "./dependences.ts";
+import type { Draft, DraftNode } from "./draft.ts";
+import { type EditContext, editRanks } from "./edit-ranks.ts";
+import type { Rewrite } from "./rewrite.ts";
+
+export const batchSignals: Rewrite<true> = {
+  name: "batch-signals",
+  run: (program) =>
+    editRanks(program, (draft, context) => {
+      const waiting = batchWaits(draft, context);
+      return batchLast(waiting, finalSlots(context), context);
+    }),
+};
+
+/** On every stream the waits for signals that are given at once, before the first command that needs one of them; what needs one needs all. */
+function batchWaits(draft: Draft, { memory }: EditContext): Draft {
+  const before = dependencesOf(draft.nodes, memory);
+  const after = dependentsOf(before);
+  return onEachStream(draft, (left, stream) => {
+    const waits = draft.nodes.flatMap(({ command, told }, position) => {
+      const isEarly = told !== null && told.senders.size === 1 && at(before, position).length === 0;
+      return command.kind === "waitSignal" && command.stream === stream && isEarly ? [position] : [];
+    });
+    const needing = new Set(waits.flatMap((position) => at(after, position)));
+    if (waits.length < 2 || needing.size === 0) return left;
+    const batch = waits.map((position) => at(draft.nodes, position));
+    const gathered = gather(left, batch, at(draft.nodes, Math.min(...needing)).id, (first) => [...batch, first]);
+    const ids = new Set([...needing].map((position) => at(draft.nodes, position).id));
+    return {
+      ...gathered,
+      nodes: gathered.nodes.map((node) => (ids.has(node.id) ? withSync(node, batch) : node)),
+    };
+  });
+}
+
+/** On every stream the signals that only the end of a run waits for, behind the last command that one of them tells of. */
+function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
+  const before = dependencesOf(draft.nodes, memory);
+  return onEachStream(draft, (left, stream) => {
+    const signals = draft.nodes.flatMap(({ command }, position) => {
+      const isLast = command.kind === "signal" && command.stream === stream && finals.has(command.slot);
+      return isLast && at(before, position).length > 0 ? [position] : [];
+    });
+    const last = Math.max(...signals.flatMap((position) => at(before, position)));
+    const told = draft.nodes[last];
+    if (signals.length < 2 || told?.command.stream !== stream) return left;
+    const batch = signals.map((position) => withSync(at(draft.nodes, position), [told]));
+    return gather(left, batch, told.id, (node) => [node, ...batch]);
+  });
+}
+
+/** The slots whose waits let nothing go on but frees, at the end of a run. */
+function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
+  const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
+  for (const { nodes } of drafts) {
+    const after = dependentsOf(dependencesOf(nodes, memory));
+    const isEnd = (position: number): boolean =>
+      at(nodes, position).command.kind === "free" && at(after, position).length === 0;
+    for (const [position, { command }] of nodes.entries()) {
+      if (command.kind === "waitSignal") (at(after, position).every(isEnd) ? finals : others).add(command.slot);
+    }
+  }
+  return new Set([...finals].filter((slot) => !others.has(slot)));
+}
+
+function onEachStream(draft: Draft, batch: (draft: Draft, stream: CommandStreamId) => Draft): Draft {
+  return draft.streams.reduce((left, { id }) => batch(left, id), draft);
+}
+
+/** The draft with the nodes of `batch` taken from where they stand, and the node `anchor` replaced by what holds them. */
+function gather(
+  draft: Draft,
+  batch: readonly DraftNode[],
+  anchor: number,
+  holding: (anchor: DraftNode) => readonly DraftNode[],
+): Draft {
+  const moving = new Set(batch.map(({ id }) => id));
+  const nodes = draft.nodes.flatMap((node) => (node.id === anchor ? holding(node) : moving.has(node.id) ? [] : [node]));
+  return { ...draft, nodes };
+}
+
+function withSync(node: DraftNode, others: readonly DraftNode[]): DraftNode {
+  return { ...node, sync: [...new Set([...node.sync, ...others.map(({ id }) => id)])] };
+}
