@@ -3,7 +3,7 @@ import type { Command } from "../../../commands/command.ts";
 import type { View } from "../../../commands/transfer.ts";
 import { copyKernel } from "../kernels/kernel-steps.ts";
 import { pullKernel } from "../kernels/pull-kernel.ts";
-import { alignmentOf } from "../matmul/products.ts";
+import { alignmentOf } from "../memory/alignment.ts";
 import { type Action, type ActionContext, addressIn, checked } from "./action-context.ts";
 import { planCopy } from "./copy-plan.ts";
 import { encodePlaneCopy } from "./plane-copy.ts";

@@ -6,7 +6,8 @@ import { at } from "../../../support/invariant.ts";
 import { type KernelStep, type KernelSteps, kernelSteps } from "../kernels/kernel-steps.ts";
 import { productKernel } from "../kernels/product-kernel.ts";
 import { productLayout } from "../matmul/product-layout.ts";
-import { alignmentOf, workspaceBytes } from "../matmul/products.ts";
+import { workspaceBytes } from "../matmul/recipes.ts";
+import { alignmentOf } from "../memory/alignment.ts";
 import type { Action, ActionContext } from "./action-context.ts";
 
 /** `inputs` and `outputs`: addresses of the kernel's operands. */

@@ -3,7 +3,7 @@ import type { CommandStreamId } from "../../../commands/command.ts";
 import type { Collective } from "../../../commands/transfer.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { identityKernel } from "../kernels/kernel-steps.ts";
-import { alignmentOf } from "../matmul/products.ts";
+import { alignmentOf } from "../memory/alignment.ts";
 import { transferActions } from "../nccl/transfer-actions.ts";
 import { planCollective, planGroup, type TransferPlan } from "../nccl/transfer-plan.ts";
 import { type Action, type ActionContext, addressIn } from "./action-context.ts";

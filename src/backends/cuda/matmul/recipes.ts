@@ -1,0 +1,154 @@
+/**
+ * What cuBLASLt needs to know of a product beside addresses: descriptors of the operation and of the matrices, and an algorithm. The library is asked once per shape, layout and
+ * alignment; half and bfloat16 are accumulated in float32, also across a split of k.
+ */
+import type { Checked } from "../bindings/call-error.ts";
+import {
+  CUBLAS_OP_N,
+  CUBLAS_OP_T,
+  CUBLASLT_ALGO_SIZE,
+  CUBLASLT_EPILOGUE_BIAS,
+  CUBLASLT_HEURISTIC_RESULT_SIZE,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+  CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_TRANSA,
+  CUBLASLT_MATMUL_DESC_TRANSB,
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+  type CublasLtFunctions,
+} from "../bindings/cublaslt-api.ts";
+import type { Out } from "../bindings/driver-api.ts";
+import { out } from "../gpu.ts";
+import type { HostBlocks } from "../memory/host-blocks.ts";
+import type { Resources } from "../resources.ts";
+import type { FloatDType, MatrixLayout, ProductLayout } from "./product-layout.ts";
+
+/** Of every stream that multiplies: what the fastest algorithms of Hopper ask for. */
+export const workspaceBytes = 64 << 20;
+
+interface TypeRow {
+  /** cudaDataType of elements, and of alpha and beta. */
+  readonly data: number;
+  readonly scale: number;
+  readonly compute: number;
+}
+
+/** CUDA_R_* and CUBLAS_COMPUTE_*: float is float32 throughout, never TF32. */
+const types: { readonly [D in FloatDType]: TypeRow } = {
+  double: { data: 1, scale: 1, compute: 70 },
+  float: { data: 0, scale: 0, compute: 68 },
+  half: { data: 2, scale: 0, compute: 68 },
+  bfloat16: { data: 14, scale: 0, compute: 68 },
+};
+
+/** The descriptors of one shape and its algorithm. */
+export interface Recipe {
+  readonly descriptor: number;
+  readonly left: number;
+  readonly right: number;
+  readonly result: number;
+  /** The address of a cublasLtMatmulAlgo_t. */
+  readonly algorithm: number;
+}
+
+/** Null where cuBLASLt has no algorithm. `bias` is an address, 0 without one; `alignments` are those of the left and right operand and of the result. */
+export type Recipes = (layout: ProductLayout, bias: number, alignments: readonly number[]) => Recipe | null;
+
+/** `resources` own what is made. The recipes throw `gpu-call-failed`. */
+export function createRecipes(
+  raw: CublasLtFunctions,
+  call: Checked<CublasLtFunctions>,
+  handle: number,
+  blocks: HostBlocks,
+  resources: Resources,
+): Recipes {
+  const recipes = new Map<string, Recipe | null>();
+  const preference = out((value) => call.cublasLtMatmulPreferenceCreate(value));
+  resources.defer(() => call.cublasLtMatmulPreferenceDestroy(preference));
+  const prefer = (attribute: number, value: Uint8Array): void =>
+    call.cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, value.length);
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64(workspaceBytes));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+
+  const makeLayout = (dtype: FloatDType, layout: MatrixLayout, batchCount: number): number => {
+    const { rows, columns, leading, batchStride } = layout;
+    const made = out((value) => call.cublasLtMatrixLayoutCreate(value, types[dtype].data, rows, columns, leading));
+    resources.defer(() => call.cublasLtMatrixLayoutDestroy(made));
+    if (batchCount > 1) {
+      const [count, stride] = [uint32(batchCount), uint64(batchStride)];
+      call.cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count, count.length);
+      call.cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride, stride.length);
+    }
+    return made;
+  };
+
+  const makeDescriptor = ({ dtype, left, right, hasBias }: ProductLayout, bias: number): number => {
+    const { compute, scale } = types[dtype];
+    const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
+    resources.defer(() => call.cublasLtMatmulDescDestroy(made));
+    const set = (attribute: number, value: Uint8Array): void =>
+      call.cublasLtMatmulDescSetAttribute(made, attribute, value, value.length);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, uint32(left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, uint32(right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    if (hasBias) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32(CUBLASLT_EPILOGUE_BIAS));
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uint64(bias));
+    }
+    return made;
+  };
+
+  const makeRecipe = (layout: ProductLayout, bias: number, alignments: readonly number[]): Recipe | null => {
+    const { dtype, batchCount } = layout;
+    const descriptor = makeDescriptor(layout, bias);
+    const left = makeLayout(dtype, layout.left, batchCount);
+    const right = makeLayout(dtype, layout.right, batchCount);
+    const result = makeLayout(dtype, layout.result, batchCount);
+    const [ofLeft = 1, ofRight = 1, ofResult = 1] = alignments;
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32(ofLeft));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32(ofRight));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32(ofResult));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32(ofResult));
+    const found = new Uint8Array(CUBLASLT_HEURISTIC_RESULT_SIZE);
+    const returned: Out = [0];
+    const status = raw.cublasLtMatmulAlgoGetHeuristic(
+      handle,
+      descriptor,
+      left,
+      right,
+      result,
+      result,
+      preference,
+      1,
+      found,
+      returned,
+    );
+    if (status !== 0 || returned[0] === 0) return null;
+    const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
+    for (let i = 0; i < CUBLASLT_ALGO_SIZE; i++) view.setUint8(i, found[i] ?? 0);
+    return { descriptor, left, right, result, algorithm: address };
+  };
+
+  return (layout, bias, alignments) => {
+    const key = JSON.stringify([layout, bias, alignments]);
+    const known = recipes.get(key);
+    if (known !== undefined) return known;
+    const made = makeRecipe(layout, bias, alignments);
+    recipes.set(key, made);
+    return made;
+  };
+}
+
+function uint32(value: number): Uint8Array {
+  return new Uint8Array(Uint32Array.of(value).buffer);
+}
+
+function uint64(value: number): Uint8Array {
+  return new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
+}
