@@ -3,6 +3,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { benchCommand } from "./bench-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { lowerCommand } from "./lower-command.ts";
@@ -25,6 +26,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     .addCommand(lowerCommand(terminal, finish))
     .addCommand(runCommand(terminal, finish, args))
     .addCommand(verifyCommand(terminal, finish))
+    .addCommand(benchCommand(terminal, finish, args))
     .addCommand(doctorCommand(terminal, finish));
   for (const command of [braid, ...braid.commands]) {
     command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {

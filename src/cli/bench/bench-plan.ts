@@ -1,0 +1,119 @@
+/** What one `braid bench` is to do: flags over the configuration file over what is usual. */
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { BenchConfig, Size } from "./bench-config.ts";
+import { expandImplementations, type Implementation, type PeerName } from "./implementation.ts";
+import { type Primitive, type Problem } from "./primitives.ts";
+
+export interface BenchPlan {
+  readonly primitive: Primitive;
+  readonly problems: readonly Problem[];
+  readonly implementations: readonly Implementation[];
+  readonly devices: number;
+  readonly on: BackendName;
+  readonly iterations: number;
+  readonly warmup: number;
+  readonly validate: boolean;
+  readonly seed: number;
+  readonly csv: string | null;
+  readonly plot: string | null;
+  readonly python: string;
+  /** Milliseconds for one iteration, and for an answer of a peer. */
+  readonly timeout: number;
+}
+
+/** The settings of flags and files alike; undefined where one does not say. */
+export interface BenchSettings extends BenchConfig {
+  readonly on?: BackendName;
+  readonly seed?: number;
+  readonly python?: string;
+  readonly timeout?: number;
+}
+
+const usual = {
+  cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
+  cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
+} as const satisfies Readonly<
+  Record<BackendName, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
+>;
+
+/** `devices` as the launcher or the flags say. Throws `option-value` where nothing says which primitive. */
+export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {
+  const { on = "cpu" } = settings;
+  const { size, ...standard } = usual[on];
+  const named = primitive ?? settings.primitive ?? noPrimitive();
+  const dtypes: readonly DType[] = settings.dtypes ?? standard.dtypes;
+  const { m = [size.m], n = [size.n], k = [size.k] } = settings;
+  const product = m.flatMap((rows) =>
+    n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
+  );
+  const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
+  const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
+  return {
+    primitive: named,
+    problems: sizes.flatMap((each) => dtypes.map((dtype) => ({ primitive: named, ...each, dtype, devices }))),
+    implementations: withBaselines(settings.implementations ?? usualImplementations(named, on)),
+    devices,
+    on,
+    iterations: settings.iterations ?? standard.iterations,
+    warmup: settings.warmup ?? standard.warmup,
+    validate: settings.validate ?? false,
+    seed: settings.seed ?? 0,
+    csv: settings.csv ?? null,
+    plot: settings.plot ?? null,
+    python: settings.python ?? "python3",
+    timeout: settings.timeout ?? 60_000,
+  };
+}
+
+const noPeers: readonly PeerName[] = [];
+const asyncTp: readonly PeerName[] = ["torch-async-tp"];
+
+/** Every schedule that the host program knows and, on GPUs, what PyTorch has. */
+function usualImplementations(primitive: Primitive, on: BackendName): readonly Implementation[] {
+  const own = [
+    ...expandImplementations(
+      "braid",
+      [
+        ["form", ["rotated"]],
+        ["protocol", ["get", "put"]],
+      ],
+      "--impl",
+    ),
+    ...expandImplementations(
+      "braid",
+      [
+        ["form", ["collective"]],
+        ["backend", ["nccl"]],
+      ],
+      "--impl",
+    ),
+  ];
+  if (on === "cpu") return own;
+  const peers: readonly PeerName[] = [
+    "torch-nccl",
+    ...(primitive === "tp-allreduce" ? noPeers : asyncTp),
+    "torch-compute-only",
+  ];
+  return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
+}
+
+/** What all others are compared with, first, unless it is there already; nothing twice. */
+function withBaselines(implementations: readonly Implementation[]): readonly Implementation[] {
+  const baselines = ["compute-only", "serial"].flatMap((name) => expandImplementations(name, [], "--impl"));
+  const all = [...baselines, ...implementations];
+  const keyOf = ({ name, said }: Implementation): string => `${name} ${said}`;
+  return [...new Map(all.toReversed().map((each) => [keyOf(each), each])).values()].toReversed();
+}
+
+function noPrimitive(): never {
+  return fail({
+    code: "option-value",
+    message: "nothing says what to measure",
+    place: { kind: "option", text: "braid bench PRIMITIVE" },
+    found: "no primitive, on the command line or in a file",
+    expected: "tp-columnwise, tp-rowwise or tp-allreduce",
+    help: "name one: braid bench tp-columnwise",
+  });
+}

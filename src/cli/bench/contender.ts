@@ -1,0 +1,22 @@
+/** One implementation at one size, ready to run: what measuring needs to know of Braid's programs and of processes of others alike. */
+import type { Implementation } from "./implementation.ts";
+
+/** One iteration on the ranks of this process. */
+export interface Timing {
+  readonly milliseconds: number;
+  /** The host's time until everything is with the device; null where that is not told apart. */
+  readonly hostMicroseconds: number | null;
+}
+
+/** What a contender did, or why it could not. A failed one stays out of the rest of the measurement. */
+export type Outcome<T> =
+  { readonly kind: "done"; readonly value: T } | { readonly kind: "failed"; readonly why: string };
+
+export interface Contender {
+  readonly implementation: Implementation;
+  /** `runs` iterations, each behind a barrier of all ranks. All ranks call it together. */
+  turn(runs: number): Promise<Outcome<readonly Timing[]>>;
+  /** The largest error of sampled elements over what is allowed for them; above 1 the result is wrong. */
+  check(): Promise<Outcome<number>>;
+  release(): void;
+}

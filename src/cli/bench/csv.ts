@@ -1,0 +1,69 @@
+/** The CSV file: DDLB's columns in DDLB's order, then those that it does not have. */
+import { hostname } from "node:os";
+import { type BenchRow, deviation, flops, mean } from "./bench-row.ts";
+import { labelOf } from "./implementation-label.ts";
+import type { Machine } from "./machine.ts";
+
+type Cell = string | number | boolean | null;
+
+const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: Machine) => Cell])[] = [
+  ["implementation", (row) => labelOf(row)],
+  ["mean_time (ms)", times(mean)],
+  ["std_time", times(deviation)],
+  ["min_time", times((values) => Math.min(...values))],
+  ["max_time", times((values) => Math.max(...values))],
+  ["m", ({ problem }) => problem.m],
+  ["n", ({ problem }) => problem.n],
+  ["k", ({ problem }) => problem.k],
+  ["dtype", ({ problem }) => problem.dtype],
+  ["Throughput (TFLOPS)", rates(mean)],
+  ["Throughput std (TFLOPS)", rates(deviation)],
+  ["world_size", ({ problem }) => problem.devices],
+  ["hostname", () => hostname()],
+  ["option", ({ option }) => option],
+  ["valid", ({ partOfBound }) => (partOfBound === null ? null : partOfBound <= 1)],
+  ["primitive", ({ problem }) => problem.primitive],
+  ["median_time (ms)", ({ figures }) => figures?.median ?? null],
+  ["spread_time (ms)", ({ figures }) => figures?.spread ?? null],
+  ["median Throughput (TFLOPS)", ({ figures }) => figures?.teraflops ?? null],
+  ["share of compute-only", ({ figures }) => figures?.computeShare ?? null],
+  ["share of communication hidden", ({ figures }) => figures?.hidden ?? null],
+  ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
+  ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],
+  ["error of bound", ({ partOfBound }) => partOfBound],
+  ["iterations", ({ figures, source }) => (source === "measured" ? (figures?.times.length ?? 0) : null)],
+  ["device", ({ source }, { device }) => (source === "measured" ? device : null)],
+  ["source", ({ source }) => source],
+  ["failure", ({ failure }) => failure],
+];
+
+/** RFC 4180, with a line for the names. */
+export function csvText(rows: readonly BenchRow[], machine: Machine): string {
+  const lines = [
+    columns.map(([name]) => name),
+    ...rows.map((row) => columns.map(([, cell]) => textOf(cell(row, machine)))),
+  ];
+  return lines.map((cells) => `${cells.map(quoted).join(",")}\n`).join("");
+}
+
+function times(statistic: (values: readonly number[]) => number): (row: BenchRow) => Cell {
+  return ({ figures }) => (figures === null ? null : statistic(figures.times));
+}
+
+function rates(statistic: (values: readonly number[]) => number): (row: BenchRow) => Cell {
+  return ({ figures, problem }) =>
+    figures === null || figures.teraflops === null
+      ? null
+      : statistic(figures.times.map((milliseconds) => flops(problem) / milliseconds / 1e9));
+}
+
+/** True and False as pandas writes them. */
+function textOf(cell: Cell): string {
+  if (cell === null) return "";
+  if (typeof cell === "boolean") return cell ? "True" : "False";
+  return String(cell);
+}
+
+function quoted(text: string): string {
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,79 @@
+/** The table at the end of `braid bench`. */
+import Table from "cli-table3";
+import { plainBorders, trimmedLines } from "../table-style.ts";
+import type { Colors } from "../terminal.ts";
+import type { BenchRow } from "./bench-row.ts";
+import { labelOf } from "./implementation-label.ts";
+
+const right = "right" as const;
+const columns = [
+  "implementation",
+  "time [ms]",
+  "spread",
+  "TFLOP/s",
+  "of compute",
+  "hidden",
+  "GB/s",
+  "host [us]",
+  "of bound",
+];
+
+/** One table per problem; rows in the order in which implementations were given. */
+export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
+  const problems = [...new Set(rows.map(({ problem }) => problem))];
+  return problems
+    .map((problem) => {
+      const { primitive, m, n, k, dtype, devices } = problem;
+      const title = `${primitive} m ${m} n ${n} k ${k} ${dtype}, ${devices} devices`;
+      const own = rows.filter((row) => row.problem === problem);
+      return [title, ...tableOf(own, colors), ""].join("\n");
+    })
+    .join("\n");
+}
+
+function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
+  const table = new Table({
+    ...plainBorders,
+    head: columns,
+    colAligns: ["left", ...columns.slice(1).map(() => right)],
+  });
+  for (const row of rows) table.push(cells(row, colors));
+  const notes = rows.flatMap(({ failure, source, ...row }) =>
+    failure !== null ? [`${labelOf(row)}: ${failure}`] : source === "measured" ? [] : [`${row.name}: ${source}`],
+  );
+  return [...trimmedLines(table.toString()), ...notes];
+}
+
+function cells(row: BenchRow, colors: Colors): string[] {
+  const { figures, hostMicroseconds, partOfBound, failure, source } = row;
+  const label = source === "measured" ? labelOf(row) : `${row.name} *`;
+  if (figures === null)
+    return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
+  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden } = figures;
+  return [
+    label,
+    significant(median),
+    source === "measured" ? percent(spread / median) : none,
+    optional(teraflops, significant),
+    optional(computeShare, percent),
+    optional(hidden, percent),
+    optional(gigabytesPerSecond, significant),
+    optional(hostMicroseconds, (value) => value.toFixed(0)),
+    optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
+  ];
+}
+
+const none = "-";
+
+function optional(value: number | null, text: (value: number) => string): string {
+  return value === null ? none : text(value);
+}
+
+function percent(part: number): string {
+  return `${(100 * part).toFixed(1)} %`;
+}
+
+/** Four digits that count. */
+function significant(value: number): string {
+  return value >= 1000 ? value.toFixed(0) : value.toPrecision(4);
+}
