@@ -1,14 +1,10 @@
 /**
  * Kernels of a reduction. Which threads share an element, and in which order its parts are added, follows from the reduced extents and the layout
- * alone, never from how many elements there are: a chunk of a tensor has the bits of the same elements of the whole.
- *
- * Rows: memory runs along the reduced loops; `lanes` neighbouring threads take one element of the result, a vector each in turn, and add up in shared
- * memory. Columns: memory runs along the kept loops; a warp takes 32 vectors of the result, eight warps take turns over the reduced ones.
- * A long reduction is cut into parts of their own blocks, whose accumulators a second kernel adds.
+ * alone (reduction-shape.ts), never from how many elements there are: a chunk of a tensor has the bits of the same elements of the whole. Threads add up in
+ * shared memory. A long reduction is cut into parts of their own blocks, whose accumulators a second kernel adds.
  */
-import { accumulatesRows } from "../../../kernels/arrange-loops.ts";
 import type { Affine } from "../../../kernels/affine.ts";
-import type { Access, Loop, Memory, Nest } from "../../../kernels/nest.ts";
+import type { Access, Memory, Nest } from "../../../kernels/nest.ts";
 import type { ReductionSemantics } from "../../../numerics/scalar-semantics.ts";
 import { operand } from "../../../numerics/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
@@ -27,19 +23,13 @@ import {
 } from "./index-text.ts";
 import { distinctMemories, kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import { withPrelude } from "./prelude.ts";
-import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
+import { blockThreads, count, loadsOf, partCount, type ReductionShape, reductionShape } from "./reduction-shape.ts";
+import type { AlignmentOf } from "./vector-width.ts";
 
 export interface ReductionPlan {
   /** One kernel, or one for the parts and one that adds them. */
   readonly kernels: readonly KernelSource[];
 }
-
-const blockThreads = 256;
-const columnLanes = 32;
-const columnParts = blockThreads / columnLanes;
-/** Reduced elements of one part: enough to outweigh what writing and adding the parts costs. */
-const rowPart = 1 << 14;
-const columnPart = 1 << 9;
 
 /** Bytes of scratch that the parts of a reduction need; 0 where it is not cut. */
 export function partBytes(nest: Nest): number {
@@ -77,12 +67,6 @@ function sumOfParts(cut: Nest, partial: Access, parts: number): Nest {
   };
 }
 
-/** By the reduced extents and the layout alone. */
-function partCount(nest: Nest): number {
-  const reduced = count(nest.reducedLoops);
-  return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));
-}
-
 function reductionKernel(
   nest: Nest,
   alignmentOf: AlignmentOf,
@@ -92,7 +76,7 @@ function reductionKernel(
 ): KernelSource {
   const { reduction } = nest;
   invariant(reduction !== null, "a reduction kernel is made of a reduction");
-  const shape = accumulatesRows(nest) ? columnShape(nest, alignmentOf, target) : rowShape(nest, alignmentOf, parts);
+  const shape = reductionShape(nest, alignmentOf, target, parts);
   const parameters = distinctMemories([...loadsOf(nest).map(({ memory }) => memory), target.memory]);
   const nameOf = (memory: Memory): string => parameterName(parameters, memory);
   const type = widerType([
@@ -167,69 +151,11 @@ function reductionKernel(
   };
 }
 
-/** Who takes what. A vector is of `keptWidth` kept and `reducedWidth` reduced elements, of which one is 1. */
-interface Shape {
-  readonly width: number;
-  readonly keptWidth: number;
-  readonly reducedWidth: number;
-  readonly vectorLoop: Loop | undefined;
-  readonly keptVectors: number;
-  readonly reducedVectors: number;
-  /** Threads that share one kept vector, a power of two, and how far apart they are in the block. */
-  readonly lanes: number;
-  readonly laneStride: number;
-  readonly lane: string;
-  readonly kept: (type: string) => string;
-  readonly blocks: number;
-}
-
-function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): Shape {
-  const vectorLoop = nest.reducedLoops.at(-1);
-  const width = vectorWidth(loadsOf(nest), [], nest.atoms, vectorLoop, alignmentOf);
-  const reducedVectors = count(nest.reducedLoops) / width;
-  const keptVectors = count(nest.loops);
-  // Widths depend on alignment, which may differ between chunks; lanes do not.
-  const lanes = Math.min(blockThreads, powerOfTwoAtLeast(Math.ceil(count(nest.reducedLoops) / parts / 32)));
-  const rows = blockThreads / lanes;
-  return {
-    width,
-    keptWidth: 1,
-    reducedWidth: width,
-    vectorLoop,
-    keptVectors,
-    reducedVectors,
-    lanes,
-    laneStride: 1,
-    lane: `threadIdx.x % ${lanes}u`,
-    kept: (type) => `(${type})blockIdx.x * ${rows}u + threadIdx.x / ${lanes}u`,
-    blocks: Math.ceil(keptVectors / rows),
-  };
-}
-
-function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access): Shape {
-  const vectorLoop = nest.loops.at(-1);
-  const width = vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
-  const keptVectors = count(nest.loops) / width;
-  return {
-    width,
-    keptWidth: width,
-    reducedWidth: 1,
-    vectorLoop,
-    keptVectors,
-    reducedVectors: count(nest.reducedLoops),
-    lanes: columnParts,
-    laneStride: columnLanes,
-    lane: `threadIdx.x / ${columnLanes}u`,
-    kept: (type) => `(${type})blockIdx.x * ${columnLanes}u + threadIdx.x % ${columnLanes}u`,
-    blocks: Math.ceil(keptVectors / columnLanes),
-  };
-}
-
 function storeText(
   target: Access,
   reduction: ReductionSemantics,
   finishes: boolean,
-  { keptWidth }: Shape,
+  { keptWidth }: ReductionShape,
   nameOf: (memory: Memory) => string,
 ): readonly string[] {
   const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")})`;
@@ -265,16 +191,4 @@ function parametersText(
 function accumulatorDType({ reduction }: Nest): Access["dtype"] {
   invariant(reduction !== null, "a reduction has semantics");
   return accumulatorDTypes[reduction.type];
-}
-
-function loadsOf(nest: Nest): readonly Access[] {
-  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
-}
-
-function count(loops: readonly Loop[]): number {
-  return loops.reduce((product, { extent }) => product * extent, 1);
-}
-
-function powerOfTwoAtLeast(value: number): number {
-  return 2 ** Math.max(0, Math.ceil(Math.log2(value)));
 }
