@@ -7,7 +7,17 @@
  * limited to a few hundred bytes, his time to some seconds, and his number too.
  */
 import { createServer, type Server, type Socket } from "node:net";
-import { encodeFrame, exchangeLimit, FrameError, frameKinds, frameReader, handshakeLimit } from "./frames.ts";
+import { createDeadlines, type Deadline } from "./deadlines.ts";
+import { createExchanges } from "./exchanges.ts";
+import {
+  encodeFrame,
+  exchangeLimit,
+  type Frame,
+  FrameError,
+  frameKinds,
+  frameReader,
+  handshakeLimit,
+} from "./frames.ts";
 import { encodeWelcome, newNonce, readHello } from "./handshake.ts";
 import { encodeText, decodeText, type LastWords, type WorldEnd } from "./world-end.ts";
 
@@ -48,9 +58,6 @@ const strangerMilliseconds = 5000;
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { worldSize, token, timeout } = options;
   const members = new Map<number, Member>();
-  const parts = new Map<number, Map<number, Uint8Array>>();
-  const sent = new Map<number, number>();
-  const timers = new Set<NodeJS.Timeout>();
   const words: LastWords[] = [];
   const strangers = new Set<Socket>();
   let end: WorldEnd | null = null;
@@ -62,60 +69,62 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   function finish(reason: WorldEnd): void {
     if (end !== null) return;
     end = reason;
-    for (const timer of timers) clearTimeout(timer);
-    timers.clear();
+    deadlines.clear();
     const frame = encodeFrame(frameKinds.abort, encodeText(reason));
     for (const { socket, gone } of members.values()) if (!gone) socket.write(frame);
     tell(reason);
   }
 
-  /** After `timeout`, unless `arrived` has all ranks by then, the world ends for want of the others. */
-  function expect(what: string, arrived: () => Iterable<number>): NodeJS.Timeout {
-    const timer = setTimeout(() => {
-      const there = new Set(arrived());
-      const missing = ranksWithout(worldSize, there);
-      finish({ rank: missing[0] ?? 0, reason: `${namesOf(missing)} did not reach ${what} within ${timeout / 1000} s` });
-    }, timeout);
-    timers.add(timer);
-    return timer;
-  }
-
-  function settle(timer: NodeJS.Timeout | undefined): void {
-    if (timer === undefined) return;
-    clearTimeout(timer);
-    timers.delete(timer);
-  }
-
-  let joining: NodeJS.Timeout | undefined;
-  const rounds = new Map<number, NodeJS.Timeout>();
-
-  function receivePart(member: Member, body: Uint8Array): void {
-    const round = sent.get(member.rank) ?? 0;
-    sent.set(member.rank, round + 1);
-    let collected = parts.get(round);
-    if (collected === undefined) {
-      collected = new Map();
-      parts.set(round, collected);
-      const own = collected;
-      if (end === null)
-        rounds.set(
-          round,
-          expect(`exchange ${round}, which the others have reached,`, () => own.keys()),
-        );
-    }
-    collected.set(member.rank, body);
-    if (collected.size < worldSize) return;
-    parts.delete(round);
-    settle(rounds.get(round));
-    rounds.delete(round);
-    const frames = Array.from({ length: worldSize }, (_, rank) =>
-      encodeFrame(frameKinds.result, collected.get(rank) ?? new Uint8Array()),
-    );
+  const deadlines = createDeadlines(worldSize, timeout, (rank, reason) => finish({ rank, reason }));
+  const exchanges = createExchanges(worldSize, deadlines, (parts) => {
+    const frames = parts.map((part) => encodeFrame(frameKinds.result, part));
     for (const { socket, gone } of members.values()) {
       if (gone) continue;
       socket.cork();
       for (const frame of frames) socket.write(frame);
       socket.uncork();
+    }
+  });
+  let joining: Deadline | null = null;
+
+  /** Null for who does not know the token or may not be what he claims. */
+  function welcome(socket: Socket, nonce: Uint8Array, body: Uint8Array): Member | "refused" | null {
+    const hello = readHello(token, nonce, body);
+    if (hello === null) return null;
+    const { rank, worldSize: claimed } = hello.claim;
+    if (claimed !== worldSize || rank >= worldSize || members.has(rank)) {
+      const reason = members.has(rank)
+        ? `there is a rank ${rank} already`
+        : `rank ${rank} of ${claimed} joins a world of ${worldSize}`;
+      socket.end(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
+      return "refused";
+    }
+    const member = { socket, rank, gone: false };
+    members.set(rank, member);
+    socket.write(encodeFrame(frameKinds.welcome, encodeWelcome(token, nonce, hello.nonce)));
+    if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeText(end)));
+    else if (members.size === worldSize) joining?.settle();
+    else joining ??= deadlines.expect("the rendezvous", () => members.keys());
+    return member;
+  }
+
+  /** Whether the frame is one that a rank may send. */
+  function hear(member: Member, { kind, body }: Frame): boolean {
+    switch (kind) {
+      case frameKinds.part:
+        exchanges.take(member.rank, body, end === null);
+        return true;
+      case frameKinds.abort:
+        finish({ rank: member.rank, reason: decodeText(body)?.reason ?? "it gave up" });
+        return true;
+      case frameKinds.lastWords:
+        words.push({ rank: member.rank, text: decodeText(body)?.reason ?? "" });
+        return true;
+      case frameKinds.farewell:
+        member.gone = true;
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -132,52 +141,20 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const nonce = newNonce();
     const reader = frameReader(handshakeLimit);
     let member: Member | null = null;
-    const greet = (kind: number, body: Uint8Array): boolean => {
-      const hello = kind === frameKinds.hello ? readHello(token, nonce, body) : null;
-      if (hello === null) return false;
-      const { rank, worldSize: claimed } = hello.claim;
-      if (claimed !== worldSize || rank >= worldSize || members.has(rank)) {
-        const reason = members.has(rank)
-          ? `there is a rank ${rank} already`
-          : `rank ${rank} of ${claimed} joins a world of ${worldSize}`;
-        socket.end(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
-        return true;
-      }
+    const handle = (frame: Frame): boolean => {
+      if (member !== null) return hear(member, frame);
+      const joined = frame.kind === frameKinds.hello ? welcome(socket, nonce, frame.body) : null;
+      if (joined === null) return false;
+      if (joined === "refused") return true;
+      member = joined;
       strangers.delete(socket);
       clearTimeout(patience);
-      member = { socket, rank, gone: false };
-      members.set(rank, member);
       reader.setLimit(exchangeLimit);
-      socket.write(encodeFrame(frameKinds.welcome, encodeWelcome(token, nonce, hello.nonce)));
-      if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeText(end)));
-      else if (members.size === worldSize) settle(joining);
-      else joining ??= expect("the rendezvous", () => members.keys());
       return true;
-    };
-    const handle = (kind: number, body: Uint8Array): boolean => {
-      if (member === null) return greet(kind, body);
-      switch (kind) {
-        case frameKinds.part:
-          receivePart(member, body);
-          return true;
-        case frameKinds.abort:
-          finish({ rank: member.rank, reason: decodeText(body)?.reason ?? "it gave up" });
-          return true;
-        case frameKinds.lastWords:
-          words.push({ rank: member.rank, text: decodeText(body)?.reason ?? "" });
-          return true;
-        case frameKinds.farewell:
-          member.gone = true;
-          return true;
-        default:
-          return false;
-      }
     };
     socket.on("data", (bytes) => {
       try {
-        for (const { kind, body } of reader.push(bytes)) {
-          if (!handle(kind, body)) socket.destroy();
-        }
+        for (const frame of reader.push(bytes)) if (!handle(frame)) socket.destroy();
       } catch (error) {
         if (!(error instanceof FrameError)) throw error;
         socket.destroy();
@@ -206,7 +183,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       while (!left() && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
     },
     async close() {
-      for (const timer of timers) clearTimeout(timer);
+      deadlines.clear();
       for (const socket of strangers) socket.destroy();
       for (const { socket } of members.values()) socket.destroy();
       await new Promise<void>((resolve) => {
@@ -225,12 +202,4 @@ function listen(server: Server, { host, port }: HubOptions): Promise<number> {
       resolve(address !== null && typeof address === "object" ? address.port : port);
     });
   });
-}
-
-function ranksWithout(worldSize: number, there: ReadonlySet<number>): readonly number[] {
-  return Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !there.has(rank));
-}
-
-function namesOf(ranks: readonly number[]): string {
-  return ranks.length === 1 ? `rank ${ranks.join("")}` : `ranks ${ranks.join(", ")}`;
 }

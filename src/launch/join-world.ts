@@ -1,13 +1,15 @@
 /**
- * A rank's side of the rendezvous: connects to the hub, proves that it knows the token and has the hub prove the same, and then takes part
- * in exchanges. All ranks make the same calls in the same order. Nothing waits for ever: each call ends by its result, by the end of the
- * world, or when its own time is up, should the hub itself be stopped.
+ * How a rank comes to its World: it connects to the hub, again and again until its time is up, proves that it knows the token, and has the hub prove the
+ * same.
  */
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { encodeFrame, exchangeLimit, type Frame, FrameError, frameKinds, frameReader } from "./frames.ts";
 import { encodeHello, isWelcome, newNonce, nonceBytes } from "./handshake.ts";
-import { decodeText, encodeText, type WorldEnd } from "./world-end.ts";
+import { openWorld, type World } from "./world.ts";
+import { decodeText } from "./world-end.ts";
+
+export { type World, worldEnded } from "./world.ts";
 
 export interface JoinOptions {
   readonly rank: number;
@@ -21,27 +23,6 @@ export interface JoinOptions {
   readonly joinTimeout?: number;
 }
 
-/** A rank's link to the others. Serves as a back end's `Rendezvous`. */
-export interface World {
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly localRank: number;
-  /** The bytes that every rank passed, in rank order; at most 64 MiB each. */
-  allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
-  /** Resolves when every rank has called it. */
-  barrier(): Promise<void>;
-  /** Tells all ranks, once, that this one gives up, and why. */
-  abort(reason: string): void;
-  /** Tells the hub what this rank was doing when the world ended. */
-  lastWords(text: string): void;
-  /** Aborts when the world has ended by failure; `reason` is a DiagnosticError that names the rank. */
-  readonly signal: AbortSignal;
-  /** Says that this rank has done its work, and closes. */
-  leave(): Promise<void>;
-}
-
-/** The hub answers late only when it is stopped: its own time-outs come first. */
-const graceMilliseconds = 2000;
 const retryMilliseconds = 50;
 
 /** Throws `rendezvous-failed` when the hub cannot be reached in time, refuses, or is not ours. */
@@ -113,119 +94,6 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
       }
     });
   });
-}
-
-interface Pending {
-  readonly resolve: (parts: readonly Uint8Array[]) => void;
-  readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout;
-}
-
-function openWorld(
-  options: JoinOptions,
-  socket: Socket,
-  reader: ReturnType<typeof frameReader>,
-  early: readonly Frame[],
-): World {
-  const { rank, worldSize, localRank, timeout } = options;
-  const controller = new AbortController();
-  const pending: Pending[] = [];
-  let received: Uint8Array[] = [];
-  let failure: DiagnosticError | null = null;
-  let left = false;
-
-  function finish(end: WorldEnd): void {
-    if (failure !== null || left) return;
-    failure = new DiagnosticError([worldEnded(end)]);
-    for (const { reject, timer } of pending.splice(0)) {
-      clearTimeout(timer);
-      reject(failure);
-    }
-    controller.abort(failure);
-  }
-
-  function handle({ kind, body }: Frame): void {
-    if (kind === frameKinds.abort) {
-      finish(decodeText(body) ?? { rank, reason: "the world was ended" });
-    } else if (kind === frameKinds.result) {
-      received.push(body);
-      if (received.length < worldSize) return;
-      const first = pending.shift();
-      if (first === undefined) return;
-      clearTimeout(first.timer);
-      first.resolve(received);
-      received = [];
-    }
-  }
-
-  socket.on("data", (bytes) => {
-    try {
-      reader.push(bytes).forEach(handle);
-    } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      socket.destroy();
-    }
-  });
-  socket.on("error", () => {});
-  socket.on("close", () => finish({ rank: 0, reason: "the process that holds the rendezvous ended" }));
-  early.forEach(handle);
-
-  const allGather = (bytes: Uint8Array): Promise<readonly Uint8Array[]> => {
-    if (failure !== null) return Promise.reject(failure);
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () =>
-          finish({
-            rank: 0,
-            reason: `the process that holds the rendezvous did not answer within ${timeout / 1000} s`,
-          }),
-        timeout + graceMilliseconds,
-      );
-      pending.push({ resolve, reject, timer });
-      socket.write(encodeFrame(frameKinds.part, bytes));
-    });
-  };
-  return {
-    rank,
-    worldSize,
-    localRank,
-    allGather,
-    async barrier() {
-      await allGather(new Uint8Array());
-    },
-    abort(reason) {
-      if (failure !== null || left) return;
-      socket.write(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
-      finish({ rank, reason });
-    },
-    lastWords(text) {
-      if (!socket.destroyed) socket.write(encodeFrame(frameKinds.lastWords, encodeText({ rank, reason: text })));
-    },
-    signal: controller.signal,
-    leave() {
-      left = true;
-      return new Promise((resolve) => {
-        const patience = setTimeout(() => socket.destroy(), graceMilliseconds);
-        socket.once("close", () => {
-          clearTimeout(patience);
-          resolve();
-        });
-        if (socket.destroyed) socket.emit("close");
-        else socket.end(encodeFrame(frameKinds.farewell, new Uint8Array()));
-      });
-    },
-  };
-}
-
-/** A world that ended by failure, as every rank tells it. */
-export function worldEnded({ rank, reason }: WorldEnd): Diagnostic {
-  return {
-    code: "rank-failed",
-    message: `rank ${rank} failed, so the run ended on all ranks`,
-    found: reason,
-    expected: "every rank at work until the end of the run",
-    help: "read what the rank itself reports; a rank that was killed leaves no message",
-  };
 }
 
 function unreachable({ rank, host, port, timeout, joinTimeout = timeout }: JoinOptions, why: string): Diagnostic {
