@@ -1,7 +1,7 @@
 /** Every example under every combination of lowering options: what becomes of it. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { DiagnosticError, type Fusion, link, lower, MultiDeviceExecutor, record } from "braid";
+import { DiagnosticError, type Fusion, type HostProgram, link, lower, MultiDeviceExecutor, print, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import { loadProgram } from "../../src/cli/load-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
@@ -10,6 +10,7 @@ import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { verify } from "../../src/verify/verify.ts";
 
@@ -48,12 +49,7 @@ export const idioms: readonly Options[] = loweringOptionSchema.communicatorBacke
     ]),
 );
 
-const switchNames = [
-  "interStreamSynchronization",
-  "insertReshardingAfter",
-  "deallocate",
-  "shrinkStreamBuffers",
-] as const;
+export const switchNames = keysOf(loweringOptionSchema).filter((name) => loweringOptionSchema[name].type === "switch");
 
 /** Every combination of the options that are on or off. */
 export const switches: readonly Options[] = Array.from({ length: 2 ** switchNames.length }, (_, bits) =>
@@ -61,31 +57,54 @@ export const switches: readonly Options[] = Array.from({ length: 2 ** switchName
 );
 
 /** `ok`: it lowers, verifies and runs to the oracle's result. Else the code of the diagnostic. */
-export async function outcome(fusion: Fusion, options: Options): Promise<string> {
-  try {
-    const data = fusion.data();
-    const sizes = sizesFromMeshes(data.tensors);
+export type Outcome = (options: Options) => Promise<string>;
+
+/** Options that lower a Fusion to the same host programs share one outcome: most switches change few programs. */
+export function outcomesOf(fusion: Fusion): Outcome {
+  const known = new Map<string, Promise<string>>();
+  return async (options) => {
+    const hosts = codeOr(() => ranks.map((rank) => lower(fusion, { ...options, rank })));
+    if (typeof hosts === "string") return hosts;
     const p2pProtocol = options.p2pProtocol ?? "get";
-    const lists = Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...options, rank }), { rank, sizes, numberOfStreams: streams, p2pProtocol }),
-    );
-    const error = verify(link(lists)).findings.find(({ severity }) => severity === "error");
-    if (error !== undefined) return error.code;
-    const shapes = data.inputs.map((id) => {
-      const tensor = at(data.tensors, id);
-      return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
-    });
-    const inputs = randomInputs(shapes, createRandom(1), "uniform");
-    const on = createCpuBackend({ schedule: { kind: "turns" }, blas: "off" });
-    const executor = await MultiDeviceExecutor.create(fusion, { ...options, devices, streams, on });
-    const outputs = await executor.run(inputs);
-    await executor.close();
-    const expected = evaluateFusion(data, inputs);
-    const wrong = outputs.some((output, i) => {
-      if (!("data" in output)) return true;
-      return compare(output, at(expected.outputs, i), at(expected.bounds, i)).firstBad !== null;
-    });
-    return wrong ? "check-failed" : "ok";
+    const key = [p2pProtocol, ...hosts.map((host) => print(host))].join("\n");
+    const outcome = known.get(key) ?? outcomeOf(fusion, hosts, p2pProtocol);
+    known.set(key, outcome);
+    return outcome;
+  };
+}
+
+const ranks = Array.from({ length: devices }, (_, rank) => rank);
+
+async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], p2pProtocol: "get" | "put"): Promise<string> {
+  const data = fusion.data();
+  const sizes = sizesFromMeshes(data.tensors);
+  const program = codeOr(() =>
+    link(hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: streams, p2pProtocol }))),
+  );
+  if (typeof program === "string") return program;
+  const error = verify(program).findings.find(({ severity }) => severity === "error");
+  if (error !== undefined) return error.code;
+  const shapes = data.inputs.map((id) => {
+    const tensor = at(data.tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+  const inputs = randomInputs(shapes, createRandom(1), "uniform");
+  const on = createCpuBackend({ schedule: { kind: "turns" }, blas: "off" });
+  const executor = await MultiDeviceExecutor.create(hosts, { devices, streams, p2pProtocol, on, verify: "off" });
+  const outputs = await executor.run(inputs);
+  await executor.close();
+  const expected = evaluateFusion(data, inputs);
+  const wrong = outputs.some((output, i) => {
+    if (!("data" in output)) return true;
+    return compare(output, at(expected.outputs, i), at(expected.bounds, i)).firstBad !== null;
+  });
+  return wrong ? "check-failed" : "ok";
+}
+
+/** What `make` makes, or the code of the diagnostic that it throws. */
+function codeOr<T extends object>(make: () => T): T | string {
+  try {
+    return make();
   } catch (error) {
     if (error instanceof DiagnosticError) return at(error.diagnostics, 0).code;
     throw error;

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
 import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
-import { devices, exampleFusions, idioms, outcome, streams, switches } from "./cells.ts";
+import { devices, exampleFusions, idioms, outcomesOf, streams, switches, switchNames } from "./cells.ts";
 
 const file = new URL("../../docs/matrix.md", import.meta.url).pathname;
 
@@ -10,12 +10,10 @@ it("every example under every combination of lowering options does what docs/mat
   const cells = new Map<string, string>();
   const examples = await exampleFusions();
   for (const { name, fusion } of examples) {
+    const outcome = outcomesOf(fusion);
     for (const [row, idiom] of idioms.entries()) {
-      const found = new Map<string, Partial<LoweringOptions>[]>();
-      for (const switched of switches) {
-        const code = await outcome(fusion, { ...idiom, ...switched });
-        found.set(code, [...(found.get(code) ?? []), switched]);
-      }
+      const found: Cell[] = [];
+      for (const switched of switches) found.push({ switched, code: await outcome({ ...idiom, ...switched }) });
       cells.set(`${row} ${name}`, cellText(found));
     }
   }
@@ -29,7 +27,7 @@ it("every example under every combination of lowering options does what docs/mat
 
 Every example on ${devices} devices with ${streams} streams, under every combination of lowering options. **ok**: it lowers on every rank, links,
 verifies without an error, runs on the machine and has the oracle's result. Else the code of the diagnostic that refuses it
-([diagnostics](diagnostics.md)). A cell stands for all ${switches.length} settings of ${switchFlags()}; where they differ, it says so. Written and
+([diagnostics](diagnostics.md)). A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${loweringOptionSchema[name].flag}\``).join(", ")}; where they differ, it says so. Written and
 checked by test/matrix.
 
 ${table}
@@ -47,22 +45,30 @@ function flagOf(name: string): string {
   return Object.entries(loweringOptionSchema).find(([known]) => known === name)?.[1].flag ?? name;
 }
 
-function switchFlags(): string {
-  return Object.values(loweringOptionSchema)
-    .flatMap((row) => (row.type === "switch" ? [`\`${row.flag}\``] : []))
-    .join(", ");
+interface Cell {
+  readonly switched: Partial<LoweringOptions>;
+  readonly code: string;
 }
 
-function cellText(found: ReadonlyMap<string, readonly Partial<LoweringOptions>[]>): string {
-  const [first, ...others] = [...found].toSorted((a, b) => b[1].length - a[1].length);
-  if (first === undefined) return "";
-  const exceptions = others.map(([code, settings]) => `${code} with ${settings.map(switchText).join("; ")}`);
-  return [first[0], ...exceptions].join(", ");
+/** The outcome with every switch at its default, then every other one with the flags that bring it about; flags that change nothing are not named. */
+function cellText(cells: readonly Cell[]): string {
+  const relevant = switchNames.filter((name) =>
+    cells.some(({ switched, code }) =>
+      cells.some((other) => other.code !== code && differences(switched, other.switched).join() === name),
+    ),
+  );
+  const settings = new Map<string, string>();
+  for (const { switched, code } of cells) {
+    const flags = relevant
+      .filter((name) => switched[name] !== loweringOptionSchema[name].default)
+      .map((name) => `\`${loweringOptionSchema[name].flag}\``);
+    settings.set(flags.join(" "), code);
+  }
+  const usual = settings.get("");
+  const exceptions = [...settings].filter(([, code]) => code !== usual);
+  return [usual, ...exceptions.map(([flags, code]) => `${code} with ${flags}`)].join(", ");
 }
 
-function switchText(options: Partial<LoweringOptions>): string {
-  return Object.entries(options)
-    .filter(([, on]) => on === true)
-    .map(([name]) => name)
-    .join(" ");
+function differences(a: Partial<LoweringOptions>, b: Partial<LoweringOptions>): readonly string[] {
+  return switchNames.filter((name) => a[name] !== b[name]);
 }
