@@ -2,13 +2,14 @@
 
 Reads one JSON object a line from standard input, does it, and answers with one line on standard output:
   {"do": "setup", "primitive": "tp-columnwise", "m": .., "n": .., "k": .., "dtype": "bfloat16", "seed": 0}
-  {"do": "run", "impl": "nccl"}        -> {"ms": .., "host_us": ..}: one iteration after a barrier, by CUDA events
-  {"do": "validate", "impl": "nccl"}   -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32
+  {"do": "run", "impl": "nccl", "runs": 6}  -> {"ms": [..], "host_us": [..]}: iterations, each after a barrier, by CUDA events
+  {"do": "validate", "impl": "nccl"}        -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32
   {"do": "exit"}
 Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by a weight of n columns per GPU;
 tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights are stored [n, k].
 """
 
+import importlib.util
 import json
 import os
 import sys
@@ -55,6 +56,59 @@ class Problem:
             else:
                 raise ValueError(f"no primitive {primitive}")
         self.primitive = primitive
+        self.sizes = (m, n, k)
+        self.layer = None
+        if (
+            primitive != "tp-allreduce"
+            and kind in (torch.bfloat16, torch.float16)
+            and importlib.util.find_spec("transformer_engine") is not None
+        ):
+            self.impls["transformer-engine"] = self.userbuffers_product
+
+    def userbuffers_layer(self):
+        """TransformerEngine's Linear, whose collective runs in chunks through userbuffers beside the product."""
+        import transformer_engine.pytorch as te
+
+        m, n, k = self.sizes
+        columnwise = self.primitive == "tp-columnwise"
+        # Activations are gathered, or results scattered, in a buffer of all rows: k columns of A, or n of the result.
+        te.module.base.initialize_ub(
+            shape=[m, k if columnwise else n],
+            tp_size=self.world,
+            use_fp8=False,
+            dtype=self.weight.dtype,
+            bootstrap_backend="nccl",
+        )
+        layer = te.Linear(
+            in_features=k if columnwise else k * self.world,
+            out_features=n * self.world if columnwise else n,
+            bias=False,
+            device=self.weight.device,
+            params_dtype=self.weight.dtype,
+            sequence_parallel=True,
+            parallel_mode="column" if columnwise else "row",
+            tp_group=dist.group.WORLD,
+            tp_size=self.world,
+            ub_overlap_ag=True,
+            ub_overlap_rs=not columnwise,
+            ub_name="qkv" if columnwise else "proj",
+        )
+        with torch.no_grad():
+            layer.weight.copy_(self.weight.t())
+        return layer
+
+    def close(self):
+        if self.layer is not None:
+            import transformer_engine.pytorch as te
+
+            self.layer = None
+            te.module.base.destroy_ub()
+
+    def userbuffers_product(self):
+        if self.layer is None:
+            self.layer = self.userbuffers_layer()
+        with torch.no_grad():
+            return self.layer(self.shard if self.primitive == "tp-columnwise" else self.whole)
 
     def product(self):
         return torch.mm(self.whole, self.weight, out=self.out)
@@ -114,7 +168,7 @@ class Problem:
         return {"error": error, "bound": bound * (self.world if reduces else 1)}
 
 
-def run(problem, impl):
+def timed(problem, impl):
     """One iteration: barrier, then the time between two events of the current stream, and the host's time to issue it."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     call = problem.impls[impl]
@@ -127,7 +181,12 @@ def run(problem, impl):
     host = time.perf_counter() - before
     end.record()
     torch.cuda.synchronize()
-    return {"ms": start.elapsed_time(end), "host_us": host * 1e6}
+    return start.elapsed_time(end), host * 1e6
+
+
+def run(problem, impl, runs):
+    times = [timed(problem, impl) for _ in range(runs)]
+    return {"ms": [ms for ms, _ in times], "host_us": [host for _, host in times]}
 
 
 def main():
@@ -162,6 +221,8 @@ def main():
             if request["do"] == "exit":
                 break
             if request["do"] == "setup":
+                if problem is not None:
+                    problem.close()
                 problem = None
                 torch.cuda.empty_cache()
                 wanted = ("primitive", "m", "n", "k", "dtype", "seed")
@@ -170,7 +231,7 @@ def main():
             elif problem is None:
                 answer({"failed": "setup comes first"})
             elif request["do"] == "run":
-                answer(run(problem, request["impl"]))
+                answer(run(problem, request["impl"], request["runs"]))
             elif request["do"] == "validate":
                 answer(problem.validate(request["impl"]))
             else:
