@@ -44,6 +44,8 @@ export interface Communicators {
 export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communicators {
   const { functions } = loadLibrary("nccl", ncclPrototypes);
   const opened = new Map<string, Communicator>();
+  // Also of teams without this rank, so that all ranks agree on which are missing.
+  const known = new Set<string>();
 
   const check = (status: number, call: string, communicator: Communicator | null): boolean => {
     if (status === ncclSuccess) return false;
@@ -78,10 +80,11 @@ export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communica
     check,
     isBusy,
     open: async (teams, timeout) => {
-      const missing = teams.filter(({ name }) => !opened.has(name));
+      const missing = teams.filter(({ name }) => !known.has(name));
       if (missing.length > 0) {
         const ids = await exchangeIds(functions, check, missing, rendezvous);
         for (const [i, team] of missing.entries()) {
+          known.add(team.name);
           if (team.ranks.includes(gpu.rank)) await join(team, at(ids, i), performance.now() + timeout);
         }
       }
@@ -90,6 +93,7 @@ export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communica
     abort: () => {
       for (const { handle } of opened.values()) functions.ncclCommAbort(handle);
       opened.clear();
+      known.clear();
     },
     close: async () => {
       for (const communicator of opened.values()) {
@@ -100,6 +104,7 @@ export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communica
         check(functions.ncclCommDestroy(handle), "ncclCommDestroy", null);
       }
       opened.clear();
+      known.clear();
     },
   };
 }
