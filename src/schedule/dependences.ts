@@ -7,14 +7,21 @@ import type { DraftNode } from "./draft.ts";
 import type { Memory, Touch } from "./memory.ts";
 import { regionsMeet } from "./regions-meet.ts";
 
-interface Past extends Touch {
+interface Past {
+  readonly touch: Touch;
   readonly position: number;
+}
+
+/** Of one place. */
+interface History {
+  writes: Past[];
+  reads: Past[];
 }
 
 /** By position in `nodes`: positions of nodes before it, ascending. Direct ones at least, not all that follow from others. */
 export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): readonly (readonly number[])[] {
   const positionOf = new Map(nodes.map(({ id }, position) => [id, position]));
-  const pastOf = new Map<string, Past[]>();
+  const histories = new Map<number, History>();
   return nodes.map(({ command, sync }, position) => {
     const before = new Set<number>();
     for (const id of sync) {
@@ -24,18 +31,32 @@ export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): read
     }
     const touches = memory.touches(command);
     for (const touch of touches) {
-      for (const past of pastOf.get(touch.place) ?? []) {
-        if ((past.writes || touch.writes) && regionsMeet(past, touch)) before.add(past.position);
-      }
+      const history = histories.get(touch.place);
+      if (history === undefined) continue;
+      addMeeting(history.writes, touch, before);
+      if (touch.writes) addMeeting(history.reads, touch, before);
     }
     for (const touch of touches) {
-      const past = pastOf.get(touch.place) ?? [];
-      const kept = touch.writes && touch.dims.length === 0 ? past.filter((other) => !covers(touch, other)) : past;
-      kept.push({ ...touch, position });
-      pastOf.set(touch.place, kept);
+      const history = histories.get(touch.place) ?? { writes: [], reads: [] };
+      histories.set(touch.place, history);
+      if (touch.writes && touch.dims.length === 0) {
+        history.writes = notCovered(history.writes, touch);
+        history.reads = notCovered(history.reads, touch);
+      }
+      (touch.writes ? history.writes : history.reads).push({ touch, position });
     }
     return [...before].sort((a, b) => a - b);
   });
+}
+
+function addMeeting(past: readonly Past[], touch: Touch, before: Set<number>): void {
+  for (const other of past) if (regionsMeet(other.touch, touch)) before.add(other.position);
+}
+
+/** The same list where nothing is covered. */
+function notCovered(past: Past[], { start, end }: Touch): Past[] {
+  const isCovered = ({ touch }: Past): boolean => start <= touch.start && touch.end <= end;
+  return past.some(isCovered) ? past.filter((other) => !isCovered(other)) : past;
 }
 
 /** The other way round: by position, the nodes that depend on it, ascending. */
@@ -43,8 +64,4 @@ export function dependentsOf(before: readonly (readonly number[])[]): readonly (
   const after = before.map((): number[] => []);
   for (const [position, others] of before.entries()) for (const other of others) at(after, other).push(position);
   return after;
-}
-
-function covers(outer: Touch, inner: Touch): boolean {
-  return outer.start <= inner.start && inner.end <= outer.end;
 }

@@ -3,7 +3,7 @@
  * keeps the order of what meets also keeps lifetimes apart.
  */
 import { accessesOf } from "../commands/accesses.ts";
-import type { BufferId, PlacedBuffer } from "../commands/buffer.ts";
+import type { Arena, BufferId, PlacedBuffer } from "../commands/buffer.ts";
 import type { Command, KernelId } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import { bufferAlignment } from "../commands/link/memory-layout.ts";
@@ -15,11 +15,13 @@ import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { regionsMeet, type Runs, runsOf } from "./regions-meet.ts";
 
+const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
+
 export interface Touch extends Runs {
   /** The rank whose memory it is. */
   readonly rank: number;
-  /** An arena of a rank. */
-  readonly place: string;
+  /** A number for each arena of each rank. */
+  readonly place: number;
   readonly writes: boolean;
 }
 
@@ -45,7 +47,12 @@ export function createMemory({ ranks, buffers: placed, kernels: given }: Program
   const touched = new WeakMap<Command, readonly Touch[]>();
   const touch = (region: Region, writes: boolean): Touch => {
     const { rank, arena, offset } = at(buffers, region.buffer);
-    return { ...runsOf(offset + region.offset, region.dims, region.bytes), rank, place: `${arena} ${rank}`, writes };
+    return {
+      ...runsOf(offset + region.offset, region.dims, region.bytes),
+      rank,
+      place: rank * arenas.length + arenas.indexOf(arena),
+      writes,
+    };
   };
   return {
     buffers,
