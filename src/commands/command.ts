@@ -40,7 +40,7 @@ export interface Launch extends CommandBase {
   readonly outputs: readonly BufferRef[];
 }
 /** Copies elements of equal shape and dtype. Never overlapping. In a linked Program either side may be a peer's buffer. */
-interface Copy extends CommandBase {
+export interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;

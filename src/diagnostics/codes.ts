@@ -86,6 +86,7 @@ export const diagnosticCodes = {
   "input-shape": "An input or output has the wrong shape or dtype",
   "device-count": "The number of devices is wrong",
   "host-programs-differ": "The ranks' host programs have different inputs or outputs",
+  "profile-invalid": "A machine profile is not what braid calibrate writes",
   "file-unreadable": "A file cannot be read",
   "file-unwritable": "A file cannot be written",
   "program-invalid": "A program file has no default export that returns a Fusion",

@@ -1,5 +1,5 @@
 /** What a command occupies, and for how long, on the machine of a profile. */
-import type { Command, Launch } from "../commands/command.ts";
+import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { CollectiveType } from "../commands/transfer.ts";
@@ -71,14 +71,15 @@ function copyCost(
   program: Program,
   rank: number,
   index: number,
-  command: Command,
-  { localCopies, peerCopies }: MachineProfile,
+  command: Copy,
+  { localCopies, peerCopies, kernelCopies }: MachineProfile,
 ): Cost {
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
   if (peer === null) return { ...nothing, resources: [`local ${rank}`], busy: timeOf(localCopies, bytes) };
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
-  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy: timeOf(peerCopies, bytes) };
+  const timings = command.engine === "kernel" ? kernelCopies : peerCopies;
+  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy: timeOf(timings, bytes) };
 }
 
 type ProductKernel = MatmulKernel | LinearKernel;

@@ -12,9 +12,10 @@ export interface MachineProfile {
   readonly products: readonly ProductGrid[];
   /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
   readonly memory: readonly Timing[];
-  /** Copies within a rank, and over the link of two ranks, by bytes. */
+  /** Copies within a rank, and over the link of two ranks by a copy engine and by a kernel. */
   readonly localCopies: readonly Timing[];
   readonly peerCopies: readonly Timing[];
+  readonly kernelCopies: readonly Timing[];
   /** At least one. */
   readonly transfers: readonly TransferTimings[];
   readonly costs: FixedCosts;

@@ -1,0 +1,131 @@
+/** Reads a machine profile from JSON: `profile-invalid` names the first value that is not what it should be, and its place. */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { isOneOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/keys-of.ts";
+import { collectiveRules } from "../commands/collectives.ts";
+import type { FixedCosts, MachineProfile, ProductGrid, Timing, TransferTimings } from "./machine-profile.ts";
+
+/** `source`: whose text it is, such as the name of a file. */
+export function parseProfile(text: string, source: string): MachineProfile {
+  const root = reader(parseJson(text, source), "profile", source);
+  if (root.at("version").number() !== 1) root.at("version").reject("1");
+  return {
+    version: 1,
+    machine: root.at("machine").text(),
+    products: root.at("products").list(productGrid),
+    memory: timings(root.at("memory")),
+    localCopies: timings(root.at("localCopies")),
+    peerCopies: timings(root.at("peerCopies")),
+    kernelCopies: timings(root.at("kernelCopies")),
+    transfers: root.at("transfers").list(transferTimings),
+    costs: fixedCosts(root.at("costs")),
+  };
+}
+
+const costNames: readonly (keyof FixedCosts)[] = ["run", "launch", "event", "signal", "issue", "underTransfer"];
+
+function fixedCosts(costs: Reader): FixedCosts {
+  for (const name of costNames) costs.at(name).positive(name === "underTransfer" ? 1 : 0);
+  const of = (name: keyof FixedCosts): number => costs.at(name).number();
+  return {
+    run: of("run"),
+    launch: of("launch"),
+    event: of("event"),
+    signal: of("signal"),
+    issue: of("issue"),
+    underTransfer: of("underTransfer"),
+  };
+}
+
+function productGrid(grid: Reader): ProductGrid {
+  const [m, n, k] = [ascending(grid.at("m")), ascending(grid.at("n")), ascending(grid.at("k"))];
+  const teraflops = grid.at("teraflops").list((rate) => rate.positive(Number.MIN_VALUE));
+  if (teraflops.length !== m.length * n.length * k.length) {
+    grid.at("teraflops").reject(`${m.length * n.length * k.length} rates, one per point of the grid`);
+  }
+  return { dtype: grid.at("dtype").oneOf<DType>(keysOf(dtypes)), m, n, k, teraflops };
+}
+
+function ascending(axis: Reader): readonly number[] {
+  const values = axis.list((value) => value.positive(1));
+  if (values.some((value, i) => i > 0 && value <= (values[i - 1] ?? 0))) axis.reject("ascending numbers");
+  return values;
+}
+
+function transferTimings(entry: Reader): TransferTimings {
+  const types = [...keysOf(collectiveRules), "group"] as const;
+  return {
+    type: entry.at("type").oneOf<TransferTimings["type"]>(types),
+    ranks: entry.at("ranks").positive(1),
+    timings: timings(entry.at("timings")),
+  };
+}
+
+function timings(list: Reader): readonly Timing[] {
+  const values = list.list((entry) => ({
+    bytes: entry.at("bytes").positive(0),
+    microseconds: entry.at("microseconds").positive(0),
+  }));
+  if (values.some(({ bytes }, i) => i > 0 && bytes <= (values[i - 1]?.bytes ?? 0))) list.reject("ascending bytes");
+  return values;
+}
+
+interface Reader {
+  at(name: string): Reader;
+  text(): string;
+  number(): number;
+  /** A number of at least `least`. */
+  positive(least: number): number;
+  oneOf<T extends string>(values: readonly T[]): T;
+  /** At least one. */
+  list<T>(read: (entry: Reader) => T): readonly T[];
+  reject(expected: string): never;
+}
+
+function reader(value: unknown, place: string, source: string): Reader {
+  const reject = (expected: string): never =>
+    fail({
+      code: "profile-invalid",
+      message: "a machine profile is not as `braid calibrate` writes it",
+      place: { kind: "option", text: `${place} in ${source}` },
+      found: value === undefined ? "nothing" : JSON.stringify(value).slice(0, 80),
+      expected,
+      help: "measure the machine again with braid calibrate, or correct the value",
+    });
+  const number = (): number => (typeof value === "number" && Number.isFinite(value) ? value : reject("a number"));
+  return {
+    at: (name) => {
+      const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+      return isObject
+        ? reader(Object.entries(value).find(([key]) => key === name)?.[1], `${place}.${name}`, source)
+        : reject("an object");
+    },
+    text: () => (typeof value === "string" ? value : reject("a text")),
+    number,
+    positive: (least) => (number() >= least ? number() : reject(`a number of at least ${least}`)),
+    oneOf: (values) =>
+      typeof value === "string" && isOneOf(values, value) ? value : reject(`one of ${values.join(", ")}`),
+    list: (read) =>
+      Array.isArray(value) && value.length > 0
+        ? value.map((entry: unknown, i) => read(reader(entry, `${place}[${i}]`, source)))
+        : reject("a list that is not empty"),
+    reject,
+  };
+}
+
+function parseJson(text: string, source: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value;
+  } catch (error) {
+    return fail({
+      code: "profile-invalid",
+      message: "a machine profile is not JSON",
+      place: { kind: "option", text: source },
+      found: error instanceof Error ? error.message : String(error),
+      expected: "what braid calibrate writes",
+      help: "measure the machine again with braid calibrate",
+    });
+  }
+}

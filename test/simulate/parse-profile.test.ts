@@ -1,0 +1,57 @@
+/** What is said of machine profiles that are not as they should be. */
+import { describe, expect, it } from "vitest";
+import { DiagnosticError } from "braid";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { roundProfile } from "./profile.ts";
+
+it("reads what was written", () => {
+  expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
+});
+
+describe("refuses", () => {
+  const [grid] = roundProfile.products;
+  it.each([
+    ["no JSON", "{", "machine.json"],
+    ["a list", [], "profile in"],
+    ["another version", { ...roundProfile, version: 2 }, "profile.version"],
+    ["no timings", { ...roundProfile, memory: [] }, "profile.memory"],
+    ["a text for a number", { ...roundProfile, memory: [{ bytes: "1", microseconds: 1 }] }, "profile.memory[0].bytes"],
+    ["less than nothing", { ...roundProfile, costs: { ...roundProfile.costs, run: -1 } }, "profile.costs.run"],
+    [
+      "a product that is faster beside others",
+      { ...roundProfile, costs: { ...roundProfile.costs, underTransfer: 0.5 } },
+      "profile.costs.underTransfer",
+    ],
+    ["bytes that fall", { ...roundProfile, peerCopies: [...roundProfile.peerCopies].reverse() }, "profile.peerCopies"],
+    [
+      "rates that are not those of the grid",
+      { ...roundProfile, products: [{ ...grid, teraflops: [1, 2] }] },
+      "profile.products[0].teraflops",
+    ],
+    ["a grid that does not ascend", { ...roundProfile, products: [{ ...grid, m: [2, 1] }] }, "profile.products[0].m"],
+    [
+      "a dtype that there is not",
+      { ...roundProfile, products: [{ ...grid, dtype: "float8" }] },
+      "profile.products[0].dtype",
+    ],
+    [
+      "a kind of transfer that there is not",
+      { ...roundProfile, transfers: [{ type: "Gossip", ranks: 2, timings: [] }] },
+      "profile.transfers[0].type",
+    ],
+    ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],
+  ])("%s", (_, value, place) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    let found: unknown = null;
+    try {
+      parseProfile(text, "machine.json");
+    } catch (error) {
+      found = error;
+    }
+    if (!(found instanceof DiagnosticError)) throw new Error("it was read");
+    const [first] = found.diagnostics;
+    expect(first).toMatchObject({ code: "profile-invalid", place: { kind: "option" } });
+    expect(first?.place).toMatchObject({ text: expect.stringContaining(place) as string });
+    expect(first?.place).toMatchObject({ text: expect.stringContaining("machine.json") as string });
+  });
+});
