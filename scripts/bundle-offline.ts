@@ -29,10 +29,12 @@ const copied = [
   "package.json",
   "LICENSE",
   "README.md",
+  "bench/peers",
   "dist",
   "src",
   "examples",
   "scripts/gpu",
+  "test/conformance",
   "test/gpu",
   "test/support",
 ];
@@ -111,9 +113,9 @@ function copy(name: string): void {
   cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
 }
 
-/** Declarations and build records serve compilers only. */
+/** Declarations and build records serve compilers only, and there is no vitest. */
 function isNeeded(file: string): boolean {
-  return !/(\.tsbuildinfo|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
+  return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
 /** Folders of the lock file's packages that are no development dependencies and are installed for this platform. */

@@ -1,5 +1,6 @@
 /** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules, side by side with what PyTorch has. */
 import { Argument, Command } from "commander";
+import pc from "picocolors";
 import { requireGpus } from "../cuda.ts";
 import type { World } from "../launch/join-world.ts";
 import { unreachable } from "../support/unreachable.ts";
@@ -12,6 +13,7 @@ import { labelOf } from "./bench/implementation-label.ts";
 import { type Machine, machineOf } from "./bench/machine.ts";
 import { writeOutput } from "./bench/output-file.ts";
 import { placesOnCpu, placesOnGpus } from "./bench/places.ts";
+import { plotHtml, plotSvg } from "./bench/plot.ts";
 import { type Primitive, primitives } from "./bench/primitives.ts";
 import { resultsText } from "./bench/results-table.ts";
 import { type BenchHost, type PeerStart, requirePeers, runBench } from "./bench/run-bench.ts";
@@ -107,9 +109,17 @@ function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<
     say: (line) => terminal.err(`${line}\n`),
     onRows: async (rows) => {
       if (plan.csv !== null) await writeOutput("--csv", plan.csv, csvText(rows, machine));
+      if (plan.plot !== null) await writeOutput("--plot", plan.plot, plotText(plan.plot, rows, machine));
     },
   };
 }
+
+/** As the file's name says. */
+function plotText(file: string, rows: readonly BenchRow[], machine: Machine): string {
+  return file.endsWith(".html") ? plotHtml(rows, machine, resultsText(rows, noColors)) : plotSvg(rows, machine);
+}
+
+const noColors = pc.createColors(false);
 
 function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlags, terminal: Terminal): ExitStatus {
   terminal.out(json ? `${JSON.stringify({ machine, rows }, undefined, 2)}\n` : resultsText(rows, terminal.outColors));

@@ -33,14 +33,19 @@ export interface Figures {
   readonly gigabytesPerSecond: number | null;
   /** The time of compute-only over this one's. */
   readonly computeShare: number | null;
+  /** The time of PyTorch's better path over this one's. */
+  readonly overPyTorch: number | null;
   /** Which part of what `serial` takes beyond compute-only this one does not take. */
   readonly hidden: number | null;
 }
 
 /** Rows of one problem: what was measured, then what others have published of it. */
 export function benchRows(problem: Problem, measured: readonly Measured[]): readonly BenchRow[] {
-  const compute = medianOf(measured, "compute-only");
-  const serial = medianOf(measured, "serial");
+  const compare: Compared = {
+    compute: medianOf(measured, "compute-only"),
+    serial: medianOf(measured, "serial"),
+    pyTorch: least([medianOf(measured, "torch-nccl"), medianOf(measured, "torch-async-tp")]),
+  };
   const own = measured.map(({ implementation: { name, said }, result }): BenchRow => {
     const common = { problem, name, option: said, source: "measured" };
     if (result.kind === "failed") {
@@ -49,7 +54,7 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
     const { milliseconds, hostMicroseconds, partOfBound } = result.value;
     return {
       ...common,
-      figures: figuresOf(problem, name, milliseconds, compute, serial),
+      figures: figuresOf(problem, name, milliseconds, compare),
       hostMicroseconds: hostMicroseconds === null ? null : quantile(hostMicroseconds, 0.5),
       partOfBound,
       failure: null,
@@ -57,10 +62,25 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
   });
   const published = publishedFor(problem).map(({ name, teraflops, source }): BenchRow => {
     const milliseconds = flops(problem) / teraflops / 1e9;
-    const figures = figuresOf(problem, name, [milliseconds], null, null);
+    const figures = figuresOf(problem, name, [milliseconds], nothingToCompare);
     return { problem, name, option: "", source, figures, hostMicroseconds: null, partOfBound: null, failure: null };
   });
   return [...own, ...published];
+}
+
+/** Medians that others are compared with; null where one was not measured. */
+interface Compared {
+  readonly compute: number | null;
+  readonly serial: number | null;
+  /** Of PyTorch's better path. */
+  readonly pyTorch: number | null;
+}
+
+const nothingToCompare: Compared = { compute: null, serial: null, pyTorch: null };
+
+function least(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.min(...known);
 }
 
 /** Of the first of that name without options, which stands for the name. */
@@ -73,8 +93,7 @@ function figuresOf(
   problem: Problem,
   name: string,
   times: readonly number[],
-  compute: number | null,
-  serial: number | null,
+  { compute, serial, pyTorch }: Compared,
 ): Figures {
   const median = quantile(times, 0.5);
   const multiplies = name !== "communication-only";
@@ -86,6 +105,7 @@ function figuresOf(
     teraflops: multiplies ? flops(problem) / median / 1e9 : null,
     gigabytesPerSecond: communicates ? received(problem) / median / 1e6 : null,
     computeShare: multiplies && compute !== null ? compute / median : null,
+    overPyTorch: multiplies && communicates && pyTorch !== null ? pyTorch / median : null,
     hidden:
       multiplies && communicates && compute !== null && serial !== null && serial > compute
         ? (serial - median) / (serial - compute)

@@ -13,6 +13,7 @@ const columns = [
   "TFLOP/s",
   "of compute",
   "hidden",
+  "of PyTorch",
   "GB/s",
   "host [us]",
   "of bound",
@@ -49,7 +50,7 @@ function cells(row: BenchRow, colors: Colors): string[] {
   const label = source === "measured" ? labelOf(row) : `${row.name} *`;
   if (figures === null)
     return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
-  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden } = figures;
+  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden, overPyTorch } = figures;
   return [
     label,
     significant(median),
@@ -57,6 +58,7 @@ function cells(row: BenchRow, colors: Colors): string[] {
     optional(teraflops, significant),
     optional(computeShare, percent),
     optional(hidden, percent),
+    optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
     optional(gigabytesPerSecond, significant),
     optional(hostMicroseconds, (value) => value.toFixed(0)),
     optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
