@@ -21,6 +21,8 @@ function gpuCount(): number {
 }
 
 const gpus = gpuCount();
+if (gpus > 0 && gpus < 8)
+  console.log(`test/gpu: this machine has ${gpus} of the 8 GPUs that all tests need; the rest is skipped`);
 
 /** Ranks are processes; the self-test's parts hold the cases. */
 async function selfTest(devices: number, part: string) {
@@ -56,11 +58,18 @@ describe("kernels", () => {
   );
 });
 
+const parts = {
+  world: "run every program in every idiom, eager and as graphs",
+  reference: "run nvFuser's multi-device tests in every idiom, eager and as graphs",
+  large: "multiply and communicate at nvFuser's full size: as one GPU alone, and sampled rows as in double",
+  replays: "replay a graph ten thousand times with changing inputs",
+} as const;
+
 describe.each([2, 4, 8])("%i GPUs", (devices) => {
-  it.skipIf(gpus < devices)(
-    "run every program in every idiom, eager and as graphs",
-    async () => {
-      const { printed, statuses } = await selfTest(devices, "world");
+  it.skipIf(gpus < devices).each(Object.entries(parts))(
+    "%s: %s",
+    async (part) => {
+      const { printed, statuses } = await selfTest(devices, part);
       expect(failedRows(printed)).toEqual([]);
       expect(statuses.every((status) => status === 0)).toBe(true);
     },
