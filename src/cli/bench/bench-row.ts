@@ -33,6 +33,8 @@ export interface Figures {
   readonly gigabytesPerSecond: number | null;
   /** The time of compute-only over this one's. */
   readonly computeShare: number | null;
+  /** The time of serial over this one's. */
+  readonly overSerial: number | null;
   /** The time of PyTorch's better path over this one's. */
   readonly overPyTorch: number | null;
   /** Which part of what `serial` takes beyond compute-only this one does not take. */
@@ -105,6 +107,7 @@ function figuresOf(
     teraflops: multiplies ? flops(problem) / median / 1e9 : null,
     gigabytesPerSecond: communicates ? received(problem) / median / 1e6 : null,
     computeShare: multiplies && compute !== null ? compute / median : null,
+    overSerial: multiplies && communicates && serial !== null ? serial / median : null,
     overPyTorch: multiplies && communicates && pyTorch !== null ? pyTorch / median : null,
     hidden:
       multiplies && communicates && compute !== null && serial !== null && serial > compute

@@ -28,6 +28,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["median Throughput (TFLOPS)", ({ figures }) => figures?.teraflops ?? null],
   ["share of compute-only", ({ figures }) => figures?.computeShare ?? null],
   ["share of communication hidden", ({ figures }) => figures?.hidden ?? null],
+  ["speedup over serial", ({ figures }) => figures?.overSerial ?? null],
   ["speedup over PyTorch", ({ figures }) => figures?.overPyTorch ?? null],
   ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
   ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],

@@ -7,9 +7,10 @@ import { type BenchRow, flops, quantile } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
 import type { Machine } from "./machine.ts";
 
-const width = 1040;
-const left = 430;
-const right = 120;
+const chartWidth = 490;
+const right = 130;
+/** Of a letter, on average. */
+const letterWidth = 6.4;
 const barHeight = 18;
 const panelHead = 34;
 const panelFoot = 34;
@@ -20,12 +21,17 @@ const inks = { braid: "#2b6cb0", baseline: "#718096", other: "#dd6b20", publishe
 /** Rows that have a rate; the others have no bar. */
 export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
+  const shown = rows.filter(({ figures }) => rateOf(figures) !== null);
+  const left = 24 + letterWidth * Math.max(0, ...shown.map((row) => barLabel(row).length));
+  const width = Math.ceil(left + chartWidth + right);
+  // Ticks of one unit in all panels.
+  const unit = Math.max(0, ...shown.map(highest)) < 1 ? gigaflops : teraflops;
   const panels: string[] = [];
   let y = top;
   for (const problem of problems) {
-    const bars = rows.filter(({ problem: own, figures }) => own === problem && rateOf(figures) !== null);
+    const bars = shown.filter((row) => row.problem === problem);
     const height = panelHead + bars.length * barHeight + panelFoot;
-    panels.push(panel(bars, y));
+    panels.push(panel(bars, { left, top: y, unit }));
     y += height;
   }
   const title = `${problems[0]?.primitive ?? "no results"}, ${problems[0]?.devices ?? 0} x ${machine.device}`;
@@ -52,16 +58,31 @@ export function plotHtml(rows: readonly BenchRow[], machine: Machine, table: str
   ].join("\n");
 }
 
-function panel(rows: readonly BenchRow[], y: number): string {
+interface Unit {
+  readonly name: string;
+  readonly perTeraflop: number;
+}
+
+const teraflops: Unit = { name: "TFLOP/s", perTeraflop: 1 };
+const gigaflops: Unit = { name: "GFLOP/s", perTeraflop: 1000 };
+
+interface Frame {
+  readonly left: number;
+  readonly top: number;
+  readonly unit: Unit;
+}
+
+const dashes = 'stroke="black" stroke-dasharray="4 3"';
+
+function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string {
   const [first] = rows;
   if (first === undefined) return "";
   const { m, n, k, dtype } = first.problem;
   const end = y + panelHead + rows.length * barHeight;
-  const highest = Math.max(...rows.map((row) => rateOf(row.figures) ?? 0));
-  const x = scaleLinear()
-    .domain([0, highest])
-    .nice(6)
-    .range([left, width - right]);
+  const edge = left + chartWidth;
+  const most = unit.perTeraflop * Math.max(...rows.map(highest));
+  const x = scaleLinear().domain([0, most]).nice(6).range([left, edge]);
+  const place = (rate: number): number => x(unit.perTeraflop * rate);
   const band = scaleBand<number>()
     .domain(rows.map((_, i) => i))
     .range([y + panelHead, end])
@@ -71,31 +92,45 @@ function panel(rows: readonly BenchRow[], y: number): string {
   return [
     text(16, y + 20, `m ${m}, n ${n}, k ${k}, ${dtype}`, 'font-weight="bold"'),
     ...x.ticks(6).map((tick) => {
-      const at = x(tick);
-      const label = text(at, end + 16, x.tickFormat(6)(tick), 'text-anchor="middle" fill="#4a5568"');
-      return `${line(at, y + panelHead, at, end, 'stroke="#e2e8f0"')}${label}`;
+      const label = text(x(tick), end + 16, x.tickFormat(6)(tick), 'text-anchor="middle" fill="#4a5568"');
+      return `${line(x(tick), y + panelHead, x(tick), end, 'stroke="#e2e8f0"')}${label}`;
     }),
-    text(width - right, end + 30, "TFLOP/s of each device", 'text-anchor="end" fill="#4a5568"'),
-    ...rows.map((row, i) => bar(row, x, band(i) ?? 0, band.bandwidth())),
-    ...(limit === null ? [] : [line(x(limit), y + panelHead, x(limit), end, 'stroke="black" stroke-dasharray="4 3"')]),
+    text(edge, end + 30, `${unit.name} of each device, share of compute-only`, 'text-anchor="end" fill="#4a5568"'),
+    ...rows.map((row, i) => bar(row, place, { left, top: band(i) ?? 0, unit }, band.bandwidth())),
+    ...(limit === null ? [] : [line(place(limit), y + panelHead, place(limit), end, dashes)]),
   ].join("\n");
 }
 
-function bar(row: BenchRow, x: (value: number) => number, y: number, height: number): string {
-  const { problem, figures, source } = row;
+function bar(row: BenchRow, place: (rate: number) => number, { left, top: y, unit }: Frame, height: number): string {
+  const { figures } = row;
   const rate = rateOf(figures);
   if (figures === null || rate === null) return "";
-  const label = source === "measured" ? labelOf(row) : `${row.name} (${source})`;
+  const label = barLabel(row);
   const middle = y + height / 2;
   const share = figures.computeShare === null ? "" : `, ${(100 * figures.computeShare).toFixed(1)} %`;
-  const speedAt = (part: number): number => flops(problem) / quantile(figures.times, part) / 1e9;
-  const whisker = `stroke="black" stroke-width="1"`;
+  const tip = escaped(`${label}: ${figures.median.toPrecision(4)} ms`);
+  const box = `x="${round(left)}" y="${round(y)}" width="${round(place(rate) - left)}" height="${round(height)}"`;
+  const [slow, fast] = [place(rateAt(row, 0.75)), place(rateAt(row, 0.25))];
   return [
     text(left - 8, middle + 4, label, 'text-anchor="end"'),
-    `<rect x="${round(left)}" y="${round(y)}" width="${round(x(rate) - left)}" height="${round(height)}" fill="${inkOf(row)}"><title>${escaped(`${label}: ${figures.median.toPrecision(4)} ms`)}</title></rect>`,
-    ...(figures.times.length < 2 ? [] : [line(x(speedAt(0.75)), middle, x(speedAt(0.25)), middle, whisker)]),
-    text(x(Math.max(rate, speedAt(0.25))) + 6, middle + 4, `${rate.toPrecision(3)}${share}`, 'fill="#1a202c"'),
+    `<rect ${box} fill="${inkOf(row)}"><title>${tip}</title></rect>`,
+    ...(figures.times.length < 2 ? [] : [line(slow, middle, fast, middle, 'stroke="black"')]),
+    text(place(highest(row)) + 6, middle + 4, `${(unit.perTeraflop * rate).toPrecision(3)}${share}`, 'fill="#1a202c"'),
   ].join("");
+}
+
+function barLabel(row: BenchRow): string {
+  return row.source === "measured" ? labelOf(row) : `${row.name} (${row.source})`;
+}
+
+/** The rate at a quantile of the times. */
+function rateAt({ problem, figures }: BenchRow, part: number): number {
+  return figures === null ? 0 : flops(problem) / quantile(figures.times, part) / 1e9;
+}
+
+/** Where the bar and its whisker end. */
+function highest(row: BenchRow): number {
+  return Math.max(rateOf(row.figures) ?? 0, rateAt(row, 0.25));
 }
 
 function inkOf({ name, source }: BenchRow): string {

@@ -3,9 +3,10 @@ import Table from "cli-table3";
 import { plainBorders, trimmedLines } from "../table-style.ts";
 import type { Colors } from "../terminal.ts";
 import type { BenchRow } from "./bench-row.ts";
+import { at } from "../../support/invariant.ts";
 import { labelOf } from "./implementation-label.ts";
+import { summaryLines } from "./summary.ts";
 
-const right = "right" as const;
 const columns = [
   "implementation",
   "time [ms]",
@@ -22,25 +23,25 @@ const columns = [
 /** One table per problem; rows in the order in which implementations were given. */
 export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
-  return problems
-    .map((problem) => {
-      const { primitive, m, n, k, dtype, devices } = problem;
-      const title = `${primitive} m ${m} n ${n} k ${k} ${dtype}, ${devices} devices`;
-      const own = rows.filter((row) => row.problem === problem);
-      return [title, ...tableOf(own, colors), ""].join("\n");
-    })
-    .join("\n");
+  const tables = problems.flatMap((problem) => {
+    const { primitive, m, n, k, dtype, devices } = problem;
+    const title = `${primitive} m ${m} n ${n} k ${k} ${dtype}, ${devices} devices`;
+    const own = rows.filter((row) => row.problem === problem);
+    return [title, ...tableOf(own, colors), ""];
+  });
+  return [...tables, ...summaryLines(rows)].join("\n");
 }
 
+/** Columns that nothing is known for are left out. */
 function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
-  const table = new Table({
-    ...plainBorders,
-    head: columns,
-    colAligns: ["left", ...columns.slice(1).map(() => right)],
-  });
-  for (const row of rows) table.push(cells(row, colors));
+  const lines = rows.map((row) => cells(row, colors));
+  const kept = columns.flatMap((_, i) => (i < 2 || lines.some((line) => line[i] !== none) ? [i] : []));
+  const keep = (line: readonly string[]): string[] => kept.map((i) => at(line, i));
+  const alignments = kept.map((i): "left" | "right" => (i === 0 ? "left" : "right"));
+  const table = new Table({ ...plainBorders, head: keep(columns), colAligns: alignments });
+  for (const line of lines) table.push(keep(line));
   const notes = rows.flatMap(({ failure, source, ...row }) =>
-    failure !== null ? [`${labelOf(row)}: ${failure}`] : source === "measured" ? [] : [`${row.name}: ${source}`],
+    failure !== null ? [`${labelOf(row)}: ${failure}`] : source === "measured" ? [] : [`* ${row.name}: ${source}`],
   );
   return [...trimmedLines(table.toString()), ...notes];
 }

@@ -1,0 +1,45 @@
+/** Over all sizes: geometric means of how much faster than others each implementation is, and the best of Braid's of each size. */
+import type { BenchRow, Figures } from "./bench-row.ts";
+import { labelOf } from "./implementation-label.ts";
+
+interface Comparison {
+  readonly title: string;
+  readonly ratioOf: (figures: Figures) => number | null;
+}
+
+const comparisons: readonly Comparison[] = [
+  { title: "compute-only's time over its own", ratioOf: ({ computeShare }) => computeShare },
+  { title: "speedup over serial", ratioOf: ({ overSerial }) => overSerial },
+  { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
+];
+
+/** Empty for one size, where the table says it all. */
+export function summaryLines(rows: readonly BenchRow[]): readonly string[] {
+  const problems = [...new Set(rows.map(({ problem }) => problem))];
+  if (problems.length < 2) return [];
+  const names = [...new Set(rows.filter(({ name }) => name === "braid").map(labelOf))];
+  const lines = comparisons.flatMap(({ title, ratioOf }) => {
+    const best = problems.map((problem) => {
+      const own = rows.filter((row) => row.problem === problem && row.name === "braid");
+      return Math.max(...own.map(({ figures }) => (figures === null ? null : ratioOf(figures)) ?? 0));
+    });
+    if (best.some((ratio) => ratio === 0)) return [];
+    const each = names.flatMap((label) => {
+      const ratios = rows
+        .filter((row) => labelOf(row) === label)
+        .map(({ figures }) => (figures === null ? null : ratioOf(figures)) ?? 0);
+      return ratios.length === problems.length && !ratios.includes(0) ? [`  ${text(ratios)}  ${label}`] : [];
+    });
+    return [
+      `${title}, geometric mean of ${problems.length} sizes (least):`,
+      ...each,
+      `  ${text(best)}  the best of braid's of each size`,
+    ];
+  });
+  return lines.length === 0 ? [] : [...lines, ""];
+}
+
+function text(ratios: readonly number[]): string {
+  const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
+  return `${mean.toFixed(3)} (${Math.min(...ratios).toFixed(3)})`;
+}
