@@ -142,6 +142,7 @@ export const CU_IPC_HANDLE_SIZE = 64;
 
 export const CU_STREAM_NON_BLOCKING = 1;
 export const CU_STREAM_CAPTURE_MODE_RELAXED = 2;
+export const CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8;
 export const CU_EVENT_DEFAULT = 0;
 export const CU_EVENT_DISABLE_TIMING = 2;
 

@@ -1,8 +1,11 @@
 /**
  * A list as a CUDA graph: captured from stream 0 by running its actions once without executing them, launched with one call per run. Streams fork from stream 0 and
- * rejoin it (stream-edges.ts), signals are batches that a graph holds as they are.
+ * rejoin it (stream-edges.ts), signals are batches that a graph holds as they are, kernels keep the priority of their stream.
  */
-import { CU_STREAM_CAPTURE_MODE_RELAXED } from "../bindings/driver-api.ts";
+import {
+  CU_STREAM_CAPTURE_MODE_RELAXED,
+  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
+} from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";
 
 export interface CapturedGraph extends Disposable {
@@ -22,7 +25,9 @@ export async function captureGraph(gpu: Gpu, stream: number, enqueue: () => Prom
     throw error;
   }
   try {
-    const exec = out((value) => gpu.call.cuGraphInstantiateWithFlags(value, graph, 0));
+    // Or all kernels get the priority of the stream that the graph is launched on, NCCL's too.
+    const flags = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    const exec = out((value) => gpu.call.cuGraphInstantiateWithFlags(value, graph, flags));
     gpu.call.cuGraphUpload(exec, stream);
     return {
       launch: () => {
