@@ -8,14 +8,14 @@
  *     Synchronize Stream ( ( streamIdx - 1 ) % numberOfStreams )
  *     T2 = matmul(T3, T4, accumulate = true)
  */
-import { type IterDomain, type IterDomainId, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import { type IterDomain, type IterDomainId, type TensorId, withoutReductions } from "../ir/domain.ts";
 import { operandOrder } from "../ir/operand-axes.ts";
 import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../ir/ops.ts";
 import { binary, constant, named } from "../ir/scalar.ts";
 import type { Statement } from "../host/nodes.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import { cloneAxes, newTensor, reparallelize } from "./fusion-edit.ts";
+import { cloneAxes, domainLike, newTensor, partsOf, reparallelize } from "./fusion-edit.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { addStream, type LoopEdit } from "./loop-edit.ts";
 import type { LoopMember } from "./loop-member.ts";
@@ -119,14 +119,11 @@ function withUnitAxes(
   return { ...chunk, inputs, ...(chunk.orders === undefined ? {} : { orders }) };
 }
 
-/** A view of a slice with one more axis, of one element. */
+/** A view of a slice with one more axis, of one element, at `position`. */
 function unitView(edit: LoopEdit, id: TensorId, position: number): BroadcastOp {
-  const tensor: Tensor = at(edit.tensors, id);
-  const axes = cloneAxes(
-    withoutReductions(tensor.domain.logical),
-    edit.iterDomainCount,
-    ({ parallelType }) => parallelType,
-  );
+  const slice = at(edit.tensors, id);
+  const kept = withoutReductions(slice.domain.logical);
+  const axes = cloneAxes(kept, edit.iterDomainCount, ({ parallelType }) => parallelType);
   const unit: IterDomain = {
     id: makeId<IterDomainId>(edit.iterDomainCount + axes.length),
     extent: constant(1),
@@ -134,13 +131,18 @@ function unitView(edit: LoopEdit, id: TensorId, position: number): BroadcastOp {
     parallelType: "Serial",
   };
   edit.iterDomainCount += axes.length + 1;
-  const logical = axes.toSpliced(position, 0, unit);
-  const view: Tensor = { ...newTensor(edit.tensors.length, tensor, logical, tensor.mesh), memory: "local" };
-  edit.tensors.push(view);
+  const modelled = axes.map((axis, i) => ({ axis, model: partsOf(slice, at(kept, i)) }));
+  const { domain, count } = domainLike(
+    modelled.toSpliced(position, 0, { axis: unit, model: partsOf(slice, unit) }),
+    edit.iterDomainCount,
+  );
+  edit.iterDomainCount += count;
+  const plain = newTensor(edit.tensors.length, slice, domain.logical, slice.mesh);
+  edit.tensors.push({ ...plain, domain, memory: "local" });
   return {
     kind: "Broadcast",
-    flags: logical.map((axis) => axis.id === unit.id),
+    flags: domain.logical.map((axis) => axis.id === unit.id),
     inputs: [id],
-    output: view.id,
+    output: plain.id,
   };
 }

@@ -60,6 +60,26 @@ describe("a Stream contraction axis", () => {
     }
   });
 
+  it("with rows that are split over the devices", async () => {
+    for (const devices of [1, 2, 4]) {
+      const f = new Fusion();
+      const [a, b] = [f.input([3, 2 * devices], "float"), f.input([3, 5], "float")];
+      const left = permute(a, [1, 0]);
+      const c = matmul(left, b);
+      f.output(c);
+      for (const tensor of [a, b, left, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+      for (const [tensor, rows] of [
+        [a, 1],
+        [left, 0],
+        [c, 0],
+      ] as const) {
+        tensor.split(rows, devices, { inner: false }).axis(rows).parallelize("DIDx");
+      }
+      c.axis(-1).parallelize("Stream");
+      await expectOracle(f, { devices, accumulate: true });
+    }
+  });
+
   it("of a sharded output: every device adds to its own part", async () => {
     const devices = 4;
     const f = new Fusion();
