@@ -1,4 +1,7 @@
-/** How long lowering, and recording with linking, take: fusions of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks. */
+/**
+ * How long lowering, and recording with linking, take: chains of 1,000 and 10,000 ops, 250 and 2,500 loops over the devices (each with branches),
+ * one loop of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks.
+ */
 import { Bench } from "tinybench";
 import { add, DeviceMesh, Fusion, link, lower, matmul, neg, record, set } from "braid";
 
@@ -21,6 +24,33 @@ function chain(ops: number): Fusion {
   return f;
 }
 
+/** Every second op gathers in a loop over the devices, whose iterations branch; the others shard again. */
+function deviceLoops(loops: number): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(8);
+  let last = f.input([8, 6], "float");
+  last.setDeviceMesh(mesh);
+  last.axis(0).parallelize("DIDx");
+  for (let i = 0; i < 2 * loops; i++) {
+    last = set(last);
+    last.setDeviceMesh(mesh);
+    last.axis(0).parallelize(i % 2 === 0 ? "Stream" : "DIDx");
+  }
+  f.output(last);
+  return f;
+}
+
+function oneLoop(ops: number): Fusion {
+  const f = new Fusion();
+  let last = f.input([16, 8], "float");
+  for (let i = 0; i < ops; i++) {
+    last = add(last, last);
+    last.axis(0).parallelize("Stream");
+  }
+  f.output(last);
+  return f;
+}
+
 function allgatherMatmul(chunks: number, devices: number): Fusion {
   const f = new Fusion();
   const a = f.input([chunks, devices, 4, 64], "float");
@@ -34,9 +64,17 @@ function allgatherMatmul(chunks: number, devices: number): Fusion {
 }
 
 export async function benchLowering(): Promise<Bench> {
-  const bench = new Bench({ name: "lowering", time: 1000 });
+  const bench = new Bench({ name: "lowering", time: 1000, iterations: 10, warmupIterations: 2, warmupTime: 200 });
   const fusions = new Map([1000, 10_000].map((ops) => [ops, chain(ops)]));
   for (const [ops, fusion] of fusions) bench.add(`lower ${ops} ops, one rank`, () => void lower(fusion));
+  for (const loops of [250, 2500]) {
+    const fusion = deviceLoops(loops);
+    bench.add(`lower ${loops} loops over the devices, one rank`, () => void lower(fusion));
+  }
+  for (const ops of [1000, 10_000]) {
+    const fusion = oneLoop(ops);
+    bench.add(`lower one loop of ${ops} ops`, () => void lower(fusion));
+  }
   const devices = 8;
   const pipeline = allgatherMatmul(8, devices);
   const hosts = Array.from({ length: devices }, (_, rank) => lower(pipeline, { rank }));
