@@ -7,6 +7,7 @@ import type { BackendName } from "../executor/backend-by-name.ts";
 import { verifyUses } from "../executor/linked-program.ts";
 import type { World } from "../launch/join-world.ts";
 import { unreachable } from "../support/unreachable.ts";
+import { addChoiceFlags } from "./choice-flags.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { choice, positiveNumber, wholeNumber } from "./option-values.ts";
@@ -32,7 +33,7 @@ export function runCommand(
   finish: (status: ExitStatus) => void,
   args: readonly string[] = [],
 ): Command {
-  const command = addRecordingFlags(addProgramFlags(new Command("run")))
+  const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("run"))))
     .description("Runs a program on all its devices, with random inputs.")
     .addOption(
       new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),

@@ -18,6 +18,7 @@ import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
 import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
 import { buildProgram } from "./build-program.ts";
+import { chosenBy, type ChoiceFlags } from "./choice-flags.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "./load-dump.ts";
@@ -29,7 +30,7 @@ import type { Step } from "./progress.ts";
 import { gatherRuns } from "./gather-runs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
-export interface RunFlags extends ProgramFlags, BackendFlags, RecordingFlags {
+export interface RunFlags extends ProgramFlags, BackendFlags, RecordingFlags, ChoiceFlags {
   /** On, but off with a schedule, if not given. */
   readonly verify?: VerifyUse;
   readonly repeat: number;
@@ -63,6 +64,8 @@ export interface RunResult {
   /** Of each run, as the back end measured it. */
   readonly milliseconds: readonly number[];
   readonly outputs: readonly OutputResult[];
+  /** Which schedule was chosen, and why; null where none was to be. */
+  readonly choice: string | null;
   /** The host program of rank 0, if it is to be printed. */
   readonly host: string | null;
   /** The last run, as traced. */
@@ -82,6 +85,7 @@ export async function runFile(
   world: World | null,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
+  const chosen = await chosenBy(flags);
   step(`loading ${file}`);
   const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
   requireNotLowered(file, options);
@@ -103,6 +107,7 @@ export async function runFile(
     ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
     schedule: scheduleOf(flags),
     timeout: Math.ceil(flags.timeout * 1000),
+    ...chosen,
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
@@ -130,6 +135,7 @@ export async function runFile(
       fingerprint: fingerprint(tensor),
       check: checks === null ? null : at(checks, i).check,
     })),
+    choice: executor.choice?.reason ?? null,
     host,
     last,
     trace,
@@ -170,7 +176,7 @@ function chosenOptions(
   flags: RunFlags,
   options: Partial<LoweringOptions>,
 ): Readonly<Record<string, string>> {
-  const { devices, streams, copyLane, set, size, seed } = flags;
+  const { devices, streams, copyLane, set, size, seed, scheduleChoice } = flags;
   const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
   return {
     FILE: file,
@@ -178,6 +184,7 @@ function chosenOptions(
     "--streams": String(streams),
     "--copy-lane": String(copyLane),
     schedule: JSON.stringify(scheduleOf(flags)),
+    "--schedule-choice": scheduleChoice,
     "--set": list(set),
     "--size": list(size),
     "--seed": String(seed),

@@ -16,6 +16,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
   return [
     ...(host === null ? [] : [host]),
     ...(flags.timeline ? [...timeline(result, columns), ""] : []),
+    ...(result.choice === null ? [] : [`schedule: ${result.choice}`]),
     headline(result),
     ...trimmedLines(table.toString()),
     ...(trace === null ? [] : [traceText(trace)]),
@@ -25,10 +26,12 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
 
 const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
 
-function headline({ file, flags, milliseconds }: RunResult): string {
+function headline({ file, flags, choice, milliseconds }: RunResult): string {
   const devices = `${flags.devices} ${flags.devices === 1 ? "device" : "devices"}`;
   const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
-  return `${file}: ${devices} (${flags.on}), ${streams}, seed ${flags.seed}, ${timeText(milliseconds)}`;
+  // A chosen schedule has streams of its own.
+  const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
+  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}`;
 }
 
 /** One run's time, or the least, median and greatest of several. */
@@ -78,6 +81,7 @@ export function runDocument(result: RunResult): object {
     streams: flags.streams,
     seed: flags.seed,
     schedule: flags.schedule,
+    scheduleChoice: result.choice ?? undefined,
     params,
     options,
     sizes: Object.fromEntries(sizes),

@@ -7,10 +7,14 @@ import type { LowerOptions } from "../passes/lower.ts";
 import type { NamedNumbers } from "../record/options.ts";
 import type { CopyLane } from "../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../schedule/schedule-options.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import type { BackendName } from "./backend-by-name.ts";
 import { type VerifyUse, verifyUses } from "./linked-program.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
+
+export const scheduleChoiceUses = ["given", "auto"] as const;
+export type ScheduleChoiceUse = (typeof scheduleChoiceUses)[number];
 
 export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** The number of devices: ranks 0 .. devices-1. At least as many as the Fusion's meshes name. */
@@ -31,6 +35,12 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly copyLane?: CopyLane;
   /** Rewrites of the recorded commands: docs/schedules.md. None if not given. */
   readonly schedule?: ScheduleOptions;
+  /**
+   * auto: the form, streams, copy lane and rewrites are chosen among many by simulating each on the machine of `profile`
+   * (docs/simulation.md); options that are given restrict the choice. The Program's sizes must be known. given, if not given.
+   */
+  readonly scheduleChoice?: ScheduleChoiceUse;
+  readonly profile?: MachineProfile;
   /**
    * Whether a Program is proven free of races, deadlocks and misuse of memory before it first runs (docs/verifier.md), and refused with
    * the findings if it is not; "on" if not given.
@@ -56,6 +66,25 @@ export interface RunOptions {
 }
 
 type Checked = "streams" | "localRanks" | "timeout" | "verify";
+
+/** What `scheduleChoice` makes of the options; null where nothing is to be chosen. Throws `bad-argument`. */
+export function profileToChooseWith({ scheduleChoice = "given", profile }: ExecutorOptions): MachineProfile | null {
+  const call = "MultiDeviceExecutor.create(fusion, { scheduleChoice })";
+  if (!isOneOf(scheduleChoiceUses, scheduleChoice)) return badChoice(call, String(scheduleChoice), "given or auto");
+  if (scheduleChoice === "given") return null;
+  return profile ?? badChoice(call, "auto without a profile", "profile: what braid calibrate measured");
+}
+
+function badChoice(call: string, found: string, expected: string): never {
+  return fail({
+    code: "bad-argument",
+    message: "a schedule is chosen by what the machine was measured to take",
+    place: { kind: "call", text: call },
+    found,
+    expected,
+    help: "pass a profile, or leave scheduleChoice out",
+  });
+}
 
 /** Throws `device-count` and `bad-argument`. */
 export function requireExecutorOptions({

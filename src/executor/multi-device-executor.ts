@@ -13,6 +13,7 @@ import { at } from "../support/invariant.ts";
 import { loadBackend } from "./backend-by-name.ts";
 import { type ExecutorOptions, requireExecutorOptions, type RunOptions } from "./executor-options.ts";
 import { requireSchedule } from "../schedule/schedule-options.ts";
+import type { ScheduleChoice } from "./choose-schedule.ts";
 import { linkIfConstant, type LinkOptions, linkPrograms } from "./linked-program.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
 import {
@@ -26,8 +27,11 @@ import {
 import { type ProgramSource, type RankPrograms, rankPrograms, type Signature } from "./program-source.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
+import { withChoice } from "./with-choice.ts";
 
 export class MultiDeviceExecutor {
+  /** What `scheduleChoice: "auto"` chose, and why; null without it. */
+  readonly choice: ScheduleChoice | null;
   readonly #signature: Signature;
   readonly #hosts: readonly HostProgram[];
   readonly #group: Group;
@@ -44,7 +48,9 @@ export class MultiDeviceExecutor {
     group: Group,
     options: ExecutorOptions,
     linked: ReadonlyMap<string, Program>,
+    choice: ScheduleChoice | null,
   ) {
+    this.choice = choice;
     this.#linked = linked;
     this.#signature = signature;
     this.#hosts = hosts;
@@ -57,7 +63,8 @@ export class MultiDeviceExecutor {
    * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`, and the verifier's findings
    * where all sizes are known.
    */
-  static async create(source: ProgramSource, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
+  static async create(source: ProgramSource, given: ExecutorOptions): Promise<MultiDeviceExecutor> {
+    const { options, choice } = withChoice(source, given);
     const { devices, on = "cpu", streams, timeout, localRanks, copyLane, schedule = {}, verify, ...lowering } = options;
     requireExecutorOptions({ devices, streams, timeout, localRanks, verify });
     requireSchedule(schedule);
@@ -71,7 +78,7 @@ export class MultiDeviceExecutor {
     const program = linkIfConstant(hosts, sizes, linkOptions(resolved));
     const linked = new Map(program === null ? [] : [[sizesKey(sizes, new Map()), program]]);
     const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
-    return new MultiDeviceExecutor(programs, group, resolved, linked);
+    return new MultiDeviceExecutor(programs, group, resolved, linked, choice);
   }
 
   /** The host program of one rank. */
