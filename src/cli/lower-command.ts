@@ -1,6 +1,8 @@
-/** `braid lower`: prints the host program of one rank, or what each pass makes of it. */
+/** `braid lower`: prints the host program of one rank, what each pass makes of it, or the commands that are recorded of it. */
 import { Command, Option } from "commander";
+import { printProgram } from "../commands/print-program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
+import { rankPrograms } from "../executor/program-source.ts";
 import { print, printProgramOfStage } from "../host/print.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../ir/print-style.ts";
 import { lower } from "../passes/lower.ts";
@@ -10,14 +12,18 @@ import { keysOf } from "../support/keys-of.ts";
 import { buildProgram } from "./build-program.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { givenDevices, requireNotLowered } from "./load-dump.ts";
+import { inputSizes } from "./input-sizes.ts";
 import { loweringOptionsOf } from "./lowering-flags.ts";
 import { choice, wholeNumber } from "./option-values.ts";
 import { addProgramFlags, type ProgramFlags } from "./program-flags.ts";
 import { withProgress } from "./progress.ts";
+import { addRecordingFlags, type RecordingFlags } from "./recording-flags.ts";
+import { scheduledProgram } from "./scheduled-program.ts";
 import type { Terminal } from "./terminal.ts";
 
-interface LowerFlags extends ProgramFlags {
+interface LowerFlags extends ProgramFlags, RecordingFlags {
   readonly rank: number;
+  readonly printLists: boolean;
   readonly style: DumpStyle;
   readonly printAfter?: string;
 }
@@ -31,7 +37,7 @@ interface PassText {
 const styles = keysOf(irSpellings);
 
 export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = addProgramFlags(new Command("lower"))
+  const command = addRecordingFlags(addProgramFlags(new Command("lower")))
     .description("Lowers a program and prints the host program of one rank in nvFuser's dump format.")
     .addOption(new Option("--rank <r>", "the rank to lower for").argParser(wholeNumber("--rank", 0)).default(0))
     .addOption(
@@ -43,6 +49,12 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
       new Option("--print-after <all|pass>", `print after each pass instead: ${passNames.join(", ")}`).argParser(
         choice("--print-after", ["all", ...passNames]),
       ),
+    )
+    .addOption(
+      new Option(
+        "--print-lists",
+        "print the commands that run instead: recorded, linked and under the schedule",
+      ).default(false),
     );
   return command.action(async (file: string, flags: LowerFlags) => {
     const text = await withProgress(terminal, async (step) => {
@@ -60,7 +72,14 @@ async function lowerFile(file: string, flags: LowerFlags, command: Command): Pro
   requireRank(rank, devices);
   const options = loweringOptionsOf(command);
   requireNotLowered(file, options);
-  const { source, params } = await buildProgram(file, { ...flags, devices });
+  const { source, signature, params } = await buildProgram(file, { ...flags, devices });
+  if (flags.printLists) {
+    const sizes = inputSizes(signature, flags.size);
+    const lists = printProgram(scheduledProgram(rankPrograms(source, devices, options).hosts, sizes, options, flags), {
+      ranks: [rank],
+    });
+    return flags.json ? `${JSON.stringify({ file, devices, rank, params, options, lists }, undefined, 2)}\n` : lists;
+  }
   const passes: PassText[] = [];
   const onPass: PassObserver = ({ pass, changed, program }) => {
     if (printAfter !== "all" && printAfter !== pass) return;
