@@ -1,0 +1,24 @@
+/** Every rewrite on pipelines of every layout of allgather + matmul: also where chunks are added in one output, in one order. */
+import { describe, it } from "vitest";
+import type { ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { layoutFusion, layouts } from "../support/layout-fusions.ts";
+
+const rewrites: readonly ScheduleOptions[] = [
+  { inPlace: true },
+  { ownLast: true, computeStreams: 1 },
+  { splitChunks: 2, mergeProducts: [2], computeStreams: 2 },
+  { inPlace: true, mergeProducts: [1, 2], computeStreams: 2, batchSignals: true, kernelCopies: 1 << 20 },
+];
+
+describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
+  // The protocols take turns, so that every rewrite meets both over the layouts.
+  it.each(rewrites)("%j leaves the results", async (schedule) => {
+    const devices = 4;
+    const turn = rewrites.indexOf(schedule) + layouts.indexOf(layout);
+    const p2pProtocol = turn % 2 === 0 ? "get" : "put";
+    const fusion = layoutFusion(layout, { devices, chunks: null, m: 4, n: 4, k: 4 });
+    const lowering = { communicatorBackend: "cuda", p2pProtocol, accumulate: true } as const;
+    await expectOracle(fusion, { devices, copyLane: "dedicated", schedule, ...lowering });
+  });
+});
