@@ -11,7 +11,7 @@ import { csvText } from "./bench/csv.ts";
 import { exchangeAlone, exchangeWith } from "./bench/exchange.ts";
 import { labelOf } from "./bench/implementation-label.ts";
 import { type Machine, machineOf } from "./bench/machine.ts";
-import { writeOutput } from "./bench/output-file.ts";
+import { requireOutput, writeOutput } from "./bench/output-file.ts";
 import { placesOnCpu, placesOnGpus } from "./bench/places.ts";
 import { plotHtml, plotSvg } from "./bench/plot.ts";
 import { type Primitive, primitives } from "./bench/primitives.ts";
@@ -37,14 +37,14 @@ export function benchCommand(
 ): Command {
   const command = addBenchFlags(new Command("bench"))
     .description("Times a tensor-parallel primitive: Braid's schedules, serial, the product alone, and PyTorch.")
-    .addArgument(
-      new Argument("[primitive]", primitives.join(", ")).argParser(choice<Primitive>("PRIMITIVE", primitives)),
-    );
+    .addArgument(new Argument("[primitive]", primitives.join(", ")).argParser(primitiveOf));
   return command.action(async (primitive: Primitive | undefined, flags: BenchFlags) => {
     const settings = await benchSettings(flags);
     const where = whereToRun(flags.on, settings.devices ?? null, usualDevices);
     const plan = planBench(primitive ?? null, settings, where.devices);
     requirePeers(plan.implementations, plan.on);
+    if (plan.csv !== null) await requireOutput("--csv", plan.csv);
+    if (plan.plot !== null) await requireOutput("--plot", plan.plot);
     const exchangeTimeout = plan.timeout + rankSlack;
     switch (where.kind) {
       case "here":
@@ -58,6 +58,11 @@ export function benchCommand(
         unreachable(where);
     }
   });
+}
+
+/** With _ for -, as DDLB has it, too. */
+function primitiveOf(text: string): Primitive {
+  return choice("PRIMITIVE", primitives)(text.replaceAll("_", "-"));
 }
 
 /** All ranks in this process. */

@@ -29,7 +29,8 @@ function encode(own: Outcome<readonly number[]>): Uint8Array {
 }
 
 function decode(bytes: Uint8Array): Outcome<readonly number[]> {
-  const rest = bytes.slice(1);
+  // A copy from its start on: a Buffer's own slice shares its memory.
+  const rest = new Uint8Array(bytes.subarray(1));
   if (bytes[0] === failed) return { kind: "failed", why: new TextDecoder().decode(rest) };
-  return { kind: "done", value: [...new Float64Array(rest.buffer, rest.byteOffset, rest.byteLength / 8)] };
+  return { kind: "done", value: [...new Float64Array(rest.buffer)] };
 }

@@ -7,7 +7,7 @@ import { emptyTensor, tensorBytes } from "../../numerics/host-tensor.ts";
 import { elementsOf } from "../../numerics/storage.ts";
 import { createRandom } from "../../support/random.ts";
 
-const pieceLength = 1_000_003;
+const pieceLength = 250_007;
 
 export interface Matrices {
   readonly dtype: DType;
@@ -25,7 +25,8 @@ export function createMatrices(dtype: DType, seed: number): Matrices {
   const elements = elementsOf(piece.dtype, piece.data);
   const random = createRandom(seed);
   for (let i = 0; i < pieceLength; i++) elements.set(i, 2 * random.float() - 1);
-  const values = Float64Array.from({ length: pieceLength }, (_, i) => Number(elements.get(i)));
+  const values = new Float64Array(pieceLength);
+  for (let i = 0; i < pieceLength; i++) values[i] = Number(elements.get(i));
   const source = tensorBytes(piece);
   const width = source.length / pieceLength;
   return {

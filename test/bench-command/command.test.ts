@@ -1,0 +1,157 @@
+/** `braid bench` on the CPU, as a user calls it: what it measures, validates, prints and writes. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
+
+let folder: ProgramFolder;
+beforeAll(() => {
+  folder = programFolder();
+});
+afterAll(() => {
+  folder.remove();
+});
+
+const small = ["-m", "64", "-n", "12", "-k", "16", "--iterations", "2", "--warmup", "1", "--validate"] as const;
+
+interface Document {
+  readonly machine: { readonly device: string };
+  readonly rows: readonly {
+    readonly name: string;
+    readonly option: string;
+    readonly partOfBound: number | null;
+    readonly figures: { readonly times: readonly number[]; readonly hidden: number | null };
+  }[];
+}
+
+describe.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"])("braid bench %s", (primitive) => {
+  it("runs every form and schedule with the right results, beside compute-only and serial", async () => {
+    const impls = [
+      "braid;form=rotated;protocol=get,put",
+      "braid;form=rotated,linear,broadcast,collective;backend=nccl",
+      "braid;form=broadcast,collective;backend=cuda",
+      "braid;form=collective;chunks=2",
+      "braid;inPlace=true;ownLast=true;splitChunks=2;mergeProducts=1-2;computeStreams=2",
+      "communication-only",
+      "serial;backend=cuda",
+    ];
+    const args = impls.flatMap((impl) => ["--impl", impl]);
+    const { status, out, err } = await cli("bench", primitive, ...small, ...args, "--json");
+    expect(err).not.toContain("left out");
+    expect(status, err).toBe(0);
+    const { rows } = JSON.parse(out) as Document;
+    expect(rows).toHaveLength(2 + 2 + 4 + 2 + 1 + 1 + 1 + 1);
+    expect(rows.slice(0, 2).map(({ name, option }) => name + option)).toEqual(["compute-only", "serial"]);
+    for (const { partOfBound, figures } of rows) {
+      expect(partOfBound).toBeLessThanOrEqual(1);
+      expect(figures.times).toHaveLength(2);
+    }
+    expect(rows.find(({ name }) => name === "serial")?.figures.hidden ?? 0).toBe(0);
+  });
+});
+
+describe("braid bench", () => {
+  it("writes CSV with DDLB's columns first, a picture, and a table", async () => {
+    const csv = path.join(folder.path, "rows.csv");
+    const plot = path.join(folder.path, "rows.html");
+    const sizes = ["--size", "32x8x16", "--size", "64x8x16", "--dtype", "float32,bfloat16", "--iterations", "1"];
+    const files = ["--csv", csv, "--plot", plot];
+    const { status, out } = await cli("bench", "tp_columnwise", ...sizes, ...files, "--impl", "braid;streams=2");
+    expect(status).toBe(0);
+    const [head = "", ...lines] = readFileSync(csv, "utf8").trimEnd().split("\n");
+    expect(head).toMatch(
+      /^implementation,mean_time \(ms\),std_time,min_time,max_time,m,n,k,dtype,Throughput \(TFLOPS\),Throughput std \(TFLOPS\),world_size,hostname,option,valid,primitive,/,
+    );
+    expect(lines.map((line) => line.split(",")[0])).toEqual(
+      Array.from({ length: 4 }, () => ["compute-only", "serial", "braid (streams=2)"]).flat(),
+    );
+    expect(readFileSync(plot, "utf8").match(/<rect x=/g)).toHaveLength(12);
+    expect(out.match(/^tp-columnwise m \d+ n 8 k 16 (float|bfloat16), 4 devices$/gm)).toHaveLength(4);
+    expect(out).toMatch(/^implementation +time \[ms\] +spread +TFLOP\/s +of compute/m);
+    expect(out).toMatch(
+      /^speedup over serial, geometric mean of 4 sizes \(least\):\n +\d\.\d{3} .* {2}braid \(streams=2\)/m,
+    );
+  });
+
+  it("takes a configuration of DDLB's form, and flags over it", async () => {
+    const config = folder.write(
+      "bench.json",
+      JSON.stringify({
+        benchmark: {
+          primitive: "tp_rowwise",
+          m: [32, 64],
+          n: 8,
+          k: 16,
+          dtype: "float32",
+          validate: true,
+          num_iterations: 1,
+          num_warmups: 1,
+          devices: 2,
+          implementations: { braid: [{ form: ["rotated", "collective"], streams: 2 }], compute_only: [{}] },
+        },
+      }),
+    );
+    const first = await cli("bench", "--config", config);
+    expect(first.status, first.err).toBe(0);
+    expect(first.out.match(/^tp-rowwise m (32|64) n 8 k 16 float, 2 devices$/gm)).toHaveLength(2);
+    expect(first.out.match(/^braid \(form=collective, streams=2\)/gm)).toHaveLength(2);
+    const second = await cli("bench", "tp-allreduce", "--config", config, "--size", "16x4x8", "--impl", "braid");
+    expect(second.out.match(/^tp-allreduce m 16 n 4 k 8 float, 2 devices$/gm)).toHaveLength(1);
+  });
+
+  it("leaves out combinations that do not exist, and says so", async () => {
+    const { status, out, err } = await cli(
+      "bench",
+      "tp-columnwise",
+      ...small,
+      "--impl",
+      "braid;form=rotated,linear;backend=cuda",
+    );
+    expect(status).toBe(0);
+    expect(err).toContain("left out: braid (form=linear, backend=cuda): pointToPoint linear coalesces");
+    expect(out).not.toContain("linear");
+  });
+
+  it.each([
+    { args: [], expected: ["nothing says what to measure", "braid bench tp-columnwise"] },
+    { args: ["tp-diagonal"], expected: ["tp-diagonal", "one of tp-columnwise, tp-rowwise, tp-allreduce"] },
+    { args: ["tp-rowwise", "-m", "64,many"], expected: ["-m", "found: many"] },
+    { args: ["tp-rowwise", "--size", "64x64"], expected: ["--size", "found: 64x64", "MxNxK"] },
+    { args: ["tp-rowwise", "--dtype", "float8"], expected: ["--dtype", "found: float8", "bfloat16"] },
+    { args: ["tp-rowwise", "--devices", "1"], expected: ["--devices", "a whole number of at least 2"] },
+    { args: ["tp-rowwise", "--impl", "brad"], expected: ["no implementation brad", "did you mean braid?"] },
+    { args: ["tp-rowwise", "--impl", "braid;stream=2"], expected: ["no option stream", "did you mean streams?"] },
+    { args: ["tp-rowwise", "--impl", "braid;streams=0"], expected: ["found: streams=0", "at least 1"] },
+    { args: ["tp-rowwise", "--impl", "braid;streams=1;streams=2"], expected: ["given twice", "streams=A,B"] },
+    { args: ["tp-rowwise", "--impl", "braid;mergeProducts=1-x"], expected: ["mergeProducts=1-x", "such as 1-3-4"] },
+    { args: ["tp-rowwise", "--impl", "braid;"], expected: ["NAME[;option=value,...]"] },
+    { args: ["tp-rowwise", "--impl", "compute-only;streams=2"], expected: ["compute-only has no option streams"] },
+    { args: ["tp-rowwise", "--impl", "torch-nccl"], expected: ["torch-nccl runs on GPUs only", "--on cuda"] },
+    { args: ["tp-rowwise", "--plot", "x.png"], expected: ["--plot", ".svg or .html"] },
+    { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "16.25"] },
+    { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
+    { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
+    { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
+    { args: ["tp-rowwise", "--config", "absent.json"], expected: ["file-unreadable", "absent.json"] },
+  ])("refuses braid bench $args", async ({ args, expected }) => {
+    const { status, out, err } = await cli("bench", ...args);
+    expect(status, err).toBe(2);
+    for (const part of expected) expect(err).toContain(part);
+    expect(err.match(/^error\[/gm)).toHaveLength(1);
+    expect(out).toBe("");
+  });
+
+  it.each([
+    { benchmark: { dtyp: "float" }, expected: ["no entry dtyp", "did you mean dtype?"] },
+    { benchmark: { m: "wide" }, expected: ["benchmark.m", 'found: "wide"', "a whole number"] },
+    { benchmark: { primitive: "tp" }, expected: ["benchmark.primitive", "tp-columnwise"] },
+    { benchmark: { implementations: { braid: [{ streams: [0] }] } }, expected: ["streams=0"] },
+    { benchmark: { implementations: { braid: [{ streams: {} }] } }, expected: ["braid.streams", "a number"] },
+    { benchmark: [], expected: ["an object", "found: []"] },
+  ])("refuses the configuration $benchmark", async ({ benchmark, expected }) => {
+    const file = folder.write("bad.json", JSON.stringify({ benchmark }));
+    const { status, err } = await cli("bench", "tp-rowwise", "--config", file);
+    expect(status, err).toBe(2);
+    for (const part of expected) expect(err).toContain(part);
+  });
+});

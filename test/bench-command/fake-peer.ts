@@ -1,0 +1,46 @@
+/**
+ * Stands for Python with PyTorch: answers as bench/peers/torch_peer.py does, with times that tell the implementation. FAKE_PEER says how it misbehaves: absent (ends at once, as
+ * a Python without PyTorch), refusing (has no async-tp), silent (never answers a run), odd (answers a run with something else).
+ */
+import { createInterface } from "node:readline";
+import process from "node:process";
+
+interface Request {
+  readonly do: "setup" | "run" | "validate" | "exit";
+  readonly impl: "compute-only" | "nccl" | "async-tp";
+  readonly runs: number;
+}
+
+// oxlint-disable-next-line node/no-process-env -- how a test speaks to this process
+const { FAKE_PEER: manner = "well", RANK: rank = "0" } = process.env;
+const times = { "compute-only": 1, nccl: 3, "async-tp": 2 } as const;
+
+function answer(value: object): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+function run({ impl, runs }: Request): void {
+  if (manner === "odd") return answer({ ms: "soon" });
+  if (manner === "refusing" && impl === "async-tp") return answer({ failed: "RuntimeError: no symmetric memory" });
+  if (manner === "silent") return;
+  const time = times[impl] * (1 + Number(rank) / 10);
+  const all = Array.from({ length: runs }, () => time);
+  answer({ ms: all, host_us: all.map((each) => 10 * each) });
+}
+
+async function main(): Promise<void> {
+  if (manner === "absent") {
+    process.stderr.write("ModuleNotFoundError: No module named 'torch'\n");
+    process.exit(1);
+  }
+  answer({ ready: Number(rank), torch: "fake" });
+  for await (const line of createInterface({ input: process.stdin })) {
+    const request = JSON.parse(line) as Request;
+    if (request.do === "exit") break;
+    if (request.do === "setup") answer({ impls: Object.keys(times) });
+    else if (request.do === "validate") answer({ error: 0.5, bound: 2 });
+    else run(request);
+  }
+}
+
+void main();

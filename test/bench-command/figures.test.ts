@@ -1,0 +1,94 @@
+/** What follows from times: rates, shares, what was hidden; rows of others; CSV and picture of rows that need care. */
+import { describe, expect, it } from "vitest";
+import { benchRows, quantile } from "../../src/cli/bench/bench-row.ts";
+import { csvText } from "../../src/cli/bench/csv.ts";
+import { parseImplementations } from "../../src/cli/bench/implementation.ts";
+import type { Measured } from "../../src/cli/bench/measure.ts";
+import { plotSvg } from "../../src/cli/bench/plot.ts";
+import type { Problem } from "../../src/cli/bench/primitives.ts";
+import { at } from "../../src/support/invariant.ts";
+
+const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_384, dtype: "bfloat16", devices: 8 };
+
+function timed(name: string, ...milliseconds: readonly number[]): Measured {
+  const result = { kind: "done", value: { milliseconds, hostMicroseconds: null, partOfBound: null } } as const;
+  return { implementation: at(parseImplementations(name, "test"), 0), result };
+}
+
+const measured: readonly Measured[] = [
+  timed("compute-only", 10),
+  timed("serial", 14),
+  timed("braid", 11, 10.5, 13, 10.5, 11),
+  timed("braid;streams=1", 16),
+  timed("torch-nccl", 13.2),
+  timed("torch-async-tp", 12.1),
+  timed("communication-only", 4),
+  {
+    implementation: at(parseImplementations("transformer-engine", "test"), 0),
+    result: { kind: "failed", why: 'no "te", sorry' },
+  },
+];
+
+describe("figures", () => {
+  const rows = benchRows(large, measured);
+  const figuresOf = (name: string, option = "") =>
+    rows.find((row) => row.name === name && row.option === option)?.figures ?? null;
+
+  it("are of the median, beside compute-only, serial and PyTorch's better path of the same run", () => {
+    const braid = figuresOf("braid");
+    expect(braid).toMatchObject({ median: 11, spread: 0.5, computeShare: 10 / 11, hidden: 3 / 4, overSerial: 14 / 11 });
+    expect(braid?.overPyTorch).toBeCloseTo(1.1, 12);
+    expect(braid?.teraflops).toBeCloseTo((2 * 32_768 * 8192 * 16_384) / 11e9, 9);
+    // Seven of eight shards of [m / 8, k] come in.
+    expect(braid?.gigabytesPerSecond).toBeCloseTo(((7 / 8) * 32_768 * 16_384 * 2) / 11e6, 9);
+    expect(figuresOf("braid", "streams=1")?.hidden).toBe(-0.5);
+    expect(figuresOf("serial")?.hidden).toBe(0);
+    expect(figuresOf("compute-only")).toMatchObject({ hidden: null, gigabytesPerSecond: null, computeShare: 1 });
+    expect(figuresOf("communication-only")).toMatchObject({ teraflops: null, computeShare: null, hidden: null });
+  });
+
+  it("count the bytes of each primitive", () => {
+    const bytesOf = (primitive: Problem["primitive"]): number => {
+      const problem: Problem = { primitive, m: 10, n: 3, k: 7, dtype: "float", devices: 5 };
+      return at(benchRows(problem, [timed("braid", 1)]), 0).figures?.gigabytesPerSecond ?? NaN;
+    };
+    expect(bytesOf("tp-columnwise")).toBeCloseTo((0.8 * 10 * 7 * 4) / 1e6, 15);
+    expect(bytesOf("tp-rowwise")).toBeCloseTo((0.8 * 10 * 3 * 4) / 1e6, 15);
+    expect(bytesOf("tp-allreduce")).toBeCloseTo((1.6 * 10 * 3 * 4) / 1e6, 15);
+  });
+
+  it("stand beside published ones of the same size alone", () => {
+    const published = rows.filter(({ source }) => source !== "measured");
+    expect(published.map(({ name, figures }) => [name, Math.round(figures?.teraflops ?? 0)])).toEqual([
+      ["nvFuser, NCCL", 560],
+      ["nvFuser, p2p pipeline", 678],
+      ["TransformerEngine", 660],
+    ]);
+    expect(benchRows({ ...large, m: 16_384 }, measured)).toHaveLength(measured.length);
+    expect(benchRows({ ...large, dtype: "float" }, measured)).toHaveLength(measured.length);
+  });
+
+  it("of nothing hidden are none where serial is no slower than compute-only", () => {
+    const [row] = benchRows(large, [timed("braid", 1), timed("serial", 2), timed("compute-only", 2)]);
+    expect(row?.figures?.hidden).toBeNull();
+  });
+
+  it("go into CSV with quotes where they are needed, and into a picture where they have a rate", () => {
+    const lines = csvText(rows, { device: "GPU <1>" }).trimEnd().split("\n");
+    expect(lines).toHaveLength(1 + measured.length + 3);
+    expect(lines[8]).toMatch(/^transformer-engine,,,,,32768,8192,16384,bfloat16,,,8,.*,measured,"no ""te"", sorry"$/);
+    const picture = plotSvg(rows, { device: "GPU <1>" });
+    expect(picture.match(/<rect x=/g)).toHaveLength(6 + 3);
+    expect(picture).toContain("8 x GPU &lt;1&gt;");
+    expect(picture).toContain(">TFLOP/s of each device");
+    expect(picture).not.toMatch(/NaN|Infinity|undefined/);
+  });
+});
+
+describe("quantile", () => {
+  it("lies between neighbours", () => {
+    expect(quantile([4, 1, 3, 2], 0.5)).toBe(2.5);
+    expect(quantile([3, 1, 2], 0.25)).toBe(1.5);
+    expect(quantile([7], 0.75)).toBe(7);
+  });
+});

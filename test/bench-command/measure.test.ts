@@ -1,0 +1,86 @@
+/** How contenders are timed: in turns, by the slowest rank, without the first run of a turn, and without those that fail. */
+import { describe, expect, it } from "vitest";
+import type { Contender, Timing } from "../../src/cli/bench/contender.ts";
+import { type Exchange, exchangeAlone, exchangeWith } from "../../src/cli/bench/exchange.ts";
+import { parseImplementations } from "../../src/cli/bench/implementation.ts";
+import { measure } from "../../src/cli/bench/measure.ts";
+import { at } from "../../src/support/invariant.ts";
+
+/** Notes its turns; its n-th run takes what `milliseconds` says. */
+function contender(name: string, log: string[], milliseconds: (run: number) => number, failsAt = Infinity): Contender {
+  let run = 0;
+  return {
+    implementation: at(parseImplementations(name, "test"), 0),
+    turn: async (runs) => {
+      log.push(`${name} x${runs}`);
+      if (run >= failsAt) return { kind: "failed", why: "out of memory" };
+      const value = Array.from({ length: runs }, (): Timing => {
+        const time = milliseconds(run++);
+        return { milliseconds: time, hostMicroseconds: name === "serial" ? null : 2 * time };
+      });
+      return { kind: "done", value };
+    },
+    check: async () => ({ kind: "done", value: 0.25 }),
+    release: () => {},
+  };
+}
+
+describe("measure", () => {
+  it("gives every contender a turn in every round, each round beginning with another, and leaves warm-up and first runs out", async () => {
+    const log: string[] = [];
+    const contenders = ["braid", "serial"].map((name) => contender(name, log, (run) => run));
+    const measured = await measure(contenders, exchangeAlone, { iterations: 7, warmup: 3, validate: true });
+    expect(log).toEqual(["braid x3", "serial x3", "braid x6", "serial x6", "serial x3", "braid x3"]);
+    // Runs 0 to 2 are warm-up; 3 and 9 are the first of their turns.
+    const milliseconds = [4, 5, 6, 7, 8, 10, 11];
+    expect(measured.map(({ result }) => result)).toEqual([
+      {
+        kind: "done",
+        value: { milliseconds, hostMicroseconds: milliseconds.map((time) => 2 * time), partOfBound: 0.25 },
+      },
+      { kind: "done", value: { milliseconds, hostMicroseconds: null, partOfBound: 0.25 } },
+    ]);
+  });
+
+  it("takes the slowest rank's time of each iteration", async () => {
+    const exchange: Exchange = async (own) => {
+      if (own.kind === "failed") return own;
+      // Another rank, slower in every odd number.
+      return { kind: "done", value: [own.value, own.value.map((value) => (value % 2 === 1 ? value + 10 : value - 1))] };
+    };
+    const [first] = await measure([contender("braid", [], (run) => run)], exchange, {
+      iterations: 4,
+      warmup: 0,
+      validate: false,
+    });
+    expect(first?.result).toMatchObject({ value: { milliseconds: [11, 2, 13, 4], partOfBound: null } });
+  });
+
+  it("goes on without one that fails", async () => {
+    const log: string[] = [];
+    const contenders = [contender("braid", log, () => 1, 2), contender("serial", log, () => 1)];
+    const measured = await measure(contenders, exchangeAlone, { iterations: 6, warmup: 1, validate: false });
+    expect(log).toEqual(["braid x1", "serial x1", "braid x6", "serial x6", "serial x2", "braid x2"]);
+    expect(measured.map(({ result }) => result.kind)).toEqual(["failed", "done"]);
+    expect(measured[0]?.result).toEqual({ kind: "failed", why: "out of memory" });
+  });
+});
+
+describe("exchangeWith", () => {
+  it("gives all ranks the numbers of all, or the first failure", async () => {
+    const world = (parts: readonly Uint8Array[]) => ({ allGather: async (own: Uint8Array) => [own, ...parts] });
+    const sent: Uint8Array[] = [];
+    const spy = { allGather: async (own: Uint8Array) => (sent.push(own), [own]) };
+    expect(await exchangeWith(spy)({ kind: "done", value: [1.5, NaN] })).toEqual({ kind: "done", value: [[1.5, NaN]] });
+    await exchangeWith(spy)({ kind: "failed", why: "no PyTorch" });
+    const [numbers, failure] = [at(sent, 0), at(sent, 1)];
+    expect(await exchangeWith(world([numbers]))({ kind: "done", value: [] })).toEqual({
+      kind: "done",
+      value: [[], [1.5, NaN]],
+    });
+    expect(await exchangeWith(world([numbers, failure]))({ kind: "done", value: [] })).toEqual({
+      kind: "failed",
+      why: "rank 2: no PyTorch",
+    });
+  });
+});

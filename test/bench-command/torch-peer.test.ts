@@ -1,0 +1,87 @@
+/** The conversation with PyTorch's process, held with one that stands for it, and with those that fail in every way. */
+import { describe, expect, it } from "vitest";
+import { exchangeAlone } from "../../src/cli/bench/exchange.ts";
+import { type PeerImplementation, peerContender, setUpPeer } from "../../src/cli/bench/peer-contender.ts";
+import type { Problem } from "../../src/cli/bench/primitives.ts";
+import { fakePeer } from "./fake-peer-command.ts";
+import { startPeer, type TorchPeer } from "../../src/cli/bench/torch-peer.ts";
+
+const problem: Problem = { primitive: "tp-columnwise", m: 64, n: 8, k: 16, dtype: "bfloat16", devices: 2 };
+
+function start(manner: string, timeout = 10_000) {
+  return startPeer({
+    command: fakePeer,
+    env: { FAKE_PEER: manner, RANK: "1" },
+    timeout,
+    startTimeout: 10_000,
+  });
+}
+
+async function withPeer<T>(manner: string, use: (peer: TorchPeer) => Promise<T>, timeout?: number): Promise<T> {
+  const started = await start(manner, timeout);
+  if (started.kind === "failed") throw new Error(started.why);
+  try {
+    return await use(started.value);
+  } finally {
+    await started.value.close();
+  }
+}
+
+function asked(name: PeerImplementation["name"]): PeerImplementation {
+  return { kind: "peer", name, said: "", asked: true };
+}
+
+describe("PyTorch's process", () => {
+  it("sets a problem up, runs turns and validates", async () => {
+    await withPeer("well", async (peer) => {
+      expect(peer.ready).toMatchObject({ ready: 1, torch: "fake" });
+      expect(await setUpPeer(peer, problem, 0, exchangeAlone)).toEqual({
+        kind: "done",
+        value: ["compute-only", "nccl", "async-tp"],
+      });
+      const contender = peerContender(asked("torch-nccl"), peer);
+      const timing = { milliseconds: 3 * 1.1, hostMicroseconds: 30 * 1.1 };
+      expect(await contender.turn(2)).toEqual({ kind: "done", value: [timing, timing] });
+      expect(await contender.check()).toEqual({ kind: "done", value: 0.25 });
+    });
+  });
+
+  it("may be absent: what it wrote says why", async () => {
+    const started = await start("absent");
+    expect(started.kind === "failed" ? started.why : "").toContain("No module named 'torch'");
+    const missing = await startPeer({ command: ["no-such-python"], env: {}, timeout: 100, startTimeout: 5000 });
+    expect(missing.kind === "failed" ? missing.why : "").toContain("no-such-python");
+  });
+
+  it("may refuse one contender and go on with others", async () => {
+    await withPeer("refusing", async (peer) => {
+      expect(await peerContender(asked("torch-async-tp"), peer).turn(1)).toEqual({
+        kind: "failed",
+        why: "RuntimeError: no symmetric memory",
+      });
+      expect(await peerContender(asked("torch-nccl"), peer).turn(1)).toMatchObject({ kind: "done" });
+    });
+  });
+
+  it("may fall silent: the request and all later ones fail, and it is ended", async () => {
+    await withPeer(
+      "silent",
+      async (peer) => {
+        const contender = peerContender(asked("torch-nccl"), peer);
+        const silence = { kind: "failed", why: "no answer within 0.3 s" };
+        expect(await contender.turn(1)).toEqual(silence);
+        expect(await contender.check()).toEqual(silence);
+      },
+      300,
+    );
+  });
+
+  it("may answer nonsense", async () => {
+    await withPeer("odd", async (peer) => {
+      expect(await peerContender(asked("torch-nccl"), peer).turn(1)).toEqual({
+        kind: "failed",
+        why: 'an answer that is not understood: {"ms":"soon"}',
+      });
+    });
+  });
+});
