@@ -3,7 +3,7 @@
  * as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, kernels, speed, world, replays, reference or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, speed, world, replays, reference or large
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import { writeFileSync } from "node:fs";
@@ -15,6 +15,7 @@ import { enterWorld } from "../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../src/launch/rank-environment.ts";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 import { deviceRows } from "./device-rows.ts";
+import { graphRows } from "./graph-rows.ts";
 import { kernelRows } from "./kernel-rows.ts";
 import { largeRows } from "./large-rows.ts";
 import type { PartContext, Row } from "./rows.ts";
@@ -25,6 +26,7 @@ import { worldRows } from "./world-rows.ts";
 
 const parts = {
   device: deviceRows,
+  graphs: graphRows,
   kernels: kernelRows,
   speed: speedRows,
   world: worldRows,

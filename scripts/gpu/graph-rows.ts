@@ -1,0 +1,92 @@
+/**
+ * What cuGraphLaunch itself costs the host, by the kind of nodes, their number and the branches they lie on: the part of a replay's host time that is not
+ * Braid's. Medians on rank 0's GPU, idle before each launch.
+ */
+import { openGpu } from "../../src/backends/cuda/gpu.ts";
+import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
+import { kernelName } from "../../src/backends/cuda/kernels/kernel-source.ts";
+import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
+import { createDeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
+import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
+import { createResources } from "../../src/backends/cuda/resources.ts";
+import { captureGraph } from "../../src/backends/cuda/run/graph.ts";
+import { encodeBatch } from "../../src/backends/cuda/run/memory-operations.ts";
+import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
+import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
+import { at } from "../../src/support/invariant.ts";
+import { median, type PartContext, type Row, rowOf } from "./rows.ts";
+
+const counts = [1, 4, 16, 64] as const;
+const branchCounts = [1, 2, 4, 8] as const;
+const launches = 200;
+
+export async function* graphRows({ world }: PartContext): AsyncGenerator<Row> {
+  if (world.rank === 0) yield* rows(world.rank, world.localRank);
+  await world.barrier();
+}
+
+async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
+  const gpu = openGpu(rank, localRank);
+  const resources = createResources();
+  const pool = resources.own(createStreamPool(gpu));
+  const blocks = resources.own(createHostBlocks(gpu));
+  const { capability, driverVersion } = gpu;
+  const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder: defaultCacheFolder() });
+  const modules = resources.own(createModules(gpu, compiler));
+  const memory = resources.own(createDeviceMemory(gpu).allocate(4096, "a measurement of graphs"));
+  const streams = Array.from({ length: Math.max(...branchCounts) }, () => pool.stream("normal", resources));
+  const events = streams.map(() => pool.event("order", resources));
+  const first = at(streams, 0);
+  const empty = `extern "C" __global__ void ${kernelName}() {}`;
+  const batch = encodeBatch([{ kind: "write", address: memory.address, value: 1 }], blocks);
+
+  /** One node on the stream. */
+  const nodes: Readonly<Record<string, (stream: number) => () => void>> = {
+    "empty kernels": (stream) =>
+      modules.prepareLaunch({ text: empty, grid: [1, 1, 1], block: [32, 1, 1], parameters: [] }, [], stream, blocks),
+    "copies of 1 KiB": (stream) => () =>
+      gpu.call.cuMemcpyDtoDAsync_v2(memory.address + 2048, memory.address + 1024, 1024, stream),
+    "writes of memory": (stream) => () => gpu.call.cuStreamBatchMemOp_v2(stream, 1, batch, 0),
+  };
+
+  /** Median microseconds of a launch of `count` nodes, in turns on so many branches. */
+  const cost = async (node: (stream: number) => () => void, count: number, branches: number): Promise<number> => {
+    const used = streams.slice(0, branches);
+    const actions = used.map(node);
+    const graph = await captureGraph(gpu, first, async () => {
+      gpu.call.cuEventRecord(at(events, 0), first);
+      for (const stream of used.slice(1)) gpu.call.cuStreamWaitEvent(stream, at(events, 0), 0);
+      for (let i = 0; i < count; i++) at(actions, i % branches)();
+      for (const [i, stream] of used.entries()) {
+        if (i === 0) continue;
+        gpu.call.cuEventRecord(at(events, i), stream);
+        gpu.call.cuStreamWaitEvent(first, at(events, i), 0);
+      }
+    });
+    const times: number[] = [];
+    for (let i = 0; i < launches; i++) {
+      const start = performance.now();
+      graph.launch();
+      times.push(1000 * (performance.now() - start));
+      while (!streamIsIdle(gpu, first));
+    }
+    graph[Symbol.dispose]();
+    return median(times);
+  };
+
+  for (const [name, node] of Object.entries(nodes)) {
+    yield await rowOf(`host time of a graph of ${name}, one after the other`, async () => {
+      const texts: string[] = [];
+      for (const count of counts) texts.push(`${count}: ${(await cost(node, count, 1)).toFixed(1)} us`);
+      return texts.join(", ");
+    });
+    yield await rowOf(`host time of a graph of 16 ${name}, on branches`, async () => {
+      const texts: string[] = [];
+      for (const branches of branchCounts) {
+        texts.push(`${branches}: ${(await cost(node, 16, branches)).toFixed(1)} us`);
+      }
+      return texts.join(", ");
+    });
+  }
+  resources[Symbol.dispose]();
+}
