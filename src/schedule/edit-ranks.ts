@@ -1,5 +1,5 @@
 /**
- * Applies an edit to the draft of every rank: reads the lists, edits, writes those that changed, and carries the rest of the Program
+ * Applies an edit to the draft of every rank: reads the lists, edits, writes them, and carries the rest of the Program
  * along: where the members of transfers stand now, and the kernels that are still in use.
  */
 import type { KernelId } from "../commands/command.ts";
@@ -22,7 +22,10 @@ export interface EditContext {
   readonly foreignTouches: (rank: number) => readonly Touch[];
 }
 
-/** `edit` returns the same draft where it has nothing to do; then the rank's list, or the whole Program, stays the same object. */
+/**
+ * `edit` returns the same draft where it has nothing to do; with nothing to do on any rank, the Program stays the same object. Else all
+ * lists are written: a rewrite may count on the order of issue of other ranks, too.
+ */
 export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
   const memory = createMemory(program);
   const foreign = foreignTouches(program, memory);
@@ -33,21 +36,18 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
     return readDraft(list, at(orders, list.rank), memory, others);
   });
   const context: EditContext = { program, memory, drafts, foreignTouches: (rank) => at(foreign, rank) };
-  const written = drafts.map((draft) => {
-    const edited = edit(draft, context);
-    return edited === draft ? null : writeDraft(edited, context.memory);
-  });
-  if (written.every((list) => list === null)) return program;
+  const edited = drafts.map((draft) => edit(draft, context));
+  if (edited.every((draft, rank) => draft === drafts[rank])) return program;
+  const written = edited.map((draft) => writeDraft(draft, memory));
   const ranks = program.ranks.map((rank, i): RankProgram => ({
     ...rank,
-    ...at(written, i)?.list,
+    ...at(written, i).list,
     arenaBytes: { ...rank.arenaBytes, temporary: memory.temporaryBytes(i) },
   }));
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
     members: transfer.members.map((member) => {
-      const positions = at(written, member.rank)?.positions;
-      const command = positions === undefined ? member.command : positions.get(member.command);
+      const command = at(written, member.rank).positions.get(member.command);
       invariant(command !== undefined, "rewrites keep transfers", member);
       return { ...member, command };
     }),

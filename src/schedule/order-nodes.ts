@@ -1,7 +1,7 @@
 /**
  * The order in which the commands of a draft are issued: all that can go on without another rank first, signals as early as they can be
- * given, and a blocking command only when nothing else is left, as late as what needs it allows. So is a free, which would else
- * make its stream wait for the last use.
+ * given, and a blocking command only when nothing else is left, as late as what needs it allows. So is a free that nothing needs, which
+ * would else make its stream wait for the last use.
  *
  * So the list still completes on one queue if the draft did. Of all ranks' heads, all blocking, take the one that comes first in an
  * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still.
@@ -21,7 +21,9 @@ export function issueOrder(
   const free = createQueue(keys);
   const late = createQueue(keys);
   const add = (position: number): void => {
-    (isLate(at(nodes, position)) ? late : free).push(position);
+    const { command } = at(nodes, position);
+    const isLast = command.kind === "free" && at(dependents, position).length === 0;
+    (isLast || isBlocking(command) ? late : free).push(position);
   };
   for (const [position, count] of open.entries()) if (count === 0) add(position);
   const order: number[] = [];
@@ -36,10 +38,6 @@ export function issueOrder(
   }
   invariant(order.length === nodes.length, "dependences of a draft have no cycle", { nodes: nodes.length });
   return order;
-}
-
-function isLate({ command }: DraftNode): boolean {
-  return isBlocking(command) || command.kind === "free";
 }
 
 /** Positions; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that needs it, or at the end. */

@@ -5,8 +5,7 @@ import { expectOracle } from "../support/expect-oracle.ts";
 import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 
 const rewrites: readonly ScheduleOptions[] = [
-  { inPlace: true },
-  { ownLast: true, computeStreams: 1 },
+  { inPlace: true, ownLast: true, computeStreams: 1 },
   { splitChunks: 2, mergeProducts: [2], computeStreams: 2 },
   { inPlace: true, mergeProducts: [1, 2], computeStreams: 2, batchSignals: true, kernelCopies: 1 << 20 },
 ];
