@@ -168,6 +168,28 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences(cases, [256, 8, 16, 8])).toEqual([]);
   });
 
+  it("keep values of a tile in registers for later steps of their unit", () => {
+    const random = createRandom(23);
+    const shape = [70, 96] as const;
+    const values = Array.from({ length: 5 }, () => ({ dtype: "half", shape }) as const);
+    const kernel: UnitKernel = {
+      kind: "unit",
+      inputs: [operand("half", shape, [1, 72]), operand("half", shape)],
+      outputs: [operand("half", shape), operand("half", shape)],
+      values,
+      steps: [
+        { kind: "Binary", op: "add", inputs: [0, 1], output: 2 },
+        { kind: "Unary", op: "neg", inputs: [2], output: 3 },
+        { kind: "Binary", op: "mul", inputs: [3, 0], output: 4 },
+      ],
+      results: [2, 4],
+    };
+    const { steps } = kernelSteps(kernel, () => 256);
+    expect(steps.map((step) => step.kind === "kernel" && step.source.text.includes("__shared__"))).toEqual([true]);
+    const inputs = [0, 1].map(() => wholeValues("half", count(shape), random));
+    expect(differences([{ name: "unit", kernel, inputs, expected: evaluateUnit(kernel, inputs) }])).toEqual([]);
+  });
+
   it("reduce long rows and columns in parts", () => {
     const random = createRandom(4);
     const shapes = [
