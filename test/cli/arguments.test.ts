@@ -37,7 +37,10 @@ const bad: readonly BadArguments[] = [
     args: ["lwoer", "x.ts"],
     expected: ["there is no command lwoer", "lower, run, verify, bench, doctor", "did you mean lower?"],
   },
-  { args: ["prove", "x.ts"], expected: ["there is no command prove", "expected: one of lower, run, verify, bench, doctor"] },
+  {
+    args: ["prove", "x.ts"],
+    expected: ["there is no command prove", "expected: one of lower, run, verify, bench, doctor"],
+  },
   { args: ["lower"], expected: ["missing required argument", "braid lower"] },
   { args: ["lower", "a.ts", "b.ts"], expected: ["too many arguments"] },
   { args: ["lower", example, "--devcies", "8"], expected: ["no option --devcies", "did you mean --devices?"] },
