@@ -12,7 +12,7 @@ import { type Tensor, tensorBytes } from "../../../src/numerics/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { LargeCase, LargeSizes } from "./large-cases.ts";
 import type { LargeInputs } from "./large-inputs.ts";
-import { type LargeDType, type MatrixPart, partOf, type Range } from "./large-matrix.ts";
+import { type LargeDType, type MatrixPart, type Range } from "./large-matrix.ts";
 import { numbersOf } from "./numbers-of.ts";
 
 export interface LargeCheck {
@@ -37,11 +37,9 @@ export async function checkLarge(
   const executor = await MultiDeviceExecutor.create(fusion, { ...options, localRanks: [rank] });
   const shapes = inputShardShapes(fusion);
   const problems: string[] = [];
-  const made = new Map<LargeInputs, readonly Tensor[]>();
   try {
     for (const [run, given] of inputs.entries()) {
-      const own = made.get(given) ?? [partOf(given.a, held.a, at(shapes, 0)), partOf(given.b, held.b, at(shapes, 1))];
-      made.set(given, own);
+      const own = [given.part("a", held.a, at(shapes, 0)), given.part("b", held.b, at(shapes, 1))];
       // Only this rank's shard is written: it may stand for those of all.
       const shards = own.map((tensor) => Array.from({ length: devices }, () => tensor));
       const [result] = await executor.run(shards, { gather: false });

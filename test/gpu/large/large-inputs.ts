@@ -8,7 +8,7 @@ import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/hos
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 import type { LargeSizes } from "./large-cases.ts";
-import { drawMatrix, type LargeDType, type LargeMatrix, partOf } from "./large-matrix.ts";
+import { drawMatrix, type LargeDType, type LargeMatrix, type MatrixPart, partOf } from "./large-matrix.ts";
 import { type SampledRows, sampleRows } from "./sampled-rows.ts";
 
 /**
@@ -23,6 +23,8 @@ export interface LargeInputs {
   readonly b: LargeMatrix;
   /** [M, N]. */
   readonly plain: Tensor;
+  /** A rank's part of A or B; kept until another part of the same matrix is asked for. */
+  readonly part: (of: "a" | "b", part: MatrixPart, shape: readonly number[]) => Tensor;
   /** Rows of the product whose K devices cut into `parts`; computed once for a set of rows. */
   readonly sample: (rows: readonly number[], parts: number) => SampledRows;
 }
@@ -43,11 +45,22 @@ export async function makeLargeInputs(
   const a = drawMatrix(dtype, [m, k], 1, draw);
   const b = drawMatrix(dtype, [k, n], 2, draw);
   const known = new Map<string, SampledRows>();
+  const kept = new Map<"a" | "b", { readonly key: string; readonly tensor: Tensor }>();
   return {
     mode,
     a,
     b,
     plain: await plainProduct(a, b, on),
+    part: (of, part, shape) => {
+      const key = JSON.stringify([part, shape]);
+      const last = kept.get(of);
+      if (last?.key === key) return last.tensor;
+      // Gigabytes: the old one goes before the new one comes.
+      kept.delete(of);
+      const tensor = partOf({ a, b }[of], part, shape);
+      kept.set(of, { key, tensor });
+      return tensor;
+    },
     sample: (rows, parts) => {
       const key = `${parts}: ${rows.join()}`;
       const sampled = known.get(key) ?? sampleRows(a, b, { rows, parts, exact: mode === "signs" });
