@@ -7,7 +7,7 @@ import { DeviceMesh, Fusion, lower, type Program, set } from "braid";
 import type { CpuOptions } from "braid/cpu";
 import { walk } from "../../src/host/traverse.ts";
 import { at } from "../../src/support/invariant.ts";
-import { allgather, pointToPointFusions as programs } from "../support/point-to-point-fusions.ts";
+import * as programs from "../support/point-to-point-fusions.ts";
 import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
 import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
 
@@ -125,8 +125,8 @@ describe("the same bits", () => {
 describe("interStreamSynchronization", () => {
   it.each([1, 2, 3, 8, 11])("chains streams 0 to n-1 without wrapping around, n = %i", (streams) => {
     const options = { communicatorBackend: "cuda", interStreamSynchronization: true } as const;
-    const plain = linked(allgather(8), { devices: 8, streams, communicatorBackend: "cuda" });
-    const chained = linked(allgather(8), { devices: 8, streams, ...options });
+    const plain = linked(programs.allgather(8), { devices: 8, streams, communicatorBackend: "cuda" });
+    const chained = linked(programs.allgather(8), { devices: 8, streams, ...options });
     const waits = ({ ranks }: Program): readonly (readonly [string, string])[] => {
       const { commands, streams: infos } = at(ranks, 0);
       const recorded = new Map(

@@ -80,11 +80,3 @@ export function reduceScatterReduceBased(devices: number, { rows, k, n, dtype }:
   c.axis(1).parallelize("DIDx");
   return f;
 }
-
-/** All of them, by name. */
-export const pointToPointFusions: Readonly<Record<string, (devices: number) => Fusion>> = {
-  allgather,
-  allgatherMatmul,
-  reduceScatterP2p,
-  reduceScatterReduceBased,
-};
