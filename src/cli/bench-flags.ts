@@ -7,6 +7,7 @@ import { keysOf } from "../support/keys-of.ts";
 import { type BenchConfig, dtypeNames, readBenchConfig, type Size } from "./bench/bench-config.ts";
 import type { BenchSettings } from "./bench/bench-plan.ts";
 import { type Implementation, parseImplementations } from "./bench/implementation.ts";
+import { chosenBy } from "./choice-flags.ts";
 import { choice, positiveNumber, wholeNumber } from "./option-values.ts";
 
 export interface BenchFlags {
@@ -26,6 +27,7 @@ export interface BenchFlags {
   readonly plot?: string;
   readonly config?: string;
   readonly python?: string;
+  readonly profile?: string;
   readonly timeout?: number;
   readonly json: boolean;
 }
@@ -69,6 +71,7 @@ export function addBenchFlags(command: Command): Command {
     .addOption(new Option("--plot <file>", "draw them: .svg or .html").argParser(plotFile))
     .addOption(new Option("--config <file>", "take what flags do not say from a JSON file of DDLB's form"))
     .addOption(new Option("--python <program>", "a Python that has PyTorch (default: python3)"))
+    .addOption(new Option("--profile <file>", "for choice=auto: what this machine was measured to take"))
     .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer (default: 60)").argParser(
         positiveNumber("--timeout", 60),
@@ -81,6 +84,7 @@ export function addBenchFlags(command: Command): Command {
 export async function benchSettings(flags: BenchFlags): Promise<BenchSettings> {
   const config = flags.config === undefined ? {} : await readBenchConfig(flags.config);
   const { m, n, k, size, dtype, impl, devices, iterations, warmup, validate, csv, plot, seed, python, timeout } = flags;
+  const chosen = flags.profile === undefined ? {} : await chosenBy({ scheduleChoice: "auto", profile: flags.profile });
   // Sizes of flags stand for all sizes of the file.
   const sized = m !== undefined || n !== undefined || k !== undefined || size !== undefined;
   const given: BenchSettings = {
@@ -98,6 +102,7 @@ export async function benchSettings(flags: BenchFlags): Promise<BenchSettings> {
     ...(plot === undefined ? {} : { plot }),
     ...(seed === undefined ? {} : { seed }),
     ...(python === undefined ? {} : { python }),
+    ...(chosen.profile === undefined ? {} : { profile: chosen.profile }),
     ...(timeout === undefined ? {} : { timeout: Math.ceil(timeout * 1000) }),
   };
   return { on: flags.on, ...(sized ? withoutSizes(config) : config), ...given };

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { roundProfile } from "../simulate/profile.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 
 let folder: ProgramFolder;
@@ -99,6 +100,16 @@ describe("braid bench", () => {
     expect(second.out.match(/^tp-allreduce m 16 n 4 k 8 float, 2 devices$/gm)).toHaveLength(1);
   });
 
+  it("lets a measured machine choose the schedule, and says which and why", async () => {
+    const profile = folder.write("profile.json", JSON.stringify(roundProfile));
+    const auto = ["--impl", "braid;choice=auto;backend=cuda", "--profile", profile];
+    const { status, out, err } = await cli("bench", "tp-columnwise", ...small, ...auto, "--devices", "2");
+    expect(status, err).toBe(0);
+    const reason = /^braid \(choice=auto, backend=cuda\): (get|put).* ms, the least of \d+ simulated schedules/m;
+    expect(err).toMatch(reason);
+    expect(out).toMatch(reason);
+  });
+
   it("leaves out combinations that do not exist, and says so", async () => {
     const { status, out, err } = await cli(
       "bench",
@@ -131,6 +142,8 @@ describe("braid bench", () => {
     { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "16.25"] },
     { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
+    { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["bad-option", "--profile FILE"] },
+    { args: ["tp-rowwise", "--profile", "absent.json"], expected: ["file-unreadable", "absent.json"] },
     { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
     { args: ["tp-rowwise", "--config", "absent.json"], expected: ["file-unreadable", "absent.json"] },
   ])("refuses braid bench $args", async ({ args, expected }) => {

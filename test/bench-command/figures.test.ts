@@ -12,7 +12,7 @@ const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_3
 
 function timed(name: string, ...milliseconds: readonly number[]): Measured {
   const result = { kind: "done", value: { milliseconds, hostMicroseconds: null, partOfBound: null } } as const;
-  return { implementation: at(parseImplementations(name, "test"), 0), result };
+  return { implementation: at(parseImplementations(name, "test"), 0), note: null, result };
 }
 
 const measured: readonly Measured[] = [
@@ -25,6 +25,7 @@ const measured: readonly Measured[] = [
   timed("communication-only", 4),
   {
     implementation: at(parseImplementations("transformer-engine", "test"), 0),
+    note: null,
     result: { kind: "failed", why: 'no "te", sorry' },
   },
 ];
@@ -76,7 +77,7 @@ describe("figures", () => {
   it("go into CSV with quotes where they are needed, and into a picture where they have a rate", () => {
     const lines = csvText(rows, { device: "GPU <1>" }).trimEnd().split("\n");
     expect(lines).toHaveLength(1 + measured.length + 3);
-    expect(lines[8]).toMatch(/^transformer-engine,,,,,32768,8192,16384,bfloat16,,,8,.*,measured,"no ""te"", sorry"$/);
+    expect(lines[8]).toMatch(/^transformer-engine,,,,,32768,8192,16384,bfloat16,,,8,.*,measured,,"no ""te"", sorry"$/);
     const picture = plotSvg(rows, { device: "GPU <1>" });
     expect(picture.match(/<rect x=/g)).toHaveLength(6 + 3);
     expect(picture).toContain("8 x GPU &lt;1&gt;");

@@ -11,6 +11,7 @@ function contender(name: string, log: string[], milliseconds: (run: number) => n
   let run = 0;
   return {
     implementation: at(parseImplementations(name, "test"), 0),
+    note: null,
     turn: async (runs) => {
       log.push(`${name} x${runs}`);
       if (run >= failsAt) return { kind: "failed", why: "out of memory" };

@@ -2,6 +2,7 @@
 import type { BackendName } from "../../executor/backend-by-name.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DType } from "../../numerics/dtype.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { BenchConfig, Size } from "./bench-config.ts";
 import { expandImplementations, type Implementation, type PeerName } from "./implementation.ts";
 import { type Primitive, type Problem } from "./primitives.ts";
@@ -19,6 +20,8 @@ export interface BenchPlan {
   readonly csv: string | null;
   readonly plot: string | null;
   readonly python: string;
+  /** What choice=auto chooses by. */
+  readonly profile: MachineProfile | null;
   /** Milliseconds for one iteration, and for an answer of a peer. */
   readonly timeout: number;
 }
@@ -28,6 +31,7 @@ export interface BenchSettings extends BenchConfig {
   readonly on?: BackendName;
   readonly seed?: number;
   readonly python?: string;
+  readonly profile?: MachineProfile;
   readonly timeout?: number;
 }
 
@@ -63,6 +67,7 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
     csv: settings.csv ?? null,
     plot: settings.plot ?? null,
     python: settings.python ?? "python3",
+    profile: settings.profile ?? null,
     timeout: settings.timeout ?? 60_000,
   };
 }

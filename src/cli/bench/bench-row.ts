@@ -19,6 +19,8 @@ export interface BenchRow {
   /** The largest error over its bound; null where nothing was validated. */
   readonly partOfBound: number | null;
   readonly failure: string | null;
+  /** The schedule that was chosen, versions. */
+  readonly note: string | null;
 }
 
 export interface Figures {
@@ -48,8 +50,8 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
     serial: medianOf(measured, "serial"),
     pyTorch: least([medianOf(measured, "torch-nccl"), medianOf(measured, "torch-async-tp")]),
   };
-  const own = measured.map(({ implementation: { name, said }, result }): BenchRow => {
-    const common = { problem, name, option: said, source: "measured" };
+  const own = measured.map(({ implementation: { name, said }, note, result }): BenchRow => {
+    const common = { problem, name, option: said, source: "measured", note };
     if (result.kind === "failed") {
       return { ...common, figures: null, hostMicroseconds: null, partOfBound: null, failure: result.why };
     }
@@ -65,7 +67,8 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
   const published = publishedFor(problem).map(({ name, teraflops, source }): BenchRow => {
     const milliseconds = flops(problem) / teraflops / 1e9;
     const figures = figuresOf(problem, name, [milliseconds], nothingToCompare);
-    return { problem, name, option: "", source, figures, hostMicroseconds: null, partOfBound: null, failure: null };
+    const unknown = { hostMicroseconds: null, partOfBound: null, failure: null, note: null };
+    return { problem, name, option: "", source, figures, ...unknown };
   });
   return [...own, ...published];
 }

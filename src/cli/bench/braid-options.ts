@@ -3,6 +3,7 @@
  * then has its column value, its help and its message.
  */
 import { type GraphUse, graphUses } from "../../cuda.ts";
+import { type ScheduleChoiceUse, scheduleChoiceUses } from "../../executor/executor-options.ts";
 import type { CommunicatorBackend } from "../../host/nodes.ts";
 import { type CopyLane, copyLanes } from "../../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../../schedule/schedule-options.ts";
@@ -22,6 +23,8 @@ interface ProgramOptions {
   readonly copyLane?: CopyLane;
   readonly interStreamSync?: boolean;
   readonly graph?: GraphUse;
+  /** auto: what else is not said is chosen by simulating candidates on the machine of --profile. */
+  readonly choice?: ScheduleChoiceUse;
 }
 
 export interface BraidOptions extends ProgramOptions {
@@ -47,6 +50,7 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   copyLane: oneOf(copyLanes, (copyLane) => ({ copyLane })),
   interStreamSync: flag((interStreamSync) => ({ interStreamSync })),
   graph: oneOf(graphUses, (graph) => ({ graph })),
+  choice: oneOf(scheduleChoiceUses, (choice) => ({ choice })),
   inPlace: flag((inPlace) => ({ schedule: { inPlace } })),
   ownLast: flag((ownLast) => ({ schedule: { ownLast } })),
   splitChunks: count((splitChunks) => ({ schedule: { splitChunks } })),

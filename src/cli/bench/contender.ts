@@ -14,6 +14,8 @@ export type Outcome<T> =
 
 export interface Contender {
   readonly implementation: Implementation;
+  /** What is to be known of it beyond its options: the schedule that was chosen, versions. */
+  readonly note: string | null;
   /** `runs` iterations, each behind a barrier of all ranks. All ranks call it together. */
   turn(runs: number): Promise<Outcome<readonly Timing[]>>;
   /** The largest error of sampled elements over what is allowed for them; above 1 the result is wrong. */

@@ -36,6 +36,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["iterations", ({ figures, source }) => (source === "measured" ? (figures?.times.length ?? 0) : null)],
   ["device", ({ source }, { device }) => (source === "measured" ? device : null)],
   ["source", ({ source }) => source],
+  ["note", ({ note }) => note],
   ["failure", ({ failure }) => failure],
 ];
 

@@ -17,6 +17,8 @@ export interface MeasureOptions {
 
 export interface Measured {
   readonly implementation: Implementation;
+  /** As the contender has it; null for one that did not get so far. */
+  readonly note: string | null;
   readonly result: Outcome<Times>;
 }
 
@@ -52,7 +54,10 @@ export async function measure(
       await takeTurn(at(entries, (i + round) % entries.length), runs + 1, exchange);
     }
   }
-  return entries.map((entry) => ({ implementation: entry.contender.implementation, result: resultOf(entry) }));
+  return entries.map((entry) => {
+    const { implementation, note } = entry.contender;
+    return { implementation, note, result: resultOf(entry) };
+  });
 }
 
 interface Entry {

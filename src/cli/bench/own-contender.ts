@@ -1,85 +1,10 @@
-/** Braid's own implementations: lowered, recorded, linked, scheduled, verified and prepared as `braid run` does it, then run without moving inputs. */
+/** Braid's own implementations, prepared and run without moving inputs. */
 import type { Group, Prepared } from "../../backends/backend.ts";
-import type { Program } from "../../commands/program.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
-import { linkPrograms } from "../../executor/linked-program.ts";
-import { rankPrograms } from "../../executor/program-source.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
-import type { LoweringOptions } from "../../passes/options.ts";
-import type { BraidOptions } from "./braid-options.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
-import type { Implementation, OwnName } from "./implementation.ts";
 import type { Matrices } from "./matrices.ts";
-import { inputBytes, type Layout } from "./operands.ts";
-import { buildPrimitive, type Form, type Problem } from "./primitives.ts";
+import { inputBytes } from "./operands.ts";
+import type { Planned } from "./plan-own.ts";
 import { checkSamples } from "./sampled-check.ts";
-
-export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
-
-/** What is run, and where its operands lie. */
-export interface Planned {
-  readonly implementation: OwnImplementation;
-  readonly layout: Layout;
-  readonly program: Program;
-}
-
-const usualStreams = 4;
-
-/** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
-export function planOwn(implementation: OwnImplementation, problem: Problem, on: BackendName): Planned {
-  const { name, options } = implementation;
-  const { devices, primitive } = problem;
-  const { chunks = devices, streams = usualStreams, copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
-  const form = formOf(name, options);
-  if (options.chunks !== undefined && form !== "collective") chunksWithoutLoop(form, options.chunks);
-  const layout: Layout = { problem, form, chunks };
-  const lowering = loweringOf(form, options, primitive !== "tp-columnwise");
-  const { hosts, signature } = rankPrograms(buildPrimitive(form, problem, chunks), devices, lowering);
-  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: streams,
-    p2pProtocol: options.protocol ?? "get",
-    copyLane,
-    schedule: options.schedule ?? {},
-    verify: "on",
-  });
-  return { implementation, layout, program };
-}
-
-function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
-  return name === "braid" ? form : name;
-}
-
-/** NCCL's own collective where that is what is compared with, and for the one form that only it has; else copies between devices. */
-function usualBackend(form: Form): "nccl" | "cuda" {
-  return form === "serial" || form === "linear" ? "nccl" : "cuda";
-}
-
-function loweringOf(
-  form: Form,
-  { backend = usualBackend(form), protocol, interStreamSync = false }: BraidOptions,
-  insertReshardingAfter: boolean,
-): Partial<LoweringOptions> {
-  return {
-    communicatorBackend: backend,
-    pointToPoint: form === "linear" || form === "broadcast" ? form : "rotated",
-    interStreamSynchronization: interStreamSync,
-    // Partial products are exchanged, not A.
-    insertReshardingAfter,
-    ...(protocol === undefined ? {} : { p2pProtocol: protocol }),
-  };
-}
-
-function chunksWithoutLoop(form: Form, chunks: number): never {
-  return fail({
-    code: "bad-option",
-    message: `form ${form} has one chunk for each device`,
-    place: { kind: "option", text: "chunks" },
-    found: `chunks=${chunks} with form=${form}`,
-    expected: "chunks with form=collective",
-    help: "leave chunks out; splitChunks cuts the chunks of other forms",
-  });
-}
 
 export interface Place {
   readonly group: Group;
@@ -93,7 +18,7 @@ export interface Place {
 
 /** All ranks call it together. */
 export async function prepareOwn(planned: Planned, place: Place, matrices: Matrices): Promise<Contender> {
-  const { implementation, layout, program } = planned;
+  const { implementation, layout, program, reason } = planned;
   const prepared = await place.group.prepare(program);
   for (const { id, role, rank, position } of program.buffers) {
     if (role !== "input" || position === null || !place.ranks.includes(rank)) continue;
@@ -101,6 +26,7 @@ export async function prepareOwn(planned: Planned, place: Place, matrices: Matri
   }
   return {
     implementation,
+    note: reason,
     turn: async (runs) => {
       const timings: Timing[] = [];
       for (let run = 0; run < runs; run++) {

@@ -31,11 +31,18 @@ export function peerContender(implementation: PeerImplementation, peer: TorchPee
   const impl = peerImplementations[implementation.name];
   return {
     implementation,
+    note: versionsOf(peer.ready),
     name: impl,
     turn: async (runs) => readTimings(await peer.ask({ do: "run", impl, runs }), runs),
     check: async () => readCheck(await peer.ask({ do: "validate", impl })),
     release: () => {},
   };
+}
+
+function versionsOf({ torch, nccl }: PeerAnswer): string {
+  return [["PyTorch", torch] as const, ["NCCL", nccl] as const]
+    .flatMap(([name, version]) => (typeof version === "string" ? [`${name} ${version}`] : []))
+    .join(", ");
 }
 
 function readTimings(answer: Outcome<PeerAnswer>, runs: number): Outcome<readonly Timing[]> {

@@ -40,10 +40,16 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   const alignments = kept.map((i): "left" | "right" => (i === 0 ? "left" : "right"));
   const table = new Table({ ...plainBorders, head: keep(columns), colAligns: alignments });
   for (const line of lines) table.push(keep(line));
-  const notes = rows.flatMap(({ failure, source, ...row }) =>
-    failure !== null ? [`${labelOf(row)}: ${failure}`] : source === "measured" ? [] : [`* ${row.name}: ${source}`],
-  );
+  const notes = rows.flatMap((row) => {
+    const words = row.failure ?? (row.source === "measured" ? chosenNote(row) : row.source);
+    return words === null ? [] : [`${row.source === "measured" ? labelOf(row) : `* ${row.name}`}: ${words}`];
+  });
   return [...trimmedLines(table.toString()), ...notes];
+}
+
+/** Of Braid's own; versions of others stand in the CSV. */
+function chosenNote({ name, note }: BenchRow): string | null {
+  return name === "braid" ? note : null;
 }
 
 function cells(row: BenchRow, colors: Colors): string[] {

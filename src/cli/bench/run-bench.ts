@@ -8,9 +8,10 @@ import type { Implementation } from "./implementation.ts";
 import { labelOf } from "./implementation-label.ts";
 import { createMatrices, type Matrices } from "./matrices.ts";
 import { measure, type Measured } from "./measure.ts";
-import { planOwn, type Planned, prepareOwn } from "./own-contender.ts";
+import { prepareOwn } from "./own-contender.ts";
 import { peerContender, type PeerImplementation, setUpPeer } from "./peer-contender.ts";
 import type { Places } from "./places.ts";
+import { type Planned, planOwn, type Setting } from "./plan-own.ts";
 import type { Problem } from "./primitives.ts";
 import type { TorchPeer } from "./torch-peer.ts";
 
@@ -51,12 +52,12 @@ async function runProblem(
   label: string,
   host: BenchHost,
 ): Promise<readonly Measured[]> {
-  const { implementations, on } = plan;
+  const { implementations } = plan;
   host.say(`${label}: preparing`);
   const planned = implementations.flatMap((each) =>
-    each.kind === "braid" ? (tryToPlan(each, problem, on, host.say) ?? []) : [],
+    each.kind === "braid" ? (tryToPlan(each, problem, plan, host.say) ?? []) : [],
   );
-  if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, problem, on);
+  if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, problem, plan);
   const contenders: Contender[] = [];
   const failed: Measured[] = [];
   try {
@@ -83,11 +84,14 @@ async function runProblem(
 function tryToPlan(
   implementation: Planned["implementation"],
   problem: Problem,
-  on: BenchPlan["on"],
+  setting: Setting,
   say: (line: string) => void,
 ): Planned | null {
   try {
-    return planOwn(implementation, problem, on);
+    const planned = planOwn(implementation, problem, setting);
+    if (planned.reason !== null)
+      say(`${labelOf({ ...implementation, option: implementation.said })}: ${planned.reason}`);
+    return planned;
   } catch (error) {
     if (!(error instanceof DiagnosticError) || isBaseline(implementation)) throw error;
     say(`left out: ${labelOf({ ...implementation, option: implementation.said })}: ${error.diagnostics[0]?.message}`);
@@ -100,9 +104,9 @@ function isBaseline({ name, said }: Implementation): boolean {
 }
 
 /** Fails as the first combination that was asked for does, if any was. */
-function nothingLeft(implementations: readonly Implementation[], problem: Problem, on: BenchPlan["on"]): void {
+function nothingLeft(implementations: readonly Implementation[], problem: Problem, setting: Setting): void {
   const [first] = implementations.filter((each) => each.kind === "braid" && !isBaseline(each));
-  if (first?.kind === "braid") planOwn(first, problem, on);
+  if (first?.kind === "braid") planOwn(first, problem, setting);
 }
 
 /** Those that PyTorch's process has become contenders; the others are told with their reasons. */
@@ -116,7 +120,7 @@ async function addPeers(
   const without = (why: string): readonly Measured[] => {
     const asked = peers.filter((each) => each.asked);
     if (asked.length < peers.length) say(`left out: PyTorch: ${why}`);
-    return asked.map((implementation) => ({ implementation, result: { kind: "failed", why } }));
+    return asked.map((implementation) => ({ implementation, note: null, result: { kind: "failed", why } }));
   };
   const peer = await start();
   if (peer.kind === "failed") return without(peer.why);
@@ -128,7 +132,7 @@ async function addPeers(
     if (names.value.includes(contender.name)) contenders.push(contender);
     else if (implementation.asked) {
       const why = `not to be had here for ${problem.primitive}`;
-      missing.push({ implementation, result: { kind: "failed", why } });
+      missing.push({ implementation, note: null, result: { kind: "failed", why } });
     }
   }
   return missing;

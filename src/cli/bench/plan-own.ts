@@ -1,0 +1,162 @@
+/**
+ * Braid's own implementations as Programs: lowered, recorded, linked, rewritten and verified as `braid run` does it, by the options that are said or by those that a simulation
+ * of the machine chooses.
+ */
+import type { Program } from "../../commands/program.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import { candidateStreams, chooseSchedule } from "../../executor/choose-schedule.ts";
+import { linkPrograms } from "../../executor/linked-program.ts";
+import { rankPrograms } from "../../executor/program-source.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import type { CopyLane } from "../../schedule/copy-lane.ts";
+import type { ScheduleOptions } from "../../schedule/schedule-options.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import type { BraidOptions } from "./braid-options.ts";
+import type { Implementation, OwnName } from "./implementation.ts";
+import type { Layout } from "./operands.ts";
+import { buildPrimitive, type Form, type Problem } from "./primitives.ts";
+
+export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
+
+/** What is run, and where its operands lie. */
+export interface Planned {
+  readonly implementation: OwnImplementation;
+  readonly layout: Layout;
+  readonly program: Program;
+  /** Why it is scheduled as it is, where that was chosen. */
+  readonly reason: string | null;
+}
+
+/** What is not of one implementation: the back end, and what the machine was measured to take. */
+export interface Setting {
+  readonly on: BackendName;
+  readonly profile: MachineProfile | null;
+}
+
+/** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
+export function planOwn(implementation: OwnImplementation, problem: Problem, setting: Setting): Planned {
+  const { name, options } = implementation;
+  const { devices } = problem;
+  const form = formOf(name, options);
+  const { chunks = devices } = options;
+  if (options.chunks !== undefined && form !== "collective") chunksWithoutLoop(form, options.chunks);
+  const fusion = buildPrimitive(form, problem, chunks);
+  const { lowering, streams, copyLane, schedule, reason } =
+    options.choice === "auto"
+      ? chosen(implementation, problem, setting, fusion)
+      : said(form, options, problem, setting.on);
+  const { hosts, signature } = rankPrograms(fusion, devices, lowering);
+  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+    numberOfStreams: streams,
+    p2pProtocol: lowering.p2pProtocol ?? "get",
+    copyLane,
+    schedule,
+    verify: "on",
+  });
+  return { implementation, layout: { problem, form, chunks }, program, reason };
+}
+
+interface Decided {
+  readonly lowering: Partial<LoweringOptions>;
+  readonly streams: number;
+  readonly copyLane: CopyLane;
+  readonly schedule: ScheduleOptions;
+  readonly reason: string | null;
+}
+
+const usualStreams = 4;
+
+function said(form: Form, options: BraidOptions, problem: Problem, on: BackendName): Decided {
+  const { backend = usualBackend(form), streams = usualStreams, schedule = {} } = options;
+  const { copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
+  const pointToPoint = form === "linear" || form === "broadcast" ? form : "rotated";
+  const lowering = { ...loweringOf(options, problem), communicatorBackend: backend, pointToPoint } as const;
+  return { lowering, streams, copyLane, schedule, reason: null };
+}
+
+function chosen(
+  { options }: OwnImplementation,
+  problem: Problem,
+  { profile }: Setting,
+  fusion: ReturnType<typeof buildPrimitive>,
+): Decided {
+  if (profile === null) return noProfile();
+  const { streams, copyLane, schedule = {} } = options;
+  const decided = Object.entries({ streams, copyLane, ...schedule }).filter(([, value]) => value !== undefined);
+  if (decided.length > 0) decidedTwice(decided.map(([name]) => name));
+  const { backend, graph } = options;
+  const given = {
+    ...loweringOf(options, problem),
+    ...(backend === undefined ? {} : { communicatorBackend: backend }),
+  };
+  const { devices } = problem;
+  const { chosen: best, reason } = chooseSchedule(fusion, {
+    devices,
+    profile,
+    lowering: given,
+    graph: graph !== "off",
+  });
+  return {
+    lowering: { ...given, ...best.lowering },
+    streams: candidateStreams,
+    copyLane: best.copyLane,
+    schedule: best.schedule,
+    reason,
+  };
+}
+
+function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
+  return name === "braid" ? form : name;
+}
+
+/** NCCL's own collective where that is what is compared with, and for the one form that only it has; else copies between devices. */
+function usualBackend(form: Form): "nccl" | "cuda" {
+  return form === "serial" || form === "linear" ? "nccl" : "cuda";
+}
+
+function loweringOf(
+  { protocol, interStreamSync = false }: BraidOptions,
+  { primitive }: Problem,
+): Partial<LoweringOptions> {
+  return {
+    interStreamSynchronization: interStreamSync,
+    // Partial products are exchanged, not A.
+    insertReshardingAfter: primitive !== "tp-columnwise",
+    ...(protocol === undefined ? {} : { p2pProtocol: protocol }),
+  };
+}
+
+function chunksWithoutLoop(form: Form, chunks: number): never {
+  return fail({
+    code: "bad-option",
+    message: `form ${form} has one chunk for each device`,
+    place: { kind: "option", text: "chunks" },
+    found: `chunks=${chunks} with form=${form}`,
+    expected: "chunks with form=collective",
+    help: "leave chunks out; splitChunks cuts the chunks of other forms",
+  });
+}
+
+function decidedTwice(names: readonly string[]): never {
+  return fail({
+    code: "bad-option",
+    message: "choice=auto chooses streams, the copy lane and the rewrites itself",
+    place: { kind: "option", text: "choice" },
+    found: `choice=auto with ${names.join(", ")}`,
+    expected: "form, backend, protocol or graph beside it, or none",
+    help: "leave these options out, or choice=auto",
+  });
+}
+
+function noProfile(): never {
+  return fail({
+    code: "bad-option",
+    message: "a schedule is chosen by simulating it on the machine of a profile",
+    place: { kind: "option", text: "choice" },
+    found: "choice=auto without --profile",
+    expected: "--profile FILE with it",
+    help: "braid calibrate measures a machine and writes its profile",
+  });
+}
