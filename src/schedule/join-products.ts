@@ -1,4 +1,7 @@
-/** Products of one kernel as fewer, larger ones: each run of neighbours along one result axis is a product of that many times the extent. */
+/**
+ * Products of one kernel as fewer, larger ones: each run of neighbours along one result axis is a product of that many times the extent. Those
+ * at equal distances that are no neighbours along any axis are one batched product.
+ */
 import type { Launch } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -25,13 +28,29 @@ export function joinProducts(products: readonly ProductNode[], memory: Memory): 
   invariant(isProduct(kernel), "products launch product kernels", { kind: kernel.kind });
   let best: readonly (readonly ProductNode[])[] = products.map((product) => [product]);
   let joined: readonly JoinedProducts[] = [];
-  for (const axis of productAxes(kernel)) {
-    const runs = neighbourRuns(products, kernel, axis);
+  for (const [form, axis] of formsOf(kernel)) {
+    const runs = neighbourRuns(products, form, axis);
     if (runs.length >= best.length) continue;
     best = runs;
-    joined = runs.flatMap((run) => (run.length < 2 ? [] : [joinRun(products, run, kernel, axis, memory)]));
+    joined = runs.flatMap((run) => (run.length < 2 ? [] : [joinRun(products, run, form, axis, memory)]));
   }
   return joined;
+}
+
+/** The kernel with each axis that it has, then with a batch axis of one element, which only products apart need. */
+function formsOf(kernel: ProductKernel): readonly (readonly [ProductKernel, ProductAxis])[] {
+  const batched = ({ dtype, shape, strides }: Operand): Operand => ({
+    dtype,
+    shape: [1, ...shape],
+    strides: [0, ...strides],
+  });
+  const form: ProductKernel = {
+    ...kernel,
+    inputs: kernel.inputs.map((operand, i) => (kernel.kind === "linear" && i > 0 ? operand : batched(operand))),
+    outputs: kernel.outputs.map(batched),
+  };
+  const inputs = kernel.inputs.map((_, i) => (kernel.kind === "linear" && i > 0 ? null : 0));
+  return [...productAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
 }
 
 /** Products in the order of their results, cut where neighbours are not beside each other in every operand. */
