@@ -87,7 +87,9 @@ async function benchAsRank(plan: BenchPlan, flags: BenchFlags, world: World, ter
   const exchange = exchangeWith(world);
   const places = placesOnGpus(world, plan.timeout, chosen(plan));
   const machine = machineOf("cuda", world.localRank);
-  const torch = once(() => startTorch(world, exchange, plan.python, plan.timeout, processEnvironment));
+  // PyTorch gets what the user set, without what Braid's driver sets for itself.
+  const environment = { ...processEnvironment };
+  const torch = once(() => startTorch(world, exchange, plan.python, plan.timeout, environment));
   const quiet: Pick<BenchHost, "say" | "onRows"> = { say: () => {}, onRows: async () => {} };
   try {
     const reports = world.rank === 0 ? reporting(plan, machine, terminal) : quiet;

@@ -1,12 +1,13 @@
 /** `--validate` finds what is wrong: a chunk of another place, a missing summand, a rounding too many. */
 import { describe, expect, it } from "vitest";
 import { createMatrices } from "../../src/cli/bench/matrices.ts";
-import { expectedElement, inputBytes, type Layout, outputColumns, outputRows } from "../../src/cli/bench/operands.ts";
+import { createInputs, expectedElement, type Layout, outputColumns, outputRows } from "../../src/cli/bench/operands.ts";
 import { type Form, type Primitive, primitives, type Problem } from "../../src/cli/bench/primitives.ts";
 import { checkSamples } from "../../src/cli/bench/sampled-check.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const matrices = createMatrices("float", 3);
+const inputs = createInputs(matrices);
 const forms: readonly Form[] = ["compute-only", "communication-only", "serial", "rotated", "collective"];
 
 function layoutOf(primitive: Primitive, form: Form): Layout {
@@ -72,10 +73,10 @@ describe.each(primitives.flatMap((primitive) => forms.map((form) => ({ primitive
 
 describe("operands", () => {
   it("are one matrix in all forms, in the order of its rows", () => {
-    const serial = [0, 1, 2].map((rank) => inputBytes(layoutOf("tp-columnwise", "serial"), 0, rank, matrices));
-    const whole = inputBytes(layoutOf("tp-columnwise", "compute-only"), 0, 0, matrices);
+    const serial = [0, 1, 2].map((rank) => inputs(layoutOf("tp-columnwise", "serial"), 0, rank));
+    const whole = inputs(layoutOf("tp-columnwise", "compute-only"), 0, 0);
     expect(Buffer.concat(serial).equals(whole)).toBe(true);
-    const chunks = [0, 1, 2].map((rank) => inputBytes(layoutOf("tp-columnwise", "collective"), 0, rank, matrices));
+    const chunks = [0, 1, 2].map((rank) => inputs(layoutOf("tp-columnwise", "collective"), 0, rank));
     const [first, second] = [0, 1].map((half) =>
       chunks.map((bytes) => bytes.subarray((half * bytes.length) / 2, ((half + 1) * bytes.length) / 2)),
     );
@@ -83,7 +84,7 @@ describe("operands", () => {
   });
 
   it("differ from rank to rank where they are the rank's own, and from row to row", () => {
-    const weights = [0, 1].map((rank) => inputBytes(layoutOf("tp-columnwise", "serial"), 1, rank, matrices));
+    const weights = [0, 1].map((rank) => inputs(layoutOf("tp-columnwise", "serial"), 1, rank));
     expect(Buffer.compare(at(weights, 0), at(weights, 1))).not.toBe(0);
     const rows = at(weights, 0);
     const length = 12 * 4;

@@ -23,8 +23,21 @@ export interface Layout {
 }
 
 /** The bytes of input number `position` on a device. */
-export function inputBytes(layout: Layout, position: number, rank: number, matrices: Matrices): Uint8Array {
-  const { key, columns, rows } = inputOf(layout, position, rank);
+export type Inputs = (layout: Layout, position: number, rank: number) => Uint8Array;
+
+/** Inputs that several implementations have in common are made once: they may be gigabytes. */
+export function createInputs(matrices: Matrices): Inputs {
+  const made = new Map<string, Uint8Array>();
+  return (layout, position, rank) => {
+    const input = inputOf(layout, position, rank);
+    const name = JSON.stringify(input);
+    const bytes = made.get(name) ?? bytesOf(input, matrices);
+    made.set(name, bytes);
+    return bytes;
+  };
+}
+
+function bytesOf({ key, columns, rows }: Input, matrices: Matrices): Uint8Array {
   const total = rows.reduce((sum, { count }) => sum + count, 0);
   const bytes = new Uint8Array(total * columns * matrices.width);
   let offset = 0;

@@ -2,7 +2,7 @@
 import type { Group, Prepared } from "../../backends/backend.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
 import type { Matrices } from "./matrices.ts";
-import { inputBytes } from "./operands.ts";
+import type { Inputs } from "./operands.ts";
 import type { Planned } from "./plan-own.ts";
 import { checkSamples } from "./sampled-check.ts";
 
@@ -17,12 +17,17 @@ export interface Place {
 }
 
 /** All ranks call it together. */
-export async function prepareOwn(planned: Planned, place: Place, matrices: Matrices): Promise<Contender> {
+export async function prepareOwn(
+  planned: Planned,
+  place: Place,
+  matrices: Matrices,
+  inputs: Inputs,
+): Promise<Contender> {
   const { implementation, layout, program, reason } = planned;
   const prepared = await place.group.prepare(program);
   for (const { id, role, rank, position } of program.buffers) {
     if (role !== "input" || position === null || !place.ranks.includes(rank)) continue;
-    prepared.write(id, inputBytes(layout, position, rank, matrices));
+    prepared.write(id, inputs(layout, position, rank));
   }
   return {
     implementation,

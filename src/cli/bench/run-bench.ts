@@ -9,6 +9,7 @@ import { labelOf } from "./implementation-label.ts";
 import { createMatrices, type Matrices } from "./matrices.ts";
 import { measure, type Measured } from "./measure.ts";
 import { prepareOwn } from "./own-contender.ts";
+import { createInputs } from "./operands.ts";
 import { peerContender, type PeerImplementation, setUpPeer } from "./peer-contender.ts";
 import type { Places } from "./places.ts";
 import { type Planned, planOwn, type Setting } from "./plan-own.ts";
@@ -58,12 +59,13 @@ async function runProblem(
     each.kind === "braid" ? (tryToPlan(each, problem, plan, host.say) ?? []) : [],
   );
   if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, problem, plan);
+  const inputs = createInputs(matrices);
   const contenders: Contender[] = [];
   const failed: Measured[] = [];
   try {
     for (const each of planned) {
       const place = await host.places.placeFor(each.implementation.options.graph ?? "auto");
-      contenders.push(await prepareOwn(each, place, matrices));
+      contenders.push(await prepareOwn(each, place, matrices, inputs));
     }
     const peers = implementations.filter((each) => each.kind === "peer");
     if (peers.length > 0) failed.push(...(await addPeers(peers, problem, plan.seed, contenders, host)));
