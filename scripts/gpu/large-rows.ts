@@ -36,6 +36,8 @@ export async function* largeRows(
     off: shareGroup(createCudaBackend({ rendezvous: world, graph: "off", timeout })),
     on: shareGroup(createCudaBackend({ rendezvous: world, graph: "on", timeout })),
   };
+  const cases = largeCases.filter(({ name }) => wanted(name));
+  if (cases.length === 0) return;
   for (const dtype of dtypes) {
     const label = `${sizes.m} x ${sizes.k} x ${sizes.n}, ${dtype}`;
     const made: LargeInputs[] = [];
@@ -47,7 +49,7 @@ export async function* largeRows(
     if (!(await goesOn(world, made.length === 2))) return;
     const [signs, uniform] = made;
     if (signs === undefined || uniform === undefined) return;
-    for (const each of largeCases.filter(({ name }) => wanted(name))) {
+    for (const each of cases) {
       for (const lowering of loweringsOf(each, dtype)) {
         for (const graph of ["off", "on"] as const) {
           if (graphOf(lowering, graph) !== graph) continue;

@@ -12,7 +12,7 @@ if (obstacle !== null) console.log(`test/cuda/fake-gpu is skipped: ${obstacle}`)
 
 let fakes: Fakes;
 beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(2);
+  if (obstacle === null) fakes = buildFakes(3);
 }, 60_000);
 afterAll(() => {
   if (obstacle === null) rmSync(fakes.folder, { recursive: true });
@@ -34,7 +34,7 @@ async function runRanks(worldSize: number, script: string, ...values: readonly s
   return { ...result, printed: printed.join("") };
 }
 
-describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
+describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
     const { statuses, printed } = await runRanks(2, "rank.ts");
     const lines = printed.trim().split("\n");
@@ -49,6 +49,15 @@ describe.skipIf(obstacle !== null)("two ranks on fake GPUs", () => {
     // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
     expect(count("cuStreamBeginCapture")).toBe(18);
     expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
+  }, 120_000);
+
+  it("run nvFuser's tests one after the other in one Group, on meshes that leave a rank without work", async () => {
+    const pattern = "Lower(Gather|Scatter|SendRecv)|ShareIpc|Pairwise|communications, (Gather|SendRecv)$";
+    const { statuses, printed } = await runRanks(3, "reference-rank.ts", pattern);
+    const lines = printed.trim().split("\n");
+    expect(lines.filter((line) => !line.startsWith("ok "))).toEqual([]);
+    expect(lines).toHaveLength(16);
+    expect(statuses).toEqual([0, 0, 0]);
   }, 120_000);
 
   it("hand a run to the driver in two calls when it is replayed", async () => {

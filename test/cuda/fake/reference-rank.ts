@@ -23,7 +23,8 @@ const wanted = (name: string): boolean => pattern.test(name) && !/AllgatherP2p|\
 async function* rows(): AsyncGenerator<Row> {
   const context = { world };
   yield* referenceRows(context, { graphOf, wanted });
-  const sizes = { m: 64, k: 32, n: 16, chunks: 4 };
+  // Of 2, 3 and 4 ranks.
+  const sizes = { m: 96, k: 48, n: 16, chunks: 4 };
   yield* largeRows(context, { sizes, graphOf, wanted, dtypes: ["bfloat16"] });
 }
 
