@@ -66,7 +66,7 @@ it("rewrites of what verifies verify, and mean the same", async () => {
       expect(verify(early, { notes: false }).findings).toEqual([]);
       expect(await outputsOf(early, "seed:4", "streams")).toEqual(await outputsOf(early, "seed:5", "ranks"));
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
   expect(rewritten).toBeGreaterThan(5);
 });

@@ -26,6 +26,7 @@ import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule
 import { splitChunks } from "../../src/schedule/split-chunks.ts";
 import { useInPlace } from "../../src/schedule/use-in-place.ts";
 import { at } from "../../src/support/invariant.ts";
+import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 import { allgatherMatmul, countOf, devices, outputsOf, recorded } from "./programs.ts";
 
 const ranks = Array.from({ length: devices }, (_, rank) => rank);
@@ -129,6 +130,16 @@ describe("merge-products", () => {
       const kinds = commands.flatMap(({ kind, stream }) => (kind === "launch" && stream !== 0 ? [kind] : []));
       expect(kinds, `rank ${rank}`).toHaveLength(at([2, 3, 3, 2], rank));
     }
+  });
+
+  it.each(layouts)("makes one, batched if need be, of a gathered $gathered with operands $operands", (layout) => {
+    const fusion = layoutFusion(layout, { devices, chunks: null });
+    const lowering = { communicatorBackend: "cuda", accumulate: true } as const;
+    const program = link(
+      ranks.map((rank) => record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: devices })),
+    );
+    // Chunks of the contracted axis are added to one result, in order.
+    expect(countOf(mergeProducts.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
   });
 
   it("leaves products alone whose chunks use one slot after another, or that are of different weights", () => {

@@ -1,12 +1,10 @@
 /** Every combination of rewrites: proven right, and with the same bits in every order of streams. */
-import { type DType, lower, record, verify } from "braid";
+import { type DType, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
-import { link } from "../../src/commands/link.ts";
 import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
-import { layoutFusion, layouts } from "../support/layout-fusions.ts";
-import { countOf, devices, outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
+import { devices, outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 
 const schedules: readonly ScheduleOptions[] = [
@@ -50,27 +48,6 @@ describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
         expect(await outputsOf(placed, "seed:2"), context).toBe(expected);
       }
     }
-  });
-});
-
-describe("every layout of a gather and a matmul", () => {
-  it.each(layouts)("gathered along $gathered, operands $operands", async ({ gathered, operands }) => {
-    const fusion = layoutFusion({ gathered, operands }, { devices, chunks: null, dtype: "float" });
-    const lowering = { communicatorBackend: "cuda", p2pProtocol: "get", accumulate: true } as const;
-    const program = link(
-      Array.from({ length: devices }, (_, rank) =>
-        record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: devices }),
-      ),
-    );
-    const expected = await outputsOf(program, "seed:1");
-    for (const schedule of [{ inPlace: true, mergeProducts: [1, 3], computeStreams: 1 }, { splitChunks: 2 }]) {
-      const scheduled = applySchedule(program, schedule);
-      expect(verify(scheduled, { notes: false }).findings).toEqual([]);
-      expect(await outputsOf(scheduled, "seed:2")).toBe(expected);
-    }
-    // Chunks of the contracted axis are added to one result, in order.
-    const launches = countOf(applySchedule(program, { mergeProducts: [devices] }), 0, "launch");
-    expect(launches).toBe(gathered === "K" ? devices : 1);
   });
 });
 
