@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { braidOptionNames } from "../../src/cli/bench/braid-options.ts";
+import { implementationNames } from "../../src/cli/bench/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 
@@ -108,6 +110,11 @@ describe("braid bench", () => {
     const reason = /^braid \(choice=auto, backend=cuda\): (get|put).* ms, the least of \d+ simulated schedules/m;
     expect(err).toMatch(reason);
     expect(out).toMatch(reason);
+  });
+
+  it("has every option and implementation in the documentation", () => {
+    const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/command-line.md"), "utf8");
+    for (const name of [...braidOptionNames, ...implementationNames]) expect(page).toContain(`\`${name}\``);
   });
 
   it("leaves out combinations that do not exist, and says so", async () => {
