@@ -4,8 +4,8 @@
  *
  *     wait 1, a1 b -> c1; wait 2, a2 b -> c2        ->        wait 1, wait 2, [a1; a2] b -> [c1; c2]
  *
- * Groups are by the order of arrival, from "1-3-4": the first alone, the next three, the next four, and fours from there on. Chunks of a group that are
- * not neighbours (a rotation that wraps around) make as many products as there are runs of neighbours.
+ * Groups are by the order of arrival, from "1-3-4": the first alone, the next three, the next four, and fours from there on. Chunks of a
+ * group that are not neighbours (a rotation that wraps around) make as many products as there are runs of neighbours.
  */
 import type { Launch } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";

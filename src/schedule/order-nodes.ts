@@ -40,7 +40,10 @@ export function issueOrder(
   return order;
 }
 
-/** Positions; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that needs it, or at the end. */
+/**
+ * Positions; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that needs
+ * it, or at the end.
+ */
 function issueKeys(
   nodes: readonly DraftNode[],
   dependences: readonly (readonly number[])[],

@@ -1,6 +1,7 @@
 /**
  * Gives each kind of work streams of its own: copies over links one lane per device, in order, products one or more compute streams in
- * turn. One compute stream is the caller's, which saves the edges there and back. Waits stand where what they let go on stands, signals behind what they tell of.
+ * turn. One compute stream is the caller's, which saves the edges there and back. Waits stand where what they let go on stands, signals
+ * behind what they tell of.
  *
  *     worker 1: wait, copy, signal, product       ->     lane:     wait, copy, signal, wait, copy, signal
  *     worker 2: wait, copy, signal, product              compute:  product, product, each behind its copy

@@ -59,11 +59,7 @@ export function applySchedule(program: Program, options: ScheduleOptions): Progr
   return keysOf(steps).reduce((left, key) => steps[key].apply(left, options), program);
 }
 
-/** Whether any rewrite is asked for. */
-export function isScheduled(options: ScheduleOptions): boolean {
-  return keysOf(steps).some((key) => options[key] !== undefined && options[key] !== false);
-}
-
+/** Throws `bad-option` for a value that an option does not take. */
 export function requireSchedule(options: ScheduleOptions): void {
   for (const key of keysOf(steps)) {
     const expected = steps[key].expected(options);

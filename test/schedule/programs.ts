@@ -23,7 +23,7 @@ export function allgatherMatmul(dtype: DType = "float"): Fusion {
 }
 
 /** Partial products of [24, 16] and [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
-export function matmulReduceScatter(dtype: DType = "float"): Fusion {
+function matmulReduceScatter(dtype: DType = "float"): Fusion {
   const f = new Fusion();
   const a = f.input([devices, devices, 6, 4], dtype);
   const b = f.input([devices, 1, 4, 5], dtype);
