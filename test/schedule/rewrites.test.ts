@@ -178,12 +178,36 @@ describe("in-place", () => {
     },
   );
 
-  it("leaves a gathered tensor that is an output, and copies that peers need", () => {
-    const f = allgatherMatmul();
-    const gathered = f.data().tensors;
-    expect(gathered.length).toBeGreaterThan(0);
-    const nccl = useInPlace.run(recorded(gather, { communicatorBackend: "nccl", shrinkStreamBuffers: false }), true);
-    expect(counts(nccl, "transfer")).toEqual([3, 3, 3, 3]);
+  it("leaves a copy that the caller reads, that peers write to, or whose original changes before it is read", () => {
+    const program = recorded(gather);
+    const buffers = program.buffers.map((buffer) =>
+      buffer.role === "temporary" ? { ...buffer, role: "output" as const, position: 1 } : buffer,
+    );
+    const read = { ...program, buffers };
+    expect(useInPlace.run(read, true)).toBe(read);
+
+    const changed: Program = {
+      ...program,
+      ranks: program.ranks.map((list) => {
+        const position = list.commands.findIndex(({ kind }) => kind === "copy");
+        const copy = at(list.commands, position);
+        if (copy.kind !== "copy") throw new Error("the own chunk is copied first");
+        // The rest of the slots is as large as the shard; what it holds does not matter here.
+        const other = { ...copy.destination, offset: copy.destination.offset + 192 };
+        const overwrite: Command = { ...copy, source: other, destination: copy.source };
+        return {
+          ...list,
+          commands: list.commands.toSpliced(position + 1, 0, overwrite),
+          origins: list.origins.toSpliced(position + 1, 0, at(list.origins, position)),
+          transferOf: list.transferOf.toSpliced(position + 1, 0, null),
+        };
+      }),
+    };
+    expect(counts(useInPlace.run(changed, true), "copy")).toEqual([5, 5, 5, 5]);
+
+    // By put the slots of one stream are written by peers, the own one, too.
+    const put = recorded(gather, { p2pProtocol: "put", streams: 1 });
+    expect(useInPlace.run(put, true)).toBe(put);
   });
 });
 
