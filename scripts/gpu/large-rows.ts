@@ -57,8 +57,8 @@ export async function* largeRows(
           let ran = false;
           yield await rowOf(`${each.name}, ${label}, ${labelOf(lowering)}, graph ${graph}`, async () => {
             const start = performance.now();
-            // The third run replays a graph after other inputs.
-            const inputs = graph === "on" ? [signs, uniform, signs] : [signs, uniform];
+            // The second run replays a graph after other inputs, and is the one that is exact.
+            const inputs = [uniform, signs];
             const options = { ...lowering, devices, on, timeout };
             const problems = await checkLarge(each, { sizes, dtype, rank, inputs, options });
             ran = true;

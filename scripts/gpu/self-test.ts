@@ -22,6 +22,7 @@ import type { PartContext, Row } from "./rows.ts";
 import { referenceRows } from "./reference-rows.ts";
 import { replayRows } from "./replay-rows.ts";
 import { speedRows } from "./speed-rows.ts";
+import { versions } from "./versions.ts";
 import { worldRows } from "./world-rows.ts";
 
 const parts = {
@@ -64,7 +65,7 @@ async function runRank(names: readonly string[]): Promise<number> {
   const outAt = names.indexOf("--out");
   const outFile = outAt < 0 ? null : (names[outAt + 1] ?? null);
   const wanted = outAt < 0 ? names : names.toSpliced(outAt, 2);
-  const results: Record<string, readonly (readonly Row[])[]> = {};
+  const results: Record<string, PartResult> = {};
   let failures = 0;
   for (const name of Object.keys(parts) as PartName[]) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
@@ -79,15 +80,16 @@ async function runRank(names: readonly string[]): Promise<number> {
     } catch (error) {
       rows.push({ name: `${name} ended`, ok: false, text: error instanceof Error ? error.message : String(error) });
     }
-    const all = await report(context, name, rows, performance.now() - start);
-    results[name] = all;
-    failures += all.flat().filter(({ ok }) => !ok).length;
+    const result = await report(context, name, rows, (performance.now() - start) / 1000);
+    results[name] = result;
+    failures += result.failures;
   }
   if (world.rank === 0 && outFile !== null) {
     const document = {
-      date: new Date().toISOString(),
+      date: new Date().toISOString().slice(0, 10),
       devices: world.worldSize,
-      node: process.version,
+      ...versions(world.rank, world.localRank),
+      command: ["scripts/gpu/self-test.ts", world.worldSize, ...wanted].join(" "),
       failures,
       results,
     };
@@ -97,29 +99,37 @@ async function runRank(names: readonly string[]): Promise<number> {
   return failures === 0 ? 0 : 1;
 }
 
-/** What failed on other ranks and not on rank 0, whose rows stand above already. */
+interface PartResult {
+  readonly cases: number;
+  readonly failures: number;
+  readonly seconds: number;
+  readonly rank0: readonly Row[];
+  readonly otherRanksFailed: readonly Row[];
+}
+
+/** Prints what failed on other ranks and not on rank 0, whose rows stand above already, and the part's sums. */
 async function report(
   { world }: PartContext,
   part: string,
   rows: readonly Row[],
-  milliseconds: number,
-): Promise<readonly (readonly Row[])[]> {
+  seconds: number,
+): Promise<PartResult> {
   const bytes = new TextEncoder().encode(JSON.stringify(rows));
   const all = (await world.allGather(bytes)).map((each) => JSON.parse(new TextDecoder().decode(each)) as Row[]);
-  const [first = []] = all;
+  const [rank0 = [], ...others] = all;
+  const failures = all.flat().filter(({ ok }) => !ok).length;
+  const cases = rank0.reduce((sum, row) => sum + (row.cases ?? 1), 0);
   if (world.rank === 0) {
-    for (const [rank, own] of all.entries()) {
-      if (rank === 0) continue;
+    for (const [i, own] of others.entries()) {
       for (const row of own) {
-        const known = row.ok || first.some(({ name, ok }) => name === row.name && !ok);
-        if (!known || row.name.startsWith("kernels against")) console.log(`rank ${rank}: ${rowText(row)}`);
+        const known = row.ok || rank0.some(({ name, ok }) => name === row.name && !ok);
+        if (!known || row.name.startsWith("kernels against")) console.log(`rank ${i + 1}: ${rowText(row)}`);
       }
     }
-    const failed = all.flat().filter(({ ok }) => !ok).length;
-    const cases = first.reduce((sum, row) => sum + (row.cases ?? 1), 0);
-    console.log(`   ${part}: ${cases} cases, ${failed} failed, ${(milliseconds / 1000).toFixed(1)} s`);
+    console.log(`   ${part}: ${cases} cases, ${failures} failed, ${seconds.toFixed(1)} s`);
   }
-  return all;
+  const otherRanksFailed = others.flat().filter(({ ok }) => !ok);
+  return { cases, failures, seconds: Number(seconds.toFixed(1)), rank0, otherRanksFailed };
 }
 
 function rowText({ name, ok, text }: Row): string {
