@@ -1,6 +1,7 @@
 /** One line of the results, and the figures that follow from it and from the two it is compared with. */
+import { quantile as interpolated } from "d3-array";
 import { dtypes } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
+import { invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Measured } from "./measure.ts";
 import type { Problem } from "./primitives.ts";
@@ -141,11 +142,9 @@ function received({ primitive, m, n, k, dtype, devices }: Problem): number {
 
 /** Between neighbours by their distance. */
 export function quantile(values: readonly number[], part: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const place = part * (sorted.length - 1);
-  const below = Math.floor(place);
-  const low = at(sorted, below);
-  return low + (place - below) * ((sorted[below + 1] ?? low) - low);
+  const found = interpolated(values, part);
+  invariant(found !== undefined, "there are iterations", { values });
+  return found;
 }
 
 export function mean(values: readonly number[]): number {

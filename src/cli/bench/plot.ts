@@ -1,8 +1,8 @@
 /**
  * The results as a picture: for each size a bar per implementation, as long as its rate, with a whisker from quartile to quartile and a line where the product alone ends. SVG as
- * text, so that it needs no browser; scales and their ticks are d3's.
+ * text, so that it needs no browser; the ticks are d3's.
  */
-import { scaleBand, scaleLinear } from "d3-scale";
+import { nice, ticks, tickStep } from "d3-array";
 import { type BenchRow, flops, quantile } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
 import type { Machine } from "./machine.ts";
@@ -11,7 +11,10 @@ const chartWidth = 490;
 const right = 130;
 /** Of a letter, on average. */
 const letterWidth = 6.4;
-const barHeight = 18;
+const rowHeight = 18;
+const barHeight = 14;
+/** About as many ticks as an axis has. */
+const tickCount = 6;
 const panelHead = 34;
 const panelFoot = 34;
 const top = 48;
@@ -30,7 +33,7 @@ export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
   let y = top;
   for (const problem of problems) {
     const bars = shown.filter((row) => row.problem === problem);
-    const height = panelHead + bars.length * barHeight + panelFoot;
+    const height = panelHead + bars.length * rowHeight + panelFoot;
     panels.push(panel(bars, { left, top: y, unit }));
     y += height;
   }
@@ -78,38 +81,36 @@ function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string
   const [first] = rows;
   if (first === undefined) return "";
   const { m, n, k, dtype } = first.problem;
-  const end = y + panelHead + rows.length * barHeight;
+  const end = y + panelHead + rows.length * rowHeight;
   const edge = left + chartWidth;
   const most = unit.perTeraflop * Math.max(...rows.map(highest));
-  const x = scaleLinear().domain([0, most]).nice(6).range([left, edge]);
+  const [, last] = nice(0, most, tickCount);
+  const x = (value: number): number => left + (value / last) * chartWidth;
   const place = (rate: number): number => x(unit.perTeraflop * rate);
-  const band = scaleBand<number>()
-    .domain(rows.map((_, i) => i))
-    .range([y + panelHead, end])
-    .padding(0.2);
+  const decimals = Math.max(0, -Math.floor(Math.log10(tickStep(0, last, tickCount))));
   const compute = rows.find(({ name, option }) => name === "compute-only" && option === "");
   const limit = compute === undefined ? null : rateOf(compute.figures);
   return [
     text(16, y + 20, `m ${m}, n ${n}, k ${k}, ${dtype}`, 'font-weight="bold"'),
-    ...x.ticks(6).map((tick) => {
-      const label = text(x(tick), end + 16, x.tickFormat(6)(tick), 'text-anchor="middle" fill="#4a5568"');
+    ...ticks(0, last, tickCount).map((tick) => {
+      const label = text(x(tick), end + 16, tick.toFixed(decimals), 'text-anchor="middle" fill="#4a5568"');
       return `${line(x(tick), y + panelHead, x(tick), end, 'stroke="#e2e8f0"')}${label}`;
     }),
     text(edge, end + 30, `${unit.name} of each device, share of compute-only`, 'text-anchor="end" fill="#4a5568"'),
-    ...rows.map((row, i) => bar(row, place, { left, top: band(i) ?? 0, unit }, band.bandwidth())),
+    ...rows.map((row, i) => bar(row, place, { left, top: y + panelHead + i * rowHeight, unit })),
     ...(limit === null ? [] : [line(place(limit), y + panelHead, place(limit), end, dashes)]),
   ].join("\n");
 }
 
-function bar(row: BenchRow, place: (rate: number) => number, { left, top: y, unit }: Frame, height: number): string {
+function bar(row: BenchRow, place: (rate: number) => number, { left, top, unit }: Frame): string {
   const { figures } = row;
   const rate = rateOf(figures);
   if (figures === null || rate === null) return "";
   const label = barLabel(row);
-  const middle = y + height / 2;
+  const middle = top + rowHeight / 2;
   const share = figures.computeShare === null ? "" : `, ${(100 * figures.computeShare).toFixed(1)} %`;
   const tip = escaped(`${label}: ${figures.median.toPrecision(4)} ms`);
-  const box = `x="${round(left)}" y="${round(y)}" width="${round(place(rate) - left)}" height="${round(height)}"`;
+  const box = `x="${round(left)}" y="${round(middle - barHeight / 2)}" width="${round(place(rate) - left)}" height="${barHeight}"`;
   const [slow, fast] = [place(rateAt(row, 0.75)), place(rateAt(row, 0.25))];
   return [
     text(left - 8, middle + 4, label, 'text-anchor="end"'),
