@@ -73,10 +73,10 @@ function requireSameSignature(first: HostProgram, host: HostProgram, rank: numbe
   }
 }
 
-/** Names and numbers may differ from rank to rank. */
+/** Names, numbers and memory may differ from rank to rank: a tensor is peer-visible only where peers access it. */
 function shapeText(tensor: Tensor): string {
   return printTensor(tensor)
-    .replace(/^T\d+_/, "")
+    .replace(/^T\d+_(?:sym|[lsgt])_/, "")
     .replaceAll(/([a-z?])(\w*?)\d+\{/gi, "$1$2{");
 }
 

@@ -1,6 +1,15 @@
 /** Executors of host programs that come from no Fusion: one for all ranks or one of each, with sizes and scalars of the run. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, type HostProgram, HostProgramBuilder, MultiDeviceExecutor, type Tensor } from "braid";
+import {
+  DeviceMesh,
+  Fusion,
+  type HostProgram,
+  HostProgramBuilder,
+  lower,
+  MultiDeviceExecutor,
+  set,
+  type Tensor,
+} from "braid";
 
 function floats(...values: readonly number[]): Tensor {
   return { dtype: "float", shape: [values.length], data: Float32Array.from(values) };
@@ -61,6 +70,24 @@ describe("an executor of host programs", () => {
     );
     expect((await listed.run([x]))[0]).toEqual(y);
     await Promise.all([executor.close(), listed.close()]);
+  });
+
+  it("takes one of each rank as it was lowered, where only the members of a mesh have a tensor in peer-visible memory", async () => {
+    const f = new Fusion();
+    const x = f.input([2, 3]);
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([1, 2]));
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    const options = { communicatorBackend: "cuda", pointToPoint: "broadcast" } as const;
+    const hosts = [0, 1, 2].map((rank) => lower(f, { ...options, rank }));
+    const memories = hosts.map(({ tensors, outputs }) => outputs.map((id) => tensors[id]?.memory).join());
+    expect(memories).toEqual(["global", "symmetric", "symmetric"]);
+    const executor = await MultiDeviceExecutor.create(hosts, { devices: 3 });
+    const input: Tensor = { dtype: "float", shape: [2, 3], data: Float32Array.of(1, 2, 3, 4, 5, 6) };
+    expect(await executor.run([input])).toEqual([input]);
+    await executor.close();
   });
 
   it("refuses lists of another length, and ranks with other inputs or outputs", async () => {
