@@ -72,7 +72,8 @@ describe.each(patterns)("$name", ({ build, options = {}, exchanged, rooted }) =>
     });
 
     it.each(deviceCounts)("gives the oracle's result on %i devices", async (devices) => {
-      for (const count of [1, 2, 3, 8]) {
+      // More streams than iterations too; what lies between is tested on all devices.
+      for (const count of devices === 8 ? [1, 2, 3, 8] : [2, 8]) {
         await expectOracle(build(devices), { devices, streams: count, ...options, ...schedule });
       }
     });

@@ -25,7 +25,7 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
     if (tensor === undefined) throw new Error("an input without a tensor");
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
   });
-  const executors = await Promise.all(cpuBackends.map((on) => MultiDeviceExecutor.create(fusion, { ...options, on })));
+  const executors = await onAllBackends(fusion, options);
   try {
     for (const mode of ["small-integers", "uniform"] as const) {
       const inputs = randomInputs(shapes, createRandom(seed), mode);
@@ -43,4 +43,18 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
   } finally {
     await Promise.all(executors.map((executor) => executor.close()));
   }
+}
+
+/** Lowered and verified once, for the first back end; the others run the same host programs. */
+async function onAllBackends(
+  fusion: Fusion,
+  options: Omit<ExecutorOptions, "on">,
+): Promise<readonly MultiDeviceExecutor[]> {
+  const [firstBackend, ...others] = cpuBackends;
+  const first = await MultiDeviceExecutor.create(fusion, { ...options, ...(firstBackend && { on: firstBackend }) });
+  const hosts = Array.from({ length: options.devices }, (_, rank) => first.hostProgram(rank));
+  const rest = await Promise.all(
+    others.map((on) => MultiDeviceExecutor.create(hosts, { ...options, on, verify: "off" })),
+  );
+  return [first, ...rest];
 }
