@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { benchCommand } from "./bench-command.ts";
+import { calibrateCommand } from "./calibrate-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { lowerCommand } from "./lower-command.ts";
@@ -27,6 +28,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     .addCommand(runCommand(terminal, finish, args))
     .addCommand(verifyCommand(terminal, finish))
     .addCommand(benchCommand(terminal, finish, args))
+    .addCommand(calibrateCommand(terminal, finish, args))
     .addCommand(doctorCommand(terminal, finish));
   for (const command of [braid, ...braid.commands]) {
     command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {

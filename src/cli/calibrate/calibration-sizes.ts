@@ -1,0 +1,37 @@
+/** At which sizes a machine is measured: on a GPU up to what fills it for milliseconds, on a CPU up to what takes as long there. */
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { DType } from "../../numerics/dtype.ts";
+
+export interface CalibrationSizes {
+  /** Of products; between them is interpolated, so each axis goes by factors of 2 to 4. */
+  readonly dtypes: readonly DType[];
+  readonly m: readonly number[];
+  readonly n: readonly number[];
+  readonly k: readonly number[];
+  /** Of copies, pointwise kernels and collectives, in bytes. */
+  readonly bytes: readonly number[];
+  /** A product that takes longer than gathering its rows. */
+  readonly beside: { readonly m: number; readonly n: number; readonly k: number };
+}
+
+const kibi = 2 ** 10;
+const mebi = 2 ** 20;
+
+export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes } = {
+  cpu: {
+    dtypes: ["float"],
+    m: [32, 256],
+    n: [32, 256],
+    k: [32, 256],
+    bytes: [kibi, 64 * kibi, 4 * mebi],
+    beside: { m: 256, n: 256, k: 256 },
+  },
+  cuda: {
+    dtypes: ["bfloat16"],
+    m: [512, 1024, 2048, 4096, 8192, 16_384, 32_768],
+    n: [1024, 2048, 8192],
+    k: [1024, 2048, 8192, 16_384],
+    bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
+    beside: { m: 8192, n: 8192, k: 4096 },
+  },
+};

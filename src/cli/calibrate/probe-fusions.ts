@@ -1,0 +1,121 @@
+/** The programs that are timed to calibrate a machine: each does one thing, often enough to tell it from what surrounds it. */
+import { Fusion } from "../../ir/api/fusion.ts";
+import { linear, matmul, neg, set, sum } from "../../ir/api/ops.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
+import type { ProductShape } from "../../simulate/interpolate.ts";
+
+const dtype = "float";
+const { bytes: elementBytes } = dtypes[dtype];
+const tile = 16;
+
+/** Every rank multiplies [m, k] by [n, k], as `linear` has them. */
+export function product(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+  return everywhere(devices, (f, on) => on(linear(on(f.input([m, k], of)), on(f.input([n, k], of)))));
+}
+
+/** So many small products, each of the one before. */
+export function chain(devices: number, length: number): Fusion {
+  return everywhere(devices, (f, on) => {
+    const factor = on(f.input([tile, tile], dtype));
+    let last = on(f.input([tile, tile], dtype));
+    for (let i = 0; i < length; i++) last = on(matmul(last, factor));
+    return last;
+  });
+}
+
+/** Two small products on two streams, which the caller's waits for. */
+export function fork(devices: number): Fusion {
+  return everywhere(devices, (f, on) => {
+    const result = on(matmul(on(f.input([2, tile, tile], dtype)), on(f.input([tile, tile], dtype))));
+    result.axis(0).parallelize("Stream");
+    return result;
+  });
+}
+
+/** A kernel that reads and writes so many bytes together. */
+export function pointwise(devices: number, bytes: number): Fusion {
+  return everywhere(devices, (f, on) => on(neg(on(f.input([bytes / elementBytes / 2], dtype)))));
+}
+
+/** A copy of so many bytes on every rank. */
+export function localCopy(devices: number, bytes: number): Fusion {
+  return everywhere(devices, (f, on) => on(set(on(f.input([bytes / elementBytes], dtype)))));
+}
+
+/** Every rank gets the parts of all others, so many bytes each, one after the other. */
+export function ring(devices: number, bytes: number): Fusion {
+  return everywhere(devices, (f, on) => {
+    const parts = on(f.input([devices, bytes / elementBytes], dtype));
+    parts.axis(0).parallelize("DIDx");
+    const all = on(set(parts));
+    all.axis(0).parallelize("Stream");
+    return all;
+  });
+}
+
+/** One element that goes from rank 0 to rank 1 and back, so many times on its way. */
+export function hops(devices: number, count: number): Fusion {
+  const f = new Fusion();
+  let last = f.input([1], dtype);
+  last.setDeviceMesh(new DeviceMesh([0]));
+  for (let i = 1; i <= count; i++) {
+    last = set(last);
+    last.setDeviceMesh(new DeviceMesh([i % 2]));
+  }
+  const end = set(last);
+  end.setDeviceMesh(DeviceMesh.range(devices));
+  f.output(end);
+  return f;
+}
+
+export const collectiveProbes = {
+  /** `bytes` of all ranks' parts together. */
+  Allgather: (devices: number, bytes: number): Fusion =>
+    everywhere(devices, (f, on) => {
+      const parts = on(f.input([devices, Math.ceil(bytes / elementBytes / devices)], dtype));
+      parts.axis(0).parallelize("DIDx");
+      return on(set(parts));
+    }),
+  Allreduce: (devices: number, bytes: number): Fusion =>
+    everywhere(devices, (f, on) => {
+      const parts = on(f.input([devices, bytes / elementBytes], dtype));
+      parts.axis(0).parallelize("DIDx");
+      return on(sum(parts, [0]));
+    }),
+  ReduceScatter: (devices: number, bytes: number): Fusion =>
+    everywhere(devices, (f, on) => {
+      const parts = on(f.input([devices, devices, Math.ceil(bytes / elementBytes / devices)], dtype));
+      parts.axis(0).parallelize("DIDx");
+      const total = on(sum(parts, [0]));
+      // Axis 0 is the reduced one; it stays in the tensor's domain, as in nvFuser.
+      total.axis(1).parallelize("DIDx");
+      return total;
+    }),
+} as const;
+
+/** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first product. */
+export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+  return everywhere(devices, (f, on) => {
+    const a = on(f.input([2, devices, m / 2 / devices, k], of));
+    a.axis(1).parallelize("DIDx");
+    const result = on(linear(a, on(f.input([n, k], of))));
+    result.axis(0).parallelize("Stream");
+    return result;
+  });
+}
+
+type Place = (tensor: TensorView) => TensorView;
+
+/** A Fusion with one output. `on` puts a tensor on all devices. */
+function everywhere(devices: number, build: (f: Fusion, on: Place) => TensorView): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  const output = build(f, (tensor) => {
+    tensor.setDeviceMesh(mesh);
+    return tensor;
+  });
+  f.output(output);
+  return f;
+}
