@@ -4,7 +4,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { BenchConfig, Size } from "./bench-config.ts";
-import { expandImplementations, type Implementation, type PeerName } from "./implementation.ts";
+import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
 import { type Primitive, type Problem } from "./primitives.ts";
 
 export interface BenchPlan {
@@ -72,35 +72,16 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
   };
 }
 
-const noPeers: readonly PeerName[] = [];
-const asyncTp: readonly PeerName[] = ["torch-async-tp"];
-
-/** Every schedule that the host program knows and, on GPUs, what PyTorch has. */
+/** nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and what PyTorch has. */
 function usualImplementations(primitive: Primitive, on: BackendName): readonly Implementation[] {
-  const own = [
-    ...expandImplementations(
-      "braid",
-      [
-        ["form", ["rotated"]],
-        ["protocol", ["get", "put"]],
-      ],
-      "--impl",
-    ),
-    ...expandImplementations(
-      "braid",
-      [
-        ["form", ["collective"]],
-        ["backend", ["nccl"]],
-      ],
-      "--impl",
-    ),
-  ];
+  const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
+  const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
+  const own = [...lowered, ...(on === "cuda" ? [rewritten] : [])].flatMap((text) =>
+    parseImplementations(text, "--impl"),
+  );
   if (on === "cpu") return own;
-  const peers: readonly PeerName[] = [
-    "torch-nccl",
-    ...(primitive === "tp-allreduce" ? noPeers : asyncTp),
-    "torch-compute-only",
-  ];
+  const asyncTp: readonly PeerName[] = primitive === "tp-allreduce" ? [] : ["torch-async-tp"];
+  const peers: readonly PeerName[] = ["torch-nccl", ...asyncTp, "torch-compute-only"];
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 
