@@ -96,8 +96,8 @@ export function createRunner(
       watch?.start();
       const issuing = issue(deadline, trace);
       if (issuing !== null) await issuing;
-      watch?.stop();
       const issued = performance.now();
+      watch?.stop();
       await waitUntil(ended, deadline);
       return {
         milliseconds: performance.now() - start,
