@@ -29,10 +29,8 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(Math.min(...(profile.products[0]?.teraflops ?? []))).toBeGreaterThan(0);
   expect(profile.costs.underTransfer).toBeGreaterThanOrEqual(1);
 
-  const run = await cli(
-    ...["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"],
-    ...["--schedule-choice", "auto", "--profile", file, "--check"],
-  );
+  const command = ["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"];
+  const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");
   expect(run.out).toMatch(/^schedule: .+ simulated schedules/m);
   expect(run.status).toBe(0);
 }, 60_000);

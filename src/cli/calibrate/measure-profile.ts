@@ -54,6 +54,8 @@ export async function measureProfile(
 ): Promise<MachineProfile> {
   const { devices, say } = host;
   say("fixed costs");
+  // What compiles code when it first runs has then done so.
+  await probe(host, chain(devices, chainLength));
   const short = await probe(host, chain(devices, 1));
   const long = await probe(host, chain(devices, chainLength));
   const launch = Math.max(least, (long.time - short.time) / (chainLength - 1));

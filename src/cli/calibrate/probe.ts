@@ -40,8 +40,8 @@ export interface Probed {
   readonly commands: number;
 }
 
-const warmUp = 3;
-const runs = 11;
+const warmUp = 5;
+const runs = 31;
 
 /** All ranks call it together. Throws what recording and the back end throw. */
 export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptions = {}): Promise<Probed> {
