@@ -35,11 +35,11 @@ interface BadArguments {
 const bad: readonly BadArguments[] = [
   {
     args: ["lwoer", "x.ts"],
-    expected: ["there is no command lwoer", "lower, run, verify, bench, doctor", "did you mean lower?"],
+    expected: ["there is no command lwoer", "lower, run, verify, bench, calibrate, doctor", "did you mean lower?"],
   },
   {
     args: ["prove", "x.ts"],
-    expected: ["there is no command prove", "expected: one of lower, run, verify, bench, doctor"],
+    expected: ["there is no command prove", "expected: one of lower, run, verify, bench, calibrate, doctor"],
   },
   { args: ["lower"], expected: ["missing required argument", "braid lower"] },
   { args: ["lower", "a.ts", "b.ts"], expected: ["too many arguments"] },
