@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readBenchConfig } from "../../src/cli/bench/bench-config.ts";
+import { planBench } from "../../src/cli/bench/bench-plan.ts";
 import { braidOptionNames } from "../../src/cli/bench/braid-options.ts";
 import { implementationNames } from "../../src/cli/bench/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
@@ -110,6 +112,16 @@ describe("braid bench", () => {
     const reason = /^braid \(choice=auto, backend=cuda\): (get|put).* ms, the least of \d+ simulated schedules/m;
     expect(err).toMatch(reason);
     expect(out).toMatch(reason);
+  });
+
+  it("has the sizes of the committed results in a file", async () => {
+    const config = await readBenchConfig(path.resolve(import.meta.dirname, "../../bench/configs/six-sizes.json"));
+    const { problems, implementations } = planBench("tp-rowwise", { ...config, on: "cuda" }, 8);
+    expect(problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toContain("32768x8192x16384");
+    expect(problems).toHaveLength(6);
+    expect(implementations.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["compute-only", "serial", "torch-nccl", "torch-async-tp", "torch-compute-only"]),
+    );
   });
 
   it("has every option and implementation in the documentation", () => {

@@ -41,10 +41,18 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   const table = new Table({ ...plainBorders, head: keep(columns), colAligns: alignments });
   for (const line of lines) table.push(keep(line));
   const notes = rows.flatMap((row) => {
-    const words = row.failure ?? (row.source === "measured" ? chosenNote(row) : row.source);
+    const words = shortened(row.failure) ?? (row.source === "measured" ? chosenNote(row) : row.source);
     return words === null ? [] : [`${row.source === "measured" ? labelOf(row) : `* ${row.name}`}: ${words}`];
   });
   return [...trimmedLines(table.toString()), ...notes];
+}
+
+/** The first line and the last, which in a stack of Python's is the reason; all of it stands in the CSV. */
+function shortened(failure: string | null): string | null {
+  const lines = failure?.split("\n") ?? [];
+  const [first = "", last] = [lines[0], lines.at(-1)];
+  if (failure === null || lines.length < 2 || last === undefined) return failure;
+  return `${first}: ${last.trim()}`;
 }
 
 /** Of Braid's own; versions of others stand in the CSV. */
