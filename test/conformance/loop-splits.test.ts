@@ -3,23 +3,21 @@
  * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, lower, set, sum, type TensorView } from "braid";
+import { Fusion, linear, lower } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
+import {
+  allgatherColumns,
+  allgatherLoopSplit,
+  reduceScatterAllgather,
+  reduceScatterLoopSplit,
+  shard,
+} from "../support/loop-split-fusions.ts";
+import { onMesh } from "../support/on-mesh.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];
-
-/** Splits the devices off axis `axis` of the loop domain and shards them: nvFuser's outer_split and parallelize. */
-function shard(tensor: TensorView, axis: number, devices: number): TensorView {
-  tensor.split(axis, devices, { inner: false }).axis(axis).parallelize("DIDx");
-  return tensor;
-}
-
-function on(devices: number, tensors: readonly TensorView[]): void {
-  for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(devices));
-}
 
 function kindsOf(host: HostProgram): readonly Statement["kind"][] {
   const kept = new Set<Statement["kind"]>(["Reduction", "Communication", "Matmul", "Linear", "Binary", "Set"]);
@@ -33,65 +31,27 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
   };
 
   it("Allgather_LoopSplit: one axis, memory in the order of the loop", async () => {
-    const build = (): Fusion => {
-      const f = new Fusion();
-      const x = f.input([devices * 3]);
-      const y = set(x);
-      f.output(y);
-      on(devices, [x, y]);
-      shard(x, 0, devices).setAllocationDomain([0, 1]);
-      y.split(0, devices, { inner: false }).setAllocationDomain([0, 1]);
-      return f;
-    };
+    const build = (): Fusion => allgatherLoopSplit(devices);
     expect(collectivesOf(build(), devices)).toBe("Allgather 1");
     expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication"]);
     await runs(build);
   });
 
   it("ReduceScatter: a local reduction and one communication", async () => {
-    const build = (): Fusion => {
-      const f = new Fusion();
-      const x = f.input([2 * devices, 3 * devices]);
-      const y = sum(x, [1]);
-      f.output(y);
-      on(devices, [x, y]);
-      shard(x, 1, devices);
-      y.split(1, devices, { inner: false }).axis(1).parallelize("DIDx");
-      shard(y, 0, devices);
-      return f;
-    };
+    const build = (): Fusion => reduceScatterLoopSplit(devices);
     expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1");
     expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Reduction", "Communication"]);
     await runs(build);
   });
 
   it("ReduceScatter and Allgather behind each other", async () => {
-    const build = (): Fusion => {
-      const f = new Fusion();
-      const x = f.input([devices, 2 * devices, 3]);
-      const y = sum(x, [0]);
-      const z = set(y);
-      f.output(z);
-      on(devices, [x, y, z]);
-      x.axis(0).parallelize("DIDx");
-      shard(y, 1, devices);
-      return f;
-    };
+    const build = (): Fusion => reduceScatterAllgather(devices);
     expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1, Allgather 1");
     await runs(build);
   });
 
   it("Allgather of a column-major tensor, sharded in columns", async () => {
-    const build = (): Fusion => {
-      const f = new Fusion();
-      const x = f.input([3, devices * 2]);
-      const y = set(x);
-      f.output(y);
-      on(devices, [x, y]);
-      shard(x, 1, devices).setAllocationDomain([1, 2, 0]);
-      y.setAllocationDomain([1, 0]);
-      return f;
-    };
+    const build = (): Fusion => allgatherColumns(devices);
     expect(collectivesOf(build(), devices)).toBe("Allgather 1");
     await runs(build);
   });
@@ -104,7 +64,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
       const bias = withBias ? [f.input([5], dtype)] : [];
       const y = linear(x, w, ...bias);
       f.output(y);
-      on(devices, [x, w, ...bias, y]);
+      onMesh([x, w, ...bias, y], devices);
       shard(x, 2, devices);
       shard(w, 1, devices);
       // As nvFuser propagates it; without, the same.
@@ -128,7 +88,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
         const w = f.input([hidden, 4 * hidden], "bfloat16");
         const y = linear(x, w);
         f.output(y);
-        on(devices, [x, w, y]);
+        onMesh([x, w, y], devices);
         shard(x, 2, devices);
         shard(w, 1, devices);
         y.axis(0).parallelize("Stream");
@@ -152,7 +112,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
         const w = f.input([4 * hidden * devices, hidden], "bfloat16");
         const y = linear(x, w);
         f.output(y);
-        on(devices, [x, w, y]);
+        onMesh([x, w, y], devices);
         x.axis(0).parallelize("DIDx");
         shard(w, 0, devices);
         shard(y, 2, devices);
@@ -174,7 +134,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
       const bias = f.input([6], "bfloat16");
       const y = linear(x, w, bias);
       f.output(y);
-      on(devices, [x, w, bias, y]);
+      onMesh([x, w, bias, y], devices);
       x.axis(1).parallelize("DIDx");
       y.axis(0).parallelize("Stream");
       return f;
@@ -190,7 +150,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
     const bias = f.input([6], "bfloat16");
     const y = linear(x, w, bias);
     f.output(y);
-    on(devices, [x, w, bias, y]);
+    onMesh([x, w, bias, y], devices);
     x.axis(0).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
     await expectOracle(f, { devices, communicatorBackend: backend });
@@ -204,7 +164,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
       const bias = f.input([6], "bfloat16");
       const y = linear(a, w, bias);
       f.output(y);
-      on(devices, [a, w, bias, y]);
+      onMesh([a, w, bias, y], devices);
       a.axis(0).parallelize("DIDx");
       if (backend === "cuda") y.setMemoryType("symmetric");
       return f;

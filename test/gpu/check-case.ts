@@ -2,7 +2,7 @@
 import type { ExecutorOptions } from "../../src/executor/executor-options.ts";
 import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
 import type { ProgramSource } from "../../src/executor/program-source.ts";
-import { shardOf } from "../../src/executor/shard.ts";
+import { shardOf, unpackShard } from "../../src/executor/shard.ts";
 import { isSharded } from "../../src/executor/tensor-arguments.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
 import { compare } from "../../src/oracle/compare.ts";
@@ -34,10 +34,9 @@ export async function checkCase(
           if (shard === null) return;
           const tensor = at(tensors, id);
           const whole = at(outputs, position);
-          const expected = emptyTensor(whole.dtype, shard.shape);
-          tensorBytes(expected).set(shardOf(tensor, whole.shape, tensorBytes(whole), rank));
+          const expected = rowMajorShard(tensor, whole, rank, shard.shape);
           if (Buffer.compare(tensorBytes(shard), tensorBytes(expected)) === 0) return;
-          const allowed = boundsOf(tensor, whole, bounds[position] ?? null, rank);
+          const allowed = boundsOf(tensor, whole, bounds[position] ?? null, rank, shard.shape);
           const problem = differenceOf(shard, expected, allowed);
           if (problem !== null) problems.push(`${mode}, run ${run}, output ${position} (${whole.dtype}): ${problem}`);
         });
@@ -58,9 +57,22 @@ function differenceOf(actual: Tensor, expected: Tensor, bounds: Float64Array): s
 
 type IrTensor = Parameters<typeof shardOf>[0];
 
+/** The part of a whole tensor that a rank holds, in row-major order however the rank's memory is laid out. */
+function rowMajorShard(tensor: IrTensor, whole: Tensor, rank: number, shape: readonly number[]): Tensor {
+  const shard = emptyTensor(whole.dtype, shape);
+  unpackShard(tensor, whole.shape, shardOf(tensor, whole.shape, tensorBytes(whole), rank), shard);
+  return shard;
+}
+
 /** The bounds of a rank's shard, cut as the tensor is; zeros for null. */
-function boundsOf(tensor: IrTensor, { shape, data }: Tensor, bounds: Float64Array | null, rank: number): Float64Array {
-  const { buffer, byteOffset, byteLength } = bounds ?? new Float64Array(data.length);
-  const bytes = shardOf({ ...tensor, dtype: "double" }, shape, new Uint8Array(buffer, byteOffset, byteLength), rank);
+function boundsOf(
+  tensor: IrTensor,
+  { shape: whole, data }: Tensor,
+  bounds: Float64Array | null,
+  rank: number,
+  shape: readonly number[],
+): Float64Array {
+  const all: Tensor = { dtype: "double", shape: whole, data: bounds ?? new Float64Array(data.length) };
+  const bytes = tensorBytes(rowMajorShard({ ...tensor, dtype: "double" }, all, rank, shape));
   return new Float64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 8);
 }

@@ -5,6 +5,12 @@
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { set, sum } from "../../../src/ir/api/ops.ts";
+import {
+  allgatherColumns,
+  allgatherLoopSplit,
+  reduceScatterAllgather,
+  reduceScatterLoopSplit,
+} from "../../support/loop-split-fusions.ts";
 import { devicesOf, loweredCommunications, loweredFusion } from "../../support/lowered-communications.ts";
 import { movedExpectations, sumOfRows } from "./moved-tensors.ts";
 import { cuda, fusionCase, nccl, onAnyNumber, type ReferenceCase } from "./reference-case.ts";
@@ -22,6 +28,13 @@ const table = loweredCommunications
       (devices) => devicesOf(lowered) <= devices,
     ),
   );
+
+const loopSplits = [
+  fusionCase("Allgather_LoopSplit", collectives, allgatherLoopSplit),
+  fusionCase("ReduceScatter", collectives, reduceScatterLoopSplit),
+  fusionCase("ReduceScatter_Allgather", collectives, reduceScatterAllgather),
+  fusionCase("Allgather_CompliantAllocation", collectives, allgatherColumns),
+];
 
 const [kib, mib] = [2 ** 10, 2 ** 20];
 
@@ -103,4 +116,4 @@ const large: readonly ReferenceCase[] = sized.flatMap((each) =>
     })),
 );
 
-export const loweredCommunicationCases: readonly ReferenceCase[] = [...table, ...large];
+export const loweredCommunicationCases: readonly ReferenceCase[] = [...table, ...loopSplits, ...large];
