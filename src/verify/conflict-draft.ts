@@ -29,7 +29,7 @@ export function intendedOrder(graph: Graph, conflict: Conflict): readonly [numbe
 function inOrder(graph: Graph, conflict: Conflict): readonly [Side, Side] {
   const one = { access: conflict.first, place: placeOf(graph, conflict.first.visit) };
   const other = { access: conflict.second, place: placeOf(graph, conflict.second.visit) };
-  return programOrder(one.place, other.place) <= 0 ? [one, other] : [other, one];
+  return programOrder(graph, one.place, other.place) <= 0 ? [one, other] : [other, one];
 }
 
 export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {

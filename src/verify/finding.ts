@@ -54,7 +54,10 @@ export interface Finding extends Diagnostic {
   readonly ancestor: CommandPlace | null;
   /** The order that is missing. */
   readonly missingEdge: OrderEdge | null;
-  /** Text for `braid run --schedule`, under which the second command comes before the first; null where one run cannot show it. */
+  /**
+   * Text for `braid run --schedule`, under which the second command comes before the first; of a read of what nothing wrote any one, as every
+   * order shows it; null where one run cannot show it.
+   */
   readonly schedule: string | null;
 }
 

@@ -12,6 +12,9 @@ import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 /** Findings beyond these get no counterexample. */
 const mostExplained = 16;
 
+/** A schedule for what every order shows. */
+const anyOrder = "seed:0\n";
+
 export function toFindings(graph: Graph, drafts: readonly Draft[], explained: boolean): readonly Finding[] {
   const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
   for (const draft of drafts) {
@@ -63,6 +66,6 @@ function findingOf(graph: Graph, draft: Draft, occurrences: number, example: Cou
     memory,
     ancestor,
     missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
-    schedule: example?.schedule ?? null,
+    schedule: example?.schedule ?? (code === "unwritten-read" ? anyOrder : null),
   };
 }

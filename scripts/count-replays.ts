@@ -1,0 +1,40 @@
+/** Writes test/mutants/replays.md: every STEP-th mutant of all small programs, replayed: `jiti scripts/count-replays.ts [STEP]`; 40 if not given. */
+import { writeFileSync } from "node:fs";
+import { format, resolveConfig } from "prettier";
+import { noReplays, replayMutants } from "../test/mutants/replay-mutants.ts";
+import { smallPrograms } from "../test/mutants/programs.ts";
+
+const file = new URL("../test/mutants/replays.md", import.meta.url);
+const [step = "40"] = process.argv.slice(2);
+let all = noReplays;
+const complaints: string[] = [];
+const rows: string[] = [];
+for (const devices of [1, 2, 3]) {
+  for (const streams of [1, 2, 3]) {
+    const tally = await replayMutants(await smallPrograms(devices, streams), Number(step));
+    const { wrong, differs, shown, repaired } = tally.replays;
+    complaints.push(...tally.complaints);
+    all = {
+      wrong: all.wrong + wrong,
+      differs: all.differs + differs,
+      shown: all.shown + shown,
+      repaired: all.repaired + repaired,
+    };
+    rows.push(`| ${devices} | ${streams} | ${wrong} | ${differs} | ${shown} | ${repaired} |`);
+    console.log(rows.at(-1), `${tally.complaints.length} complaints`);
+  }
+}
+const text = `# Replays of mutants
+
+Every ${step}th of the mutants of [counts.md](counts.md) that the verifier finds wrong. Differs: outputs unlike the intact program's under one of the verifier's
+schedules, or else in the default order, under a seed, or with one command held back until nothing else can move. Shown: under one of the verifier's schedules. Repaired:
+the verifier has a repair; with it the outputs are the intact program's under every order tried. The others are deadlocks and misuse of events, slots and memory, which no
+insertion mends. Where outputs differ and no schedule shows it, or a repaired program's outputs differ: ${complaints.length}.
+
+| devices | streams | wrong | differs | shown | repaired |
+| --- | --- | --- | --- | --- | --- |
+${rows.join("\n")}
+| **all** | | ${all.wrong} | ${all.differs} | ${all.shown} | ${all.repaired} |
+`;
+writeFileSync(file, await format(text, { ...(await resolveConfig(file.pathname)), parser: "markdown" }));
+for (const line of complaints.slice(0, 20)) console.log(line);

@@ -1,0 +1,23 @@
+/**
+ * Wherever an order of a wrong mutant gives other outputs, a schedule of the verifier does; the repaired program gives the intact one's. A part of all
+ * mutants; `npm run mutants` replays more of them, and replays.md has the numbers.
+ */
+import { describe, expect, it } from "vitest";
+import { replayMutants } from "./replay-mutants.ts";
+import { smallPrograms } from "./programs.ts";
+
+const sizes = [
+  { devices: 2, streams: 1, step: 151 },
+  { devices: 2, streams: 2, step: 307 },
+  { devices: 3, streams: 3, step: 4001 },
+];
+
+describe.each(sizes)("$devices devices and $streams streams", ({ devices, streams, step }) => {
+  it(`one of ${step} mutants: schedules show what can differ, repairs mend it`, async () => {
+    const { replays, complaints } = await replayMutants(await smallPrograms(devices, streams), step);
+    expect(complaints).toEqual([]);
+    expect(replays.wrong).toBeGreaterThan(0);
+    expect(replays.shown).toBeGreaterThan(0);
+    expect(replays.repaired).toBeGreaterThan(0);
+  }, 120_000);
+});
