@@ -64,6 +64,12 @@ const kernelCases: readonly SpeedCase[] = [
     unit: "GB/s",
   },
   {
+    name: "sum of 4 slots",
+    build: (f) => sum(f.input([4, rows / 4, columns], "bfloat16"), [0]),
+    work: 2.5 * elements,
+    unit: "GB/s",
+  },
+  {
     name: "sum of all",
     build: (f) => sum(f.input([rows, columns], "bfloat16"), [0, 1]),
     work: 2 * elements,

@@ -54,6 +54,8 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
   "gelu-of-sum-and-abs": unit,
   "sum-rows-half": reduction("half", [4096, 4096], 1, "sum"),
   "sum-columns-bfloat16-in-parts": reduction("bfloat16", [65_536, 512], 0, "sum"),
+  // The partial results of four devices: a thread per column.
+  "sum-slots-bfloat16": reduction("bfloat16", [4, 1024, 8192], 0, "sum"),
   "amax-scalar-double": reduction("double", [100_000], 0, "amax"),
   "combine-bfloat16": { kind: "combine", op: "sum", inputs: [bf16, bf16, bf16], outputs: [bf16] },
   // Operands along another axis than the result: by tiles.

@@ -77,8 +77,7 @@ static __device__ __forceinline__ double braid_max(double x, double y) {
 static __device__ __forceinline__ int braid_max(int x, int y) { return x > y ? x : y; }
 static __device__ __forceinline__ long long braid_max(long long x, long long y) { return x > y ? x : y; }
 extern "C" __global__ void __launch_bounds__(256) braid_kernel(const double *scratch0, double *output0) {
-  __shared__ double shared[256][1];
-  const unsigned lane = threadIdx.x % 1u;
+  const unsigned lane = 0u;
   const unsigned k = (unsigned)blockIdx.x * 256u + threadIdx.x / 1u;
   double sum[1];
 #pragma unroll
@@ -100,25 +99,11 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const double *scr
   }
 #pragma unroll
   for (int v = 1; v < 1; v++) sum[0] = (braid_max(sum[0], sum[v]));
-#pragma unroll
-  for (int v = 0; v < 1; v++) shared[threadIdx.x][v] = sum[v];
-#pragma unroll
-  for (unsigned half = 0u; half > 0; half /= 2) {
-    __syncthreads();
-    if (lane < half) {
-#pragma unroll
-      for (int v = 0; v < 1; v++) {
-        const double left = shared[threadIdx.x][v];
-        const double right = shared[threadIdx.x + half * 1][v];
-        shared[threadIdx.x][v] = (braid_max(left, right));
-      }
-    }
-  }
   if (lane == 0 && k < 1u) {
     alignas(16) double stored[1];
 #pragma unroll
     for (int v = 0; v < 1; v++) {
-      const double total = shared[threadIdx.x][v];
+      const double total = sum[v];
       stored[v] = total;
     }
     *(uint2 *)(output0 + (0u)) = *(const uint2 *)(stored);

@@ -95,9 +95,10 @@ function reductionKernel(
   const accumulator = scalarTypes[reduction.type];
   const combine = (left: string, right: string): string => expressionText(reduction.combine, [left, right]);
   const { width } = shape;
+  const alone = shape.lanes === 1;
   const text = [
     `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${parametersText(nest, target, parameters, nameOf)}) {`,
-    `__shared__ ${accumulator} shared[${blockThreads}][${shape.keptWidth}];`,
+    ...(alone ? [] : [`__shared__ ${accumulator} shared[${blockThreads}][${shape.keptWidth}];`]),
     `const unsigned lane = ${shape.lane};`,
     `const ${type} k = ${shape.kept(type)};`,
     `${accumulator} sum[${width}];`,
@@ -122,20 +123,7 @@ function reductionKernel(
     ...(shape.keptWidth === 1
       ? ["#pragma unroll", `for (int v = 1; v < ${width}; v++) sum[0] = ${combine("sum[0]", "sum[v]")};`]
       : []),
-    "#pragma unroll",
-    `for (int v = 0; v < ${shape.keptWidth}; v++) shared[threadIdx.x][v] = sum[v];`,
-    "#pragma unroll",
-    `for (unsigned half = ${Math.floor(shape.lanes / 2)}u; half > 0; half /= 2) {`,
-    "__syncthreads();",
-    "if (lane < half) {",
-    "#pragma unroll",
-    `for (int v = 0; v < ${shape.keptWidth}; v++) {`,
-    `const ${accumulator} left = shared[threadIdx.x][v];`,
-    `const ${accumulator} right = shared[threadIdx.x + half * ${shape.laneStride}][v];`,
-    `shared[threadIdx.x][v] = ${combine("left", "right")};`,
-    "}",
-    "}",
-    "}",
+    ...(alone ? [] : addingLanes(accumulator, shape, combine)),
     `if (lane == 0 && k < ${shape.keptVectors}u) {`,
     ...loopVariables(nest.loops, "k", type, "ni", shape.keptWidth),
     ...(parts === 1 ? [] : [`const ${type} ${loopName("ni", nest.atoms.length - 1)} = blockIdx.y;`]),
@@ -151,11 +139,35 @@ function reductionKernel(
   };
 }
 
+/** The sums of the lanes of an element, in a tree. */
+function addingLanes(
+  accumulator: string,
+  { keptWidth, lanes, laneStride }: ReductionShape,
+  combine: (left: string, right: string) => string,
+): readonly string[] {
+  return [
+    "#pragma unroll",
+    `for (int v = 0; v < ${keptWidth}; v++) shared[threadIdx.x][v] = sum[v];`,
+    "#pragma unroll",
+    `for (unsigned half = ${lanes / 2}u; half > 0; half /= 2) {`,
+    "__syncthreads();",
+    "if (lane < half) {",
+    "#pragma unroll",
+    `for (int v = 0; v < ${keptWidth}; v++) {`,
+    `const ${accumulator} left = shared[threadIdx.x][v];`,
+    `const ${accumulator} right = shared[threadIdx.x + half * ${laneStride}][v];`,
+    `shared[threadIdx.x][v] = ${combine("left", "right")};`,
+    "}",
+    "}",
+    "}",
+  ];
+}
+
 function storeText(
   target: Access,
   reduction: ReductionSemantics,
   finishes: boolean,
-  { keptWidth }: ReductionShape,
+  { keptWidth, lanes }: ReductionShape,
   nameOf: (memory: Memory) => string,
 ): readonly string[] {
   const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")})`;
@@ -164,7 +176,7 @@ function storeText(
     `alignas(16) ${storageTypes[target.dtype]} stored[${keptWidth}];`,
     "#pragma unroll",
     `for (int v = 0; v < ${keptWidth}; v++) {`,
-    `const ${scalarTypes[reduction.type]} total = shared[threadIdx.x][v];`,
+    `const ${scalarTypes[reduction.type]} total = ${lanes === 1 ? "sum[v]" : "shared[threadIdx.x][v]"};`,
     `stored[v] = ${encodeText(target.dtype, finish, ["total"])};`,
     "}",
     ...moveLines(target, to, "stored", keptWidth),

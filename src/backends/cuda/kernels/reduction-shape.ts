@@ -7,8 +7,9 @@ import type { Access, Loop, Nest } from "../../../kernels/nest.ts";
 import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 export const blockThreads = 256;
-const columnLanes = 32;
-const columnParts = blockThreads / columnLanes;
+const mostColumnLanes = 8;
+/** Elements of a column that one thread adds before another thread shares the column. */
+const columnShare = 8;
 /** Reduced elements of one part: enough to outweigh what writing and adding the parts costs. */
 const rowPart = 1 << 14;
 const columnPart = 1 << 9;
@@ -37,7 +38,7 @@ export interface ReductionShape {
 
 /** `target` is what this kernel writes, in `parts` parts. */
 export function reductionShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts: number): ReductionShape {
-  return accumulatesRows(nest) ? columnShape(nest, alignmentOf, target) : rowShape(nest, alignmentOf, parts);
+  return accumulatesRows(nest) ? columnShape(nest, alignmentOf, target, parts) : rowShape(nest, alignmentOf, parts);
 }
 
 function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): ReductionShape {
@@ -57,28 +58,31 @@ function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): Reductio
     reducedVectors,
     lanes,
     laneStride: 1,
-    lane: `threadIdx.x % ${lanes}u`,
+    lane: lanes === 1 ? "0u" : `threadIdx.x % ${lanes}u`,
     kept: (type) => `(${type})blockIdx.x * ${rows}u + threadIdx.x / ${lanes}u`,
     blocks: Math.ceil(keptVectors / rows),
   };
 }
 
-function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access): ReductionShape {
+function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts: number): ReductionShape {
   const vectorLoop = nest.loops.at(-1);
   const width = vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
   const keptVectors = count(nest.loops) / width;
+  const reducedVectors = count(nest.reducedLoops);
+  const lanes = Math.min(mostColumnLanes, powerOfTwoAtLeast(Math.ceil(reducedVectors / parts / columnShare)));
+  const columns = blockThreads / lanes;
   return {
     width,
     keptWidth: width,
     reducedWidth: 1,
     vectorLoop,
     keptVectors,
-    reducedVectors: count(nest.reducedLoops),
-    lanes: columnParts,
-    laneStride: columnLanes,
-    lane: `threadIdx.x / ${columnLanes}u`,
-    kept: (type) => `(${type})blockIdx.x * ${columnLanes}u + threadIdx.x % ${columnLanes}u`,
-    blocks: Math.ceil(keptVectors / columnLanes),
+    reducedVectors,
+    lanes,
+    laneStride: columns,
+    lane: lanes === 1 ? "0u" : `threadIdx.x / ${columns}u`,
+    kept: (type) => `(${type})blockIdx.x * ${columns}u + threadIdx.x % ${columns}u`,
+    blocks: Math.ceil(keptVectors / columns),
   };
 }
 
