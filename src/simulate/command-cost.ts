@@ -8,7 +8,7 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, readsPeers } from "../trace/command-work.ts";
 import { productTime, timeOf } from "./interpolate.ts";
-import type { MachineProfile, ProductGrid, TransferTimings } from "./machine-profile.ts";
+import type { MachineProfile, ProductGrid, ReductionTimed, Timing, TransferTimings } from "./machine-profile.ts";
 
 /**
  * What only one command at a time can have. compute: a rank's device. local: its copies within itself. out, in: a rank's link, for each
@@ -39,7 +39,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
     const kernel = at(program.kernels, command.kernel);
     const time = isProduct(kernel)
       ? productKernelTime(kernel, profile)
-      : timeOf(profile.memory, bytesOf(program, rank, index) ?? 0);
+      : timeOf(memoryTimings(kernel, profile), bytesOf(program, rank, index) ?? 0);
     kernelTimes.set(command.kernel, time);
     return time;
   };
@@ -102,13 +102,41 @@ function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {
   return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
 }
 
-/** A dtype that was not measured has the rates of the one whose elements are nearest in size. */
 function gridOf(products: readonly ProductGrid[], dtype: DType): ProductGrid {
-  const distance = (other: DType): number =>
-    other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);
-  const nearest = products.toSorted((a, b) => distance(a.dtype) - distance(b.dtype))[0];
+  const nearest = nearestTo(dtype, products);
   invariant(nearest !== undefined, "a profile has a grid of products");
   return nearest;
+}
+
+/** Of a kernel that is bound by memory. */
+function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile): readonly Timing[] {
+  const timed = reductionOf(kernel);
+  if (timed === null) return memory;
+  const alike = reductions.filter((each) => each.kernel === timed);
+  return nearestTo(dtypeOfParts(kernel), alike)?.timings ?? memory;
+}
+
+/** What is timed apart: a reduction whose slots lie one behind the other. One within rows is a kernel of another kind. */
+function reductionOf(kernel: Kernel): ReductionTimed | null {
+  if (kernel.kind === "combine") return "combine";
+  if (kernel.kind !== "reduction") return null;
+  const { shape } = at(kernel.inputs, 0);
+  const first = shape.findIndex((extent) => extent !== 1);
+  return kernel.axes.includes(first) && kernel.axes.every((axis) => axis <= first) ? "reduction" : null;
+}
+
+/** The accumulator of a running sum is wider than what is added to it, and comes first. */
+function dtypeOfParts({ inputs }: Kernel): DType {
+  const last = inputs.at(-1);
+  invariant(last !== undefined, "a reduction adds something");
+  return last.dtype;
+}
+
+/** A dtype that was not measured has the figures of the one whose elements are nearest in size. */
+function nearestTo<T extends { readonly dtype: DType }>(dtype: DType, measured: readonly T[]): T | undefined {
+  const distance = (other: DType): number =>
+    other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);
+  return measured.toSorted((a, b) => distance(a.dtype) - distance(b.dtype))[0];
 }
 
 /** Whose times stand for those of a collective that was not measured: what moves as many bytes in as many steps. */

@@ -12,6 +12,11 @@ export interface MachineProfile {
   readonly products: readonly ProductGrid[];
   /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
   readonly memory: readonly Timing[];
+  /**
+   * Sums of a few slots, such as the partial results of all devices. Profiles of earlier versions have none: a sum then takes what a kernel
+   * of `memory` takes for its bytes.
+   */
+  readonly reductions?: readonly ReductionTimings[];
   /** Copies within a rank, and over the link of two ranks by a copy engine and by a kernel. */
   readonly localCopies: readonly Timing[];
   readonly peerCopies: readonly Timing[];
@@ -26,6 +31,19 @@ export interface Timing {
   readonly bytes: number;
   readonly microseconds: number;
 }
+
+/**
+ * Of a `reduction` over a leading axis, or of a `combine` of as many parts, both of one dtype: by the bytes that it reads and writes. How many
+ * slots there are shows in the bytes alone.
+ */
+export interface ReductionTimings {
+  readonly kernel: ReductionTimed;
+  readonly dtype: DType;
+  readonly timings: readonly Timing[];
+}
+
+export const reductionsTimed = ["reduction", "combine"] as const;
+export type ReductionTimed = (typeof reductionsTimed)[number];
 
 /**
  * Rates of products [m, k] by [k, n] in 1e12 floating-point operations a second, at every point of a grid: `teraflops` has them in

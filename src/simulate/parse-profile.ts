@@ -4,17 +4,27 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { collectiveRules } from "../commands/collectives.ts";
-import type { FixedCosts, MachineProfile, ProductGrid, Timing, TransferTimings } from "./machine-profile.ts";
+import {
+  type FixedCosts,
+  type MachineProfile,
+  type ProductGrid,
+  type ReductionTimings,
+  reductionsTimed,
+  type Timing,
+  type TransferTimings,
+} from "./machine-profile.ts";
 
 /** `source`: whose text it is, such as the name of a file. */
 export function parseProfile(text: string, source: string): MachineProfile {
   const root = reader(parseJson(text, source), "profile", source);
   if (root.at("version").number() !== 1) root.at("version").reject("1");
+  const reductions = root.at("reductions").optional((list) => list.list(reductionTimings));
   return {
     version: 1,
     machine: root.at("machine").text(),
     products: root.at("products").list(productGrid),
     memory: timings(root.at("memory")),
+    ...(reductions === undefined ? {} : { reductions }),
     localCopies: timings(root.at("localCopies")),
     peerCopies: timings(root.at("peerCopies")),
     kernelCopies: timings(root.at("kernelCopies")),
@@ -53,6 +63,14 @@ function ascending(axis: Reader): readonly number[] {
   return values;
 }
 
+function reductionTimings(entry: Reader): ReductionTimings {
+  return {
+    kernel: entry.at("kernel").oneOf(reductionsTimed),
+    dtype: entry.at("dtype").oneOf<DType>(keysOf(dtypes)),
+    timings: timings(entry.at("timings")),
+  };
+}
+
 function transferTimings(entry: Reader): TransferTimings {
   const types = [...keysOf(collectiveRules), "group"] as const;
   return {
@@ -80,6 +98,8 @@ interface Reader {
   oneOf<T extends string>(values: readonly T[]): T;
   /** At least one. */
   list<T>(read: (entry: Reader) => T): readonly T[];
+  /** undefined where the file does not have it. */
+  optional<T>(read: (value: Reader) => T): T | undefined;
   reject(expected: string): never;
 }
 
@@ -110,6 +130,7 @@ function reader(value: unknown, place: string, source: string): Reader {
       Array.isArray(value) && value.length > 0
         ? value.map((entry: unknown, i) => read(reader(entry, `${place}[${i}]`, source)))
         : reject("a list that is not empty"),
+    optional: (read) => (value === undefined ? undefined : read(reader(value, place, source))),
     reject,
   };
 }

@@ -8,6 +8,11 @@ it("reads what was written", () => {
   expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
 });
 
+it("reads profiles of before sums were measured", () => {
+  const { reductions: _, ...earlier } = roundProfile;
+  expect(parseProfile(JSON.stringify(earlier), "machine.json")).toEqual(earlier);
+});
+
 describe("refuses", () => {
   const [grid] = roundProfile.products;
   it.each([
@@ -39,6 +44,12 @@ describe("refuses", () => {
       { ...roundProfile, transfers: [{ type: "Gossip", ranks: 2, timings: [] }] },
       "profile.transfers[0].type",
     ],
+    [
+      "a sum that is not timed",
+      { ...roundProfile, reductions: [{ kernel: "unary", dtype: "float", timings: roundProfile.memory }] },
+      "profile.reductions[0].kernel",
+    ],
+    ["no sums where there is a place for them", { ...roundProfile, reductions: [] }, "profile.reductions"],
     ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],
   ])("%s", (_, value, place) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);

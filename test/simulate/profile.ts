@@ -9,6 +9,11 @@ export const roundProfile: MachineProfile = {
     { bytes: 0, microseconds: 0 },
     { bytes: 1000, microseconds: 10 },
   ],
+  reductions: [
+    { kernel: "reduction", dtype: "float", timings: [{ bytes: 1000, microseconds: 40 }] },
+    { kernel: "combine", dtype: "bfloat16", timings: [{ bytes: 1000, microseconds: 20 }] },
+    { kernel: "combine", dtype: "float", timings: [{ bytes: 1000, microseconds: 30 }] },
+  ],
   localCopies: [
     { bytes: 0, microseconds: 1 },
     { bytes: 1000, microseconds: 3 },

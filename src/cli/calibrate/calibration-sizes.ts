@@ -8,7 +8,9 @@ export interface CalibrationSizes {
   readonly m: readonly number[];
   readonly n: readonly number[];
   readonly k: readonly number[];
-  /** Of copies, pointwise kernels and collectives, in bytes. */
+  /** Of sums of partial results. */
+  readonly summed: readonly DType[];
+  /** Of copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
   /** A product that takes longer than gathering its rows. */
   readonly beside: { readonly m: number; readonly n: number; readonly k: number };
@@ -23,6 +25,7 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     m: [32, 256],
     n: [32, 256],
     k: [32, 256],
+    summed: ["float"],
     bytes: [kibi, 64 * kibi, 4 * mebi],
     beside: { m: 256, n: 256, k: 256 },
   },
@@ -31,6 +34,7 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     m: [512, 1024, 2048, 4096, 8192, 16_384, 32_768],
     n: [1024, 2048, 8192],
     k: [1024, 2048, 8192, 16_384],
+    summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
     beside: { m: 8192, n: 8192, k: 4096 },
   },

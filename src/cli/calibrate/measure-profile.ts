@@ -4,17 +4,21 @@
  */
 import type { DType } from "../../numerics/dtype.ts";
 import type { ProductShape } from "../../simulate/interpolate.ts";
-import type {
-  FixedCosts,
-  MachineProfile,
-  ProductGrid,
-  Timing,
-  TransferTimings,
+import {
+  type FixedCosts,
+  type MachineProfile,
+  type ProductGrid,
+  type ReductionTimed,
+  type ReductionTimings,
+  reductionsTimed,
+  type Timing,
+  type TransferTimings,
 } from "../../simulate/machine-profile.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { at } from "../../support/invariant.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
+import { combinedSlots } from "./combined-slots.ts";
 import { probe, type ProbeHost, type ProbeOptions } from "./probe.ts";
 import {
   chain,
@@ -26,6 +30,7 @@ import {
   pointwise,
   product,
   ring,
+  slotSum,
 } from "./probe-fusions.ts";
 
 export interface CalibrationHost extends ProbeHost {
@@ -78,6 +83,13 @@ export async function measureProfile(
     return measured;
   };
   const memory = await timings("kernels", (bytes) => pointwise(devices, bytes));
+  const reductions: ReductionTimings[] = [];
+  for (const dtype of sizes.summed) {
+    const fusionOf = (bytes: number): Fusion => slotSum(devices, bytes, dtype);
+    for (const kernel of reductionsTimed) {
+      reductions.push({ kernel, dtype, timings: await timings(`${kernel} of ${dtype}`, fusionOf, asTimed[kernel]) });
+    }
+  }
   const localCopies = await timings("copies", (bytes) => localCopy(devices, bytes));
   const around = (bytes: number): Fusion => ring(devices, bytes);
   const peerCopies = await timings("copies between ranks", around, lane, devices - 1);
@@ -102,8 +114,14 @@ export async function measureProfile(
   for (const dtype of sizes.dtypes) products.push(await productGrid(host, sizes, dtype, took));
   const underTransfer = await slowdown(host, sizes, took);
   const costs: FixedCosts = { run, launch, event, signal, issue, underTransfer };
-  return { version: 1, machine, products, memory, localCopies, peerCopies, kernelCopies, transfers, costs };
+  return { version: 1, machine, products, memory, reductions, localCopies, peerCopies, kernelCopies, transfers, costs };
 }
+
+/** From the reduction that is lowered to what is timed. */
+const asTimed: { readonly [K in ReductionTimed]: ProbeOptions } = {
+  reduction: {},
+  combine: { rewrite: combinedSlots },
+};
 
 const chainLength = 16;
 const hopCount = 8;

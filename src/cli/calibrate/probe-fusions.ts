@@ -9,6 +9,7 @@ import type { ProductShape } from "../../simulate/interpolate.ts";
 const dtype = "float";
 const { bytes: elementBytes } = dtypes[dtype];
 const tile = 16;
+const vectorBytes = 16;
 
 /** Every rank multiplies [m, k] by [n, k], as `linear` has them. */
 export function product(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
@@ -37,6 +38,12 @@ export function fork(devices: number): Fusion {
 /** A kernel that reads and writes so many bytes together. */
 export function pointwise(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => on(neg(on(f.input([bytes / elementBytes / 2], dtype)))));
+}
+
+/** A sum of as many slots as there are devices, which reads and writes about so many bytes together: rows of whole vector loads. */
+export function slotSum(devices: number, bytes: number, of: DType): Fusion {
+  const row = Math.max(1, Math.floor(bytes / (devices + 1) / vectorBytes)) * vectorBytes;
+  return everywhere(devices, (f, on) => on(sum(on(f.input([devices, row / dtypes[of].bytes], of)), [0])));
 }
 
 /** A copy of so many bytes on every rank. */

@@ -1,4 +1,5 @@
 /** Times one small program on the machine that is calibrated. */
+import type { Program } from "../../commands/program.ts";
 import type { ScheduleOptions } from "../../schedule/schedule-options.ts";
 import { linkPrograms } from "../../executor/linked-program.ts";
 import { rankPrograms } from "../../executor/program-source.ts";
@@ -27,6 +28,8 @@ export interface ProbeOptions {
   readonly streams?: number;
   readonly copyLane?: CopyLane;
   readonly schedule?: ScheduleOptions;
+  /** Of what is linked, behind the schedule. */
+  readonly rewrite?: (program: Program) => Program;
   /** Runs are replays of graphs, where the back end has them, if not given. */
   readonly graph?: GraphUse;
 }
@@ -46,14 +49,16 @@ const runs = 31;
 /** All ranks call it together. Throws what recording and the back end throw. */
 export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptions = {}): Promise<Probed> {
   const { lowering = {}, streams = 4, copyLane = "inline", schedule = {}, graph = "auto" } = options;
+  const { rewrite = (linked) => linked } = options;
   const { hosts, signature } = rankPrograms(fusion, host.devices, lowering);
-  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+  const linked = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
     numberOfStreams: streams,
     p2pProtocol: lowering.p2pProtocol ?? "get",
     copyLane,
     schedule,
     verify: "on",
   });
+  const program = rewrite(linked);
   const place = await host.places.placeFor(graph);
   const prepared = await place.group.prepare(program);
   try {
