@@ -8,13 +8,8 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, readsPeers } from "../trace/command-work.ts";
 import { productTime, timeOf } from "./interpolate.ts";
+import type { DeviceUse, Resource } from "./under-way.ts";
 import type { MachineProfile, ProductGrid, ReductionTimed, Timing, TransferTimings } from "./machine-profile.ts";
-
-/**
- * What only one command at a time can have. compute: a rank's device. local: its copies within itself. out, in: a rank's link, for each
- * direction; that copies share it evenly or follow one another, the last one ends at the same time.
- */
-export type Resource = `${"compute" | "local" | "out" | "in"} ${number}`;
 
 export interface Cost {
   readonly resources: readonly Resource[];
@@ -22,12 +17,12 @@ export interface Cost {
   readonly latency: number;
   /** Microseconds for which they are held. */
   readonly busy: number;
-  readonly isProduct: boolean;
+  readonly deviceUse: DeviceUse;
 }
 
 export type CostOf = (rank: number, index: number) => Cost;
 
-const nothing: Cost = { resources: [], latency: 0, busy: 0, isProduct: false };
+const nothing: Cost = { resources: [], latency: 0, busy: 0, deviceUse: "none" };
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. Kernels are looked up once each. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
@@ -49,8 +44,8 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
       case "launch": {
         const time = launchTime(rank, index, command);
         const latency = Math.min(profile.costs.launch, time);
-        const product = isProduct(at(program.kernels, command.kernel));
-        return { resources: [`compute ${rank}`], latency, busy: time - latency, isProduct: product };
+        const deviceUse = isProduct(at(program.kernels, command.kernel)) ? "product" : "none";
+        return { resources: [`compute ${rank}`], latency, busy: time - latency, deviceUse };
       }
       case "copy":
         return copyCost(program, rank, index, command, profile);
@@ -59,7 +54,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
         const type = operation.kind === "group" ? "group" : operation.type;
         const ranks = operation.kind === "group" ? 2 : operation.team.length;
         const busy = transferTime(profile.transfers, type, ranks, bytesOf(program, rank, index) ?? 0);
-        return { ...nothing, busy };
+        return { ...nothing, busy, deviceUse: "beside" };
       }
       default:
         return nothing;
@@ -78,8 +73,9 @@ function copyCost(
   const peer = peerOf(program, rank, command);
   if (peer === null) return { ...nothing, resources: [`local ${rank}`], busy: timeOf(localCopies, bytes) };
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
-  const timings = command.engine === "kernel" ? kernelCopies : peerCopies;
-  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy: timeOf(timings, bytes) };
+  const isKernel = command.engine === "kernel";
+  const busy = timeOf(isKernel ? kernelCopies : peerCopies, bytes);
+  return { resources: [`out ${from}`, `in ${to}`], latency: 0, busy, deviceUse: isKernel ? "beside" : "none" };
 }
 
 type ProductKernel = MatmulKernel | LinearKernel;

@@ -71,10 +71,15 @@ export interface FixedCosts {
   readonly launch: number;
   /** From an event on one stream to what waits for it on another. */
   readonly event: number;
+  /**
+   * What passes before a kernel begins that has waited for another stream or a peer, however long ago that was done: kernels of other streams
+   * can run meanwhile. Profiles of earlier versions have 0.
+   */
+  readonly join: number;
   /** From a signal to the peer that waits for it. */
   readonly signal: number;
   /** What the host takes to issue a command, where a run is not a graph. */
   readonly issue: number;
-  /** How many times as long products take while a transfer of their rank is under way: the library's kernels share the device. */
+  /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. */
   readonly underTransfer: number;
 }

@@ -33,18 +33,16 @@ export function parseProfile(text: string, source: string): MachineProfile {
   };
 }
 
-const costNames: readonly (keyof FixedCosts)[] = ["run", "launch", "event", "signal", "issue", "underTransfer"];
-
 function fixedCosts(costs: Reader): FixedCosts {
-  for (const name of costNames) costs.at(name).positive(name === "underTransfer" ? 1 : 0);
-  const of = (name: keyof FixedCosts): number => costs.at(name).number();
+  const of = (name: keyof FixedCosts): number => costs.at(name).positive(0);
   return {
     run: of("run"),
     launch: of("launch"),
     event: of("event"),
+    join: costs.at("join").optional((cost) => cost.positive(0)) ?? 0,
     signal: of("signal"),
     issue: of("issue"),
-    underTransfer: of("underTransfer"),
+    underTransfer: costs.at("underTransfer").positive(1),
   };
 }
 

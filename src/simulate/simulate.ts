@@ -11,9 +11,11 @@ import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { type Calendar, createCalendar } from "./calendar.ts";
-import { commandCosts, type Cost, type Resource } from "./command-cost.ts";
+import { commandCosts, type Cost } from "./command-cost.ts";
+import { joinsOf } from "./joins.ts";
 import { createMeetings } from "./meetings.ts";
 import type { MachineProfile } from "./machine-profile.ts";
+import { createUnderWay, type UnderWay, type Work } from "./under-way.ts";
 
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; else the host issues command after command. */
@@ -44,18 +46,21 @@ interface Raised {
   waiting: { readonly queue: Queue; readonly since: number } | null;
 }
 
+/** A queue goes on, or what it does ends. */
+type Due = { readonly kind: "next"; readonly queue: Queue } | { readonly kind: "end"; readonly work: Work<Queue> };
+
 interface State {
   readonly program: Program;
   readonly profile: MachineProfile;
   readonly costOf: (rank: number, index: number) => Cost;
-  readonly calendar: Calendar<Queue>;
-  readonly free: Map<Resource, number>;
+  readonly calendar: Calendar<Due>;
+  readonly underWay: UnderWay<Queue>;
+  /** Per rank: launches behind what no kernel does. */
+  readonly joins: readonly ReadonlySet<number>[];
   /** Per rank and event: when it was recorded. */
   readonly recorded: readonly Map<number, number>[];
   readonly waiting: readonly Map<number, { readonly queue: Queue; readonly since: number }[]>[];
   readonly raised: readonly Raised[];
-  /** Per rank: until when transfers are under way. */
-  readonly transferring: number[];
   readonly trace: TraceEvent[];
   ended: number;
 }
@@ -63,33 +68,40 @@ interface State {
 /** Throws an invariant if the Program does not come to its end: `verify` says so beforehand. */
 export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
   const queues = queuesOf(program);
-  const calendar = createCalendar<Queue>();
+  const calendar = createCalendar<Due>();
   const state: State = {
     program,
     profile,
     costOf: commandCosts(program, profile),
     calendar,
-    free: new Map(),
+    underWay: createUnderWay<Queue>(profile.costs.underTransfer, (end, work) => {
+      calendar.add(end, { kind: "end", work });
+    }),
+    joins: program.ranks.map(joinsOf),
     recorded: program.ranks.map(() => new Map()),
     waiting: program.ranks.map(() => new Map()),
     raised: program.slots.map(() => ({ times: [], waiting: null })),
-    transferring: program.ranks.map(() => 0),
     trace: [],
     ended: 0,
   };
   const meetings = createMeetings<Queue>(program);
   const issued = (index: number): number => (graph ? 0 : index * profile.costs.issue);
-  for (const queue of queues) calendar.add(0, queue);
+  for (const queue of queues) comeBack(state, queue, 0);
   for (let entry = calendar.next(); entry !== null; entry = calendar.next()) {
-    const queue = entry.what;
+    const { time, what } = entry;
+    if (what.kind === "end") {
+      finish(state, what.work, time);
+      continue;
+    }
+    const { queue } = what;
     const index = queue.commands[queue.next];
     if (index === undefined) {
-      state.ended = Math.max(state.ended, entry.time);
+      state.ended = Math.max(state.ended, time);
       continue;
     }
     const available = issued(index);
-    if (available > entry.time) calendar.add(available, queue);
-    else step(state, meetings, queue, index, entry.time);
+    if (available > time) comeBack(state, queue, available);
+    else step(state, meetings, queue, index, time);
   }
   const left = queues.filter(({ next, commands }) => next < commands.length);
   invariant(left.length === 0, "a simulated Program comes to its end", left.slice(0, 4));
@@ -145,9 +157,7 @@ function step(
     }
     case "transfer": {
       for (const { queue: member, index: own, start } of meetings.arrive(rank, index, queue, time)) {
-        const { busy } = state.costOf(member.rank, own);
-        finish(state, member, own, start, start + busy);
-        state.transferring[member.rank] = Math.max(at(state.transferring, member.rank), start + busy);
+        begin(state, member, state.costOf(member.rank, own), start);
       }
       return;
     }
@@ -161,41 +171,41 @@ function step(
 
 /** Starts a launch or copy, or comes back when what it needs is free. */
 function occupy(state: State, queue: Queue, index: number, time: number): void {
-  const { resources, latency, busy, isProduct } = state.costOf(queue.rank, index);
+  const cost = state.costOf(queue.rank, index);
+  const latency = cost.latency + (at(state.joins, queue.rank).has(index) ? state.profile.costs.join : 0);
   if (!queue.isReady && latency > 0) {
     queue.isReady = true;
-    state.calendar.add(time + latency, queue);
-    return;
+    return comeBack(state, queue, time + latency);
   }
-  const free = Math.max(time, ...resources.map((resource) => state.free.get(resource) ?? 0));
-  if (free > time) {
-    queue.isReady = true;
-    state.calendar.add(free, queue);
-    return;
-  }
-  const overlap = isProduct ? Math.max(0, at(state.transferring, queue.rank) - time) : 0;
-  const end = time + busy + slowdown(overlap, busy, state.profile.costs.underTransfer);
-  for (const resource of resources) state.free.set(resource, end);
-  finish(state, queue, index, time, end);
+  queue.isReady = true;
+  const held = state.underWay.held(cost.resources);
+  if (held === null) begin(state, queue, cost, time);
+  else state.underWay.wait(queue, held);
 }
 
-/** What a product of `busy` takes longer where a transfer goes on beside it for `overlap`. */
-function slowdown(overlap: number, busy: number, factor: number): number {
-  // Under the transfer work goes `factor` times as slowly: in `overlap` it does overlap / factor of it.
-  const done = Math.min(busy, overlap / factor);
-  return done * (factor - 1);
+function begin({ underWay }: State, queue: Queue, { resources, busy, deviceUse }: Cost, time: number): void {
+  underWay.begin({ queue, rank: queue.rank, resources, deviceUse }, time, busy);
 }
 
-function finish(state: State, queue: Queue, command: number, start: number, end: number): void {
-  const { rank, stream } = queue;
-  state.trace.push({ rank, stream, command, start: start / 1000, end: end / 1000 });
-  goOn(state, queue, end);
+/** Who waited for a resource comes before the stream that had it. */
+function finish(state: State, work: Work<Queue>, time: number): void {
+  const waiting = state.underWay.finish(work, time);
+  if (waiting === null) return;
+  for (const queue of waiting) comeBack(state, queue, time);
+  const { queue, rank, start } = work;
+  const command = at(queue.commands, queue.next);
+  state.trace.push({ rank, stream: queue.stream, command, start: start / 1000, end: time / 1000 });
+  goOn(state, queue, time);
 }
 
 function goOn(state: State, queue: Queue, time: number): void {
   queue.next++;
   queue.isReady = false;
-  state.calendar.add(time, queue);
+  comeBack(state, queue, time);
+}
+
+function comeBack({ calendar }: State, queue: Queue, time: number): void {
+  calendar.add(time, { kind: "next", queue });
 }
 
 function queuesOf({ ranks }: Program): readonly Queue[] {

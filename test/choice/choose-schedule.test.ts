@@ -32,7 +32,7 @@ const machine: MachineProfile = {
     { type: "Allgather", ranks: 4, timings: rate(25, 3.3e5) },
     { type: "group", ranks: 2, timings: rate(25, 2e5) },
   ],
-  costs: { run: 10, launch: 2, event: 1, signal: 3, issue: 3, underTransfer: 1.2 },
+  costs: { run: 10, launch: 2, event: 1, join: 0, signal: 3, issue: 3, underTransfer: 1.2 },
 };
 
 function allgatherMatmul(devices: number, m: number, n: number, k: number): Fusion {

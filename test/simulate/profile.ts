@@ -30,5 +30,5 @@ export const roundProfile: MachineProfile = {
     { type: "Allgather", ranks: 2, timings: [{ bytes: 16, microseconds: 20 }] },
     { type: "group", ranks: 2, timings: [{ bytes: 16, microseconds: 7 }] },
   ],
-  costs: { run: 5, launch: 0, event: 0.5, signal: 2, issue: 50, underTransfer: 2 },
+  costs: { run: 5, launch: 0, event: 0.5, join: 0, signal: 2, issue: 50, underTransfer: 2 },
 };

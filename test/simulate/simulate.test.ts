@@ -80,6 +80,30 @@ describe("one rank", () => {
     expect(time).toBeCloseTo(2 * added + costs.event);
   });
 
+  it("begins a kernel later behind another engine, while another stream's may run", () => {
+    const profile = { ...roundProfile, costs: { ...costs, join: 3 } };
+    const behind = (first: "copy" | "kernel"): number =>
+      microseconds(
+        [
+          1,
+          (list) => {
+            const lane = list.stream("lane");
+            const [a, b, c] = [list.input([100]), list.input([100]), list.output([100])];
+            if (first === "copy") list.copy(lane, a, c);
+            else list.binary(lane, "add", a, b, c);
+            list.binary(0, "add", a, b, list.output([100]));
+            list.synchronize(0, lane);
+            list.binary(0, "add", c, b, list.output([100]));
+          },
+        ],
+        graph,
+        profile,
+      );
+    // The copy has long ended when the first addition has.
+    expect(behind("copy")).toBeCloseTo(2 * added + 3);
+    expect(behind("kernel")).toBeCloseTo(3 * added + costs.event);
+  });
+
   it("waits for the host, which issues one command after the other, unless the run is a graph", () => {
     const copies: Parameters<typeof buildLists> = [
       1,

@@ -1,0 +1,115 @@
+/** Ends that move: what shares a device goes slower beside each other, added up by hand; resources go to who waited first. */
+import { describe, expect, it } from "vitest";
+import { createUnderWay, type DeviceUse, type UnderWay, type Work } from "../../src/simulate/under-way.ts";
+
+/** Begins things at their times and says when each has ended. */
+function endsOf(
+  things: readonly (readonly [name: string, use: DeviceUse, start: number, busy: number, rank?: number])[],
+): unknown {
+  const due: { readonly time: number; readonly what: Work<string> | number }[] = [];
+  const ends: Record<string, number> = {};
+  const underWay: UnderWay<string> = createUnderWay<string>(2, (time, what) => {
+    due.push({ time, what });
+  });
+  for (const [number, [, , time]] of things.entries()) due.push({ time, what: number });
+  for (;;) {
+    due.sort((a, b) => a.time - b.time);
+    const next = due.shift();
+    if (next === undefined) return ends;
+    const { time, what } = next;
+    if (typeof what !== "number") {
+      if (underWay.finish(what, time) !== null) ends[what.queue] = time;
+      continue;
+    }
+    const [queue = "", deviceUse = "none", , busy = 0, rank = 0] = things[what] ?? [];
+    underWay.begin({ queue, rank, deviceUse, resources: [] }, time, busy);
+  }
+}
+
+describe("beside each other, at half their rates", () => {
+  it.each([
+    [
+      "a product and a transfer that begins later",
+      [
+        ["p", "product", 0, 30],
+        ["t", "beside", 10, 5],
+      ],
+      { t: 20, p: 35 },
+    ],
+    [
+      "a transfer and a product that is shorter",
+      [
+        ["t", "beside", 0, 30],
+        ["p", "product", 10, 5],
+      ],
+      { p: 20, t: 35 },
+    ],
+    [
+      "two transfers and a product",
+      [
+        ["p", "product", 0, 30],
+        ["t", "beside", 0, 5],
+        ["u", "beside", 0, 10],
+      ],
+      { t: 10, u: 20, p: 40 },
+    ],
+    [
+      "a transfer behind a product",
+      [
+        ["p", "product", 0, 30],
+        ["t", "beside", 30, 5],
+      ],
+      { p: 30, t: 35 },
+    ],
+    [
+      "transfers alone",
+      [
+        ["t", "beside", 0, 5],
+        ["u", "beside", 0, 10],
+      ],
+      { t: 5, u: 10 },
+    ],
+    [
+      "products of other ranks",
+      [
+        ["p", "product", 0, 30, 0],
+        ["t", "beside", 10, 5, 1],
+      ],
+      { t: 15, p: 30 },
+    ],
+    [
+      "copies by engines",
+      [
+        ["p", "product", 0, 30],
+        ["c", "none", 10, 5],
+      ],
+      { c: 15, p: 30 },
+    ],
+    [
+      "what takes no time",
+      [
+        ["p", "product", 0, 30],
+        ["t", "beside", 10, 0],
+      ],
+      { t: 10, p: 30 },
+    ],
+  ] as const)("%s", (_, things, ends) => {
+    expect(endsOf(things)).toEqual(ends);
+  });
+});
+
+it("gives what is free to those who waited, in order", () => {
+  const resources = ["out 0", "in 1"] as const;
+  const announced: Work<string>[] = [];
+  const underWay = createUnderWay<string>(2, (_, work) => announced.push(work));
+  underWay.begin({ queue: "first", rank: 0, deviceUse: "none", resources }, 0, 7);
+  expect(underWay.held(["in 0", "in 1"])).toBe("in 1");
+  underWay.wait("second", "in 1");
+  underWay.wait("third", "in 1");
+  const [work] = announced;
+  expect(work?.end).toBe(7);
+  if (work === undefined) return;
+  expect(underWay.finish(work, 5)).toBeNull();
+  expect(underWay.finish(work, 7)).toEqual(["second", "third"]);
+  expect(underWay.held(resources)).toBeNull();
+});
