@@ -20,7 +20,7 @@ import { type Grouping, grouped } from "./grouping.ts";
 import { conflict } from "./memory.ts";
 import { isProductLaunch } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
-import { concerns } from "./told-by-signals.ts";
+import { concerns, doneByOthers } from "./told-by-signals.ts";
 
 export const earlySums: Rewrite<Grouping> = {
   name: "early-sums",
@@ -143,7 +143,8 @@ function arrivalOf(
   const reading = { kind: "copy", stream: makeId<CommandStreamId>(0), source: view, destination: view } as const;
   const part = at(memory.touches(reading), 0);
   const position = before.findLastIndex(({ id, command, told }) => {
-    if (command.kind === "waitSignal") return sync.includes(id) && told !== null && conflict(told.done, [part]);
+    if (command.kind === "waitSignal")
+      return sync.includes(id) && told !== null && conflict(doneByOthers(told, rank), [part]);
     return command.kind !== "alloc" && conflict(memory.touches(command), [part]);
   });
   const last = before[position]?.command;

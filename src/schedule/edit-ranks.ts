@@ -30,7 +30,7 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   const memory = createMemory(program);
   const foreign = foreignTouches(program, memory);
   const orders = program.ranks.map(listOrder);
-  const told = toldBySignals(program, orders, memory);
+  const told = toldBySignals(program, orders, memory, foreign);
   const drafts = program.ranks.map((list) => {
     const others = { foreign: at(foreign, list.rank), told };
     return readDraft(list, at(orders, list.rank), memory, others);

@@ -9,7 +9,7 @@ import type { SlotId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";
-import { concerns, type Told } from "./told-by-signals.ts";
+import { concerns, type Done, type Told, toldOf } from "./told-by-signals.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
 import { type Draft, type DraftCommand, type DraftNode, isBlocking, isSignalling } from "./draft.ts";
 
@@ -30,7 +30,7 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
   };
   const nodes: DraftNode[] = [];
   /** Nodes that a later one may have to stay behind, with how they matter. */
-  const noticed: { readonly node: DraftNode; readonly position: number; readonly role: Role }[] = [];
+  const noticed: Noticed[] = [];
   for (const [position, command] of list.commands.entries()) {
     if (command.kind === "recordEvent" || command.kind === "waitEvent") continue;
     const touches = memory.touches(command);
@@ -47,12 +47,36 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
       transfer: at(list.transferOf, position),
       sources: [position],
       told: role.told,
-      sync: before.map((other) => other.node.id),
+      sync: withoutRepeated(before, list.rank, role).map((other) => other.node.id),
     };
     nodes.push(node);
     if (matters) noticed.push({ node, position, role });
   }
   return { rank: list.rank, streams: list.streams, nodes };
+}
+
+interface Noticed {
+  readonly node: DraftNode;
+  readonly position: number;
+  readonly role: Role;
+}
+
+/**
+ * Without waits that tell an access nothing that waits before them have not told: a signal tells all that its sender has done, and so the
+ * second chunk's also that the first has come. Of the ranks whose memory is touched, one wait at least says that they have begun.
+ */
+function withoutRepeated(before: readonly Noticed[], rank: number, { command, touches }: Role): readonly Noticed[] {
+  if (isSignalling(command) || isBlocking(command)) return before;
+  const done = new Set<Done>();
+  const senders = new Set<number>();
+  return before.filter(({ role: { command: earlier, told } }) => {
+    const news = earlier.kind === "waitSignal" ? toldOf(told, rank, touches) : null;
+    if (news === null) return true;
+    const isNew = news.done.some((each) => !done.has(each)) || news.senders.some((each) => !senders.has(each));
+    for (const each of news.done) done.add(each);
+    for (const each of news.senders) senders.add(each);
+    return isNew;
+  });
 }
 
 function isNoticed(rank: number, touches: readonly Touch[], foreign: readonly Touch[]): boolean {

@@ -11,8 +11,13 @@ import { conflict, type Memory, type Touch } from "./memory.ts";
 export interface Told {
   /** The ranks whose own memory it is about. */
   readonly senders: ReadonlySet<number>;
-  /** To the memory of other ranks. */
-  readonly done: readonly Touch[];
+  /** To the memory of other ranks, and to own memory that others touch. */
+  readonly done: readonly Done[];
+}
+
+/** An access, and the rank that made it. */
+export interface Done extends Touch {
+  readonly by: number;
 }
 
 /** Longer accounts are taken for anything. */
@@ -22,13 +27,32 @@ const longestAccount = 256;
 export function concerns(told: Told | null, rank: number, touches: readonly Touch[]): boolean {
   if (told === null) return true;
   const isSenders = touches.some((touch) => touch.rank !== rank && told.senders.has(touch.rank));
-  return isSenders || conflict(told.done, touches);
+  return isSenders || conflict(doneByOthers(told, rank), touches);
 }
 
-/** Before a signal: a wait, with what number it is of its slot, or touches of others' memory; null for a transfer. */
+/** What a wait tells a command of `rank` with these touches: of the same memory, and of which ranks' memory it may be about; null for anything. */
+export function toldOf(
+  told: Told | null,
+  rank: number,
+  touches: readonly Touch[],
+): { readonly done: readonly Done[]; readonly senders: readonly number[] } | null {
+  if (told === null) return null;
+  const others = new Set(touches.flatMap((touch) => (touch.rank === rank ? [] : [touch.rank])));
+  return {
+    done: doneByOthers(told, rank).filter((touch) => conflict([touch], touches)),
+    senders: [...others].filter((other) => told.senders.has(other)),
+  };
+}
+
+/** What `rank` is told that it has not done itself. */
+export function doneByOthers({ done }: Told, rank: number): readonly Done[] {
+  return done.filter(({ by }) => by !== rank);
+}
+
+/** Before a signal: a wait, with what number it is of its slot, or touches of memory of more than one rank; null for a transfer. */
 type Before =
   | { readonly kind: "wait"; readonly slot: SlotId; readonly n: number }
-  | { readonly kind: "touches"; readonly touches: readonly Touch[] }
+  | { readonly kind: "touches"; readonly touches: readonly Done[] }
   | null;
 
 interface Signalled {
@@ -36,13 +60,14 @@ interface Signalled {
   readonly before: readonly Before[];
 }
 
-/** Of the n-th signal of a slot. */
+/** Of the n-th signal of a slot. `foreign`: what other ranks do to a rank's memory. */
 export function toldBySignals(
   program: Program,
   orders: readonly ListOrder[],
   memory: Memory,
+  foreign: readonly (readonly Touch[])[],
 ): (slot: SlotId, n: number) => Told | null {
-  const signals = signalsOf(program, orders, memory);
+  const signals = signalsOf(program, orders, memory, foreign);
   const known = new Map<Signalled, Told | null>();
   const told = (slot: SlotId, n: number): Told | null => {
     const signal = signals.get(slot)?.[n];
@@ -61,7 +86,7 @@ export function toldBySignals(
 
 function accountOf({ rank, before }: Signalled, told: (slot: SlotId, n: number) => Told | null): Told | null {
   const senders = new Set([rank]);
-  const done = new Set<Touch>();
+  const done = new Set<Done>();
   for (const item of before) {
     const earlier = item?.kind === "wait" ? told(item.slot, item.n) : null;
     if (item === null || (item.kind === "wait" && earlier === null)) return null;
@@ -77,6 +102,7 @@ function signalsOf(
   { ranks }: Program,
   orders: readonly ListOrder[],
   memory: Memory,
+  foreign: readonly (readonly Touch[])[],
 ): ReadonlyMap<SlotId, readonly Signalled[]> {
   const signals = new Map<SlotId, Signalled[]>();
   for (const { rank, commands } of ranks) {
@@ -96,7 +122,12 @@ function signalsOf(
       } else if (command.kind === "transfer") {
         counting.push({ position, item: null });
       } else {
-        const touches = memory.touches(command).filter((touch) => touch.rank !== rank);
+        // Copies, so that an access is told apart from the same command's at another place in the list.
+        const touches = memory
+          .touches(command)
+          .flatMap((touch) =>
+            touch.rank !== rank || conflict([touch], at(foreign, rank)) ? [{ ...touch, by: rank }] : [],
+          );
         if (touches.length > 0) counting.push({ position, item: { kind: "touches", touches } });
       }
     }
