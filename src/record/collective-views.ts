@@ -76,7 +76,10 @@ export function rootTakesPart(
   const whole = tensorOf(recorder, statement[side === "input" ? "output" : "input"]);
   const { mesh } = part;
   if (mesh === null || !mesh.has(at(team, position))) return false;
-  const { shard } = countedShard(whole, part, type, side === "input" && collectiveRules[type].reduces);
+  const { reduces, splitsInput, splitsOutput } = collectiveRules[type];
+  // What is neither split nor reduced is the same on every device of the mesh, whatever cuts its axes.
+  if (!reduces && !splitsInput && !splitsOutput) return true;
+  const { shard } = countedShard(whole, part, type, side === "input" && reduces);
   return shard === null || team.length <= mesh.size(shard.type);
 }
 

@@ -34,7 +34,7 @@ interface Pattern {
   readonly build: (mesh: DeviceMesh, type: Type, other: Type | null) => Fusion;
 }
 
-/** Shards axis 0, which all patterns keep, along the other dimension of the mesh. */
+/** Shards an axis that all patterns keep along the other dimension of the mesh. */
 function around(mesh: DeviceMesh, other: Type | null): { readonly extent: number; readonly type: Type | "Serial" } {
   return other === null ? { extent: 3, type: "Serial" } : { extent: mesh.size(other), type: other };
 }
@@ -45,15 +45,17 @@ const patterns: readonly Pattern[] = [
     build: (mesh, type, other) => {
       const f = new Fusion();
       const kept = around(mesh, other);
-      const x = f.input([kept.extent, mesh.size(type), 5]);
+      // The axis that is kept stands in front of the other, or behind it.
+      const gathered = type === "DIDx" ? 1 : 0;
+      const x = f.input([kept.extent, 5].toSpliced(gathered, 0, mesh.size(type)));
       const y = set(x);
       f.output(y);
       for (const tensor of [x, y]) {
         tensor.setDeviceMesh(mesh);
-        tensor.axis(0).parallelize(kept.type);
+        tensor.axis(1 - gathered).parallelize(kept.type);
       }
-      x.axis(1).parallelize(type);
-      y.axis(1).parallelize("Stream");
+      x.axis(gathered).parallelize(type);
+      y.axis(gathered).parallelize("Stream");
       return f;
     },
   },
