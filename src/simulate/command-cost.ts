@@ -1,15 +1,15 @@
 /** What a command occupies, and for how long, on the machine of a profile. */
 import type { Copy, Launch } from "../commands/command.ts";
-import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
+import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { CollectiveType } from "../commands/transfer.ts";
-import { type Contraction, linearContraction, matmulContraction } from "../kernels/contraction.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
+import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, readsPeers } from "../trace/command-work.ts";
-import { productTime, timeOf } from "./interpolate.ts";
+import { nearestTo, timeOf } from "./interpolate.ts";
+import type { MachineProfile, ReductionTimed, Timing, TransferTimings } from "./machine-profile.ts";
+import { productTimes } from "./product-cost.ts";
 import type { DeviceUse, Resource } from "./under-way.ts";
-import type { MachineProfile, ProductGrid, ReductionTimed, Timing, TransferTimings } from "./machine-profile.ts";
 
 export interface Cost {
   readonly resources: readonly Resource[];
@@ -24,27 +24,27 @@ export type CostOf = (rank: number, index: number) => Cost;
 
 const nothing: Cost = { resources: [], latency: 0, busy: 0, deviceUse: "none" };
 
-/** Costs of launches, copies and transfers; other commands occupy nothing. Kernels are looked up once each. */
+/** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
-  const kernelTimes = new Map<number, number>();
-  const launchTime = (rank: number, index: number, command: Launch): number => {
+  const productTimeOf = productTimes(program, profile);
+  const otherTimes = new Map<number, number>();
+  const otherTime = (rank: number, index: number, command: Launch): number => {
     if (readsPeers(program, rank, command)) return timeOf(profile.peerCopies, bytesOf(program, rank, index) ?? 0);
-    const known = kernelTimes.get(command.kernel);
+    const known = otherTimes.get(command.kernel);
     if (known !== undefined) return known;
-    const kernel = at(program.kernels, command.kernel);
-    const time = isProduct(kernel)
-      ? productKernelTime(kernel, profile)
-      : timeOf(memoryTimings(kernel, profile), bytesOf(program, rank, index) ?? 0);
-    kernelTimes.set(command.kernel, time);
+    const timings = memoryTimings(at(program.kernels, command.kernel), profile);
+    const time = timeOf(timings, bytesOf(program, rank, index) ?? 0);
+    otherTimes.set(command.kernel, time);
     return time;
   };
   return (rank, index) => {
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
       case "launch": {
-        const time = launchTime(rank, index, command);
+        const ofProduct = productTimeOf(rank, command.kernel);
+        const time = ofProduct ?? otherTime(rank, index, command);
         const latency = Math.min(profile.costs.launch, time);
-        const deviceUse = isProduct(at(program.kernels, command.kernel)) ? "product" : "none";
+        const deviceUse = ofProduct === null ? "none" : "product";
         return { resources: [`compute ${rank}`], latency, busy: time - latency, deviceUse };
       }
       case "copy":
@@ -78,32 +78,6 @@ function copyCost(
   return { resources: [`out ${from}`, `in ${to}`], latency: 0, busy, deviceUse: isKernel ? "beside" : "none" };
 }
 
-type ProductKernel = MatmulKernel | LinearKernel;
-
-function isProduct(kernel: Kernel): kernel is ProductKernel {
-  return kernel.kind === "matmul" || kernel.kind === "linear";
-}
-
-/** Batches follow one another. */
-function productKernelTime(kernel: ProductKernel, { products }: MachineProfile): number {
-  const { dtype, m, n, k, batch } = contractionOf(kernel);
-  const count = batch.reduce((total, { extent }) => total * extent, 1);
-  return count * m * n * k === 0 ? 0 : count * productTime(gridOf(products, dtype), { m, n, k });
-}
-
-function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {
-  const [a, b, bias] = inputs;
-  invariant(a !== undefined && b !== undefined, "a product has two operands");
-  const c = at(outputs, 0);
-  return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
-}
-
-function gridOf(products: readonly ProductGrid[], dtype: DType): ProductGrid {
-  const nearest = nearestTo(dtype, products);
-  invariant(nearest !== undefined, "a profile has a grid of products");
-  return nearest;
-}
-
 /** Of a kernel that is bound by memory. */
 function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile): readonly Timing[] {
   const timed = reductionOf(kernel);
@@ -126,13 +100,6 @@ function dtypeOfParts({ inputs }: Kernel): DType {
   const last = inputs.at(-1);
   invariant(last !== undefined, "a reduction adds something");
   return last.dtype;
-}
-
-/** A dtype that was not measured has the figures of the one whose elements are nearest in size. */
-function nearestTo<T extends { readonly dtype: DType }>(dtype: DType, measured: readonly T[]): T | undefined {
-  const distance = (other: DType): number =>
-    other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);
-  return measured.toSorted((a, b) => distance(a.dtype) - distance(b.dtype))[0];
 }
 
 /** Whose times stand for those of a collective that was not measured: what moves as many bytes in as many steps. */

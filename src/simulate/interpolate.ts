@@ -1,6 +1,7 @@
 /** Between what was measured: times by bytes, rates of products by shape. */
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { ProductGrid, Timing } from "./machine-profile.ts";
+import type { ProductGrid, Sustained, Timing } from "./machine-profile.ts";
 
 /**
  * Microseconds of so many bytes: straight lines between neighbours. Fewer bytes than any measured take as long as the fewest; beyond the
@@ -16,6 +17,17 @@ export function timeOf(timings: readonly Timing[], bytes: number): number {
   }
   const slope = (high.microseconds - low.microseconds) / (high.bytes - low.bytes);
   return high.microseconds + slope * (bytes - high.bytes);
+}
+
+/** How many times as long as in the shortest run products take in one with so many microseconds of them. */
+export function loadFactor(sustained: readonly Sustained[], microseconds: number): number {
+  const above = sustained.findIndex((each) => each.microseconds >= microseconds);
+  if (above === -1) return sustained.at(-1)?.factor ?? 1;
+  const high = at(sustained, above);
+  const low = sustained[above - 1];
+  if (low === undefined) return high.factor;
+  const weight = Math.log(microseconds / low.microseconds) / Math.log(high.microseconds / low.microseconds);
+  return low.factor + weight * (high.factor - low.factor);
 }
 
 export interface ProductShape {
@@ -68,4 +80,11 @@ function cornersOf(axis: readonly number[], value: number): readonly Corner[] {
     { index: above - 1, weight: 1 - weight },
     { index: above, weight },
   ];
+}
+
+/** A dtype that was not measured has the figures of the one whose elements are nearest in size. */
+export function nearestTo<T extends { readonly dtype: DType }>(dtype: DType, measured: readonly T[]): T | undefined {
+  const distance = (other: DType): number =>
+    other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);
+  return measured.toSorted((a, b) => distance(a.dtype) - distance(b.dtype))[0];
 }

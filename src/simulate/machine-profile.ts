@@ -10,6 +10,8 @@ export interface MachineProfile {
   /** Machine, versions and date, as results in bench/results have them. */
   readonly machine: string;
   readonly products: readonly ProductGrid[];
+  /** What products take where a run has many; profiles of earlier versions have nothing, as if the device kept its clock. */
+  readonly sustained?: readonly Sustained[];
   /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
   readonly memory: readonly Timing[];
   /**
@@ -57,6 +59,15 @@ export interface ProductGrid {
   readonly teraflops: readonly number[];
 }
 
+/**
+ * A run with so much time in products: how many times as long each of them takes as in the shortest run. A device that is limited by its power lowers its
+ * clock under load. Ascending, both.
+ */
+export interface Sustained {
+  readonly microseconds: number;
+  readonly factor: number;
+}
+
 /** Of a collective by the greater of a rank's two sides, of a group (sends and receives) by what a rank sends or receives. */
 export interface TransferTimings {
   readonly type: CollectiveType | "group";
@@ -76,7 +87,7 @@ export interface FixedCosts {
    * can run meanwhile. Profiles of earlier versions have 0.
    */
   readonly join: number;
-  /** From a signal to the peer that waits for it. */
+  /** From what is before a signal to what waits for it on a peer. */
   readonly signal: number;
   /** What the host takes to issue a command, where a run is not a graph. */
   readonly issue: number;

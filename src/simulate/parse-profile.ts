@@ -2,6 +2,7 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { isOneOf } from "../support/is-one-of.ts";
+import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { collectiveRules } from "../commands/collectives.ts";
 import {
@@ -10,6 +11,7 @@ import {
   type ProductGrid,
   type ReductionTimings,
   reductionsTimed,
+  type Sustained,
   type Timing,
   type TransferTimings,
 } from "./machine-profile.ts";
@@ -18,11 +20,13 @@ import {
 export function parseProfile(text: string, source: string): MachineProfile {
   const root = reader(parseJson(text, source), "profile", source);
   if (root.at("version").number() !== 1) root.at("version").reject("1");
+  const sustained = root.at("sustained").optional(sustainedRates);
   const reductions = root.at("reductions").optional((list) => list.list(reductionTimings));
   return {
     version: 1,
     machine: root.at("machine").text(),
     products: root.at("products").list(productGrid),
+    ...(sustained === undefined ? {} : { sustained }),
     memory: timings(root.at("memory")),
     ...(reductions === undefined ? {} : { reductions }),
     localCopies: timings(root.at("localCopies")),
@@ -53,6 +57,17 @@ function productGrid(grid: Reader): ProductGrid {
     grid.at("teraflops").reject(`${m.length * n.length * k.length} rates, one per point of the grid`);
   }
   return { dtype: grid.at("dtype").oneOf<DType>(keysOf(dtypes)), m, n, k, teraflops };
+}
+
+function sustainedRates(list: Reader): readonly Sustained[] {
+  const values = list.list((entry) => ({
+    microseconds: entry.at("microseconds").positive(0),
+    factor: entry.at("factor").positive(1),
+  }));
+  const falls = (before: Sustained, after: Sustained): boolean =>
+    after.microseconds <= before.microseconds || after.factor < before.factor;
+  if (values.some((each, i) => i > 0 && falls(at(values, i - 1), each))) list.reject("ascending times and factors");
+  return values;
 }
 
 function ascending(axis: Reader): readonly number[] {

@@ -21,13 +21,20 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(out).toMatch(/machine\.json: 2 x .+, Node v?\d+\.\d+\.\d+, \d{4}-\d\d-\d\d\n$/);
   const profile = parseProfile(readFileSync(file, "utf8"), file);
   expect(profile.transfers.map(({ type }) => type)).toEqual(["Allgather", "Allreduce", "ReduceScatter", "group"]);
-  const times = [profile.memory, profile.localCopies, profile.peerCopies, profile.kernelCopies].map((timings) =>
-    timings.map(({ microseconds }) => microseconds),
+  const sums = profile.reductions?.map(({ timings }) => timings) ?? [];
+  const times = [...sums, profile.memory, profile.localCopies, profile.peerCopies, profile.kernelCopies].map(
+    (timings) => timings.map(({ microseconds }) => microseconds),
   );
   // 4 MiB take longer than 1 KiB, however busy the machine is.
   for (const [first = NaN, ...rest] of times) expect(rest.at(-1)).toBeGreaterThan(first);
   expect(Math.min(...(profile.products[0]?.teraflops ?? []))).toBeGreaterThan(0);
+  expect(profile.reductions?.map(({ kernel, dtype }) => `${kernel} ${dtype}`)).toEqual([
+    "reduction float",
+    "combine float",
+  ]);
+  expect(profile.sustained?.map(({ factor }) => factor)[0]).toBe(1);
   expect(profile.costs.underTransfer).toBeGreaterThanOrEqual(1);
+  expect(profile.costs.underTransfer).toBeLessThanOrEqual(2);
 
   const command = ["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"];
   const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");

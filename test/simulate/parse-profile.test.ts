@@ -8,9 +8,11 @@ it("reads what was written", () => {
   expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
 });
 
-it("reads profiles of before sums were measured", () => {
-  const { reductions: _, ...earlier } = roundProfile;
-  expect(parseProfile(JSON.stringify(earlier), "machine.json")).toEqual(earlier);
+it("reads profiles of before sums, load and joins were measured", () => {
+  const { reductions: _, sustained: __, costs, ...earlier } = roundProfile;
+  const { join: ___, ...earlierCosts } = costs;
+  const read = parseProfile(JSON.stringify({ ...earlier, costs: earlierCosts }), "machine.json");
+  expect(read).toEqual({ ...earlier, costs: { ...earlierCosts, join: 0 } });
 });
 
 describe("refuses", () => {
@@ -48,6 +50,16 @@ describe("refuses", () => {
       "a sum that is not timed",
       { ...roundProfile, reductions: [{ kernel: "unary", dtype: "float", timings: roundProfile.memory }] },
       "profile.reductions[0].kernel",
+    ],
+    [
+      "a device that is faster under load",
+      { ...roundProfile, sustained: [1.2, 1.1].map((factor, i) => ({ microseconds: 100 * (i + 1), factor })) },
+      "profile.sustained",
+    ],
+    [
+      "a factor below 1",
+      { ...roundProfile, sustained: [{ microseconds: 100, factor: 0.9 }] },
+      "profile.sustained[0].factor",
     ],
     ["no sums where there is a place for them", { ...roundProfile, reductions: [] }, "profile.reductions"],
     ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],

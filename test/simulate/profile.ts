@@ -5,6 +5,10 @@ export const roundProfile: MachineProfile = {
   version: 1,
   machine: "made up",
   products: [{ dtype: "float", m: [16], n: [16], k: [16], teraflops: [0.008192] }],
+  sustained: [
+    { microseconds: 1000, factor: 1 },
+    { microseconds: 4000, factor: 1.5 },
+  ],
   memory: [
     { bytes: 0, microseconds: 0 },
     { bytes: 1000, microseconds: 10 },

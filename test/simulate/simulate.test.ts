@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
-import { productTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { loadFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { roundProfile } from "./profile.ts";
@@ -115,6 +115,22 @@ describe("one rank", () => {
     expect(microseconds(copies)).toBeCloseTo(4 * 1.8);
     expect(microseconds(copies, { graph: false })).toBeCloseTo(3 * costs.issue + 1.8);
   });
+});
+
+it("takes longer for products of a run that has many", () => {
+  // Each takes 500 us alone; 4 in a run are 2,000 us of load.
+  const products = roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 500] }));
+  const time = (count: number): number => {
+    const f = new Fusion();
+    const [a, b] = [f.input([16, 16], "float"), f.input([16, 16], "float")];
+    const results = Array.from({ length: count }, () => matmul(a, b));
+    for (const tensor of [a, b, ...results]) tensor.setDeviceMesh(DeviceMesh.range(1));
+    for (const result of results) f.output(result);
+    const program = link([record(lower(f, { rank: 0 }), { rank: 0, sizes: new Map(), numberOfStreams: 1 })]);
+    return simulate(program, { ...roundProfile, products }, graph).milliseconds * 1000 - costs.run;
+  };
+  expect(time(1)).toBeCloseTo(500);
+  expect(time(4)).toBeCloseTo(4 * 500 * 1.25);
 });
 
 describe("several ranks", () => {
@@ -241,6 +257,14 @@ describe("between what was measured", () => {
   it("interpolates the rate of a product in logarithms", () => {
     expect(productTime(grid, { m: 100, n: 10, k: 10 })).toBeCloseTo((2 * 100 * 10 * 10) / 2e6);
     expect(productTime(grid, { m: 2000, n: 10, k: 10 })).toBeCloseTo((2 * 2000 * 10 * 10) / 4e6);
+  });
+  it("has a factor of load between those that were measured, and the outermost beyond", () => {
+    const sustained = [
+      { microseconds: 1000, factor: 1 },
+      { microseconds: 4000, factor: 1.5 },
+    ];
+    expect([10, 1000, 2000, 4000, 9000].map((time) => loadFactor(sustained, time))).toEqual([1, 1, 1.25, 1.5, 1.5]);
+    expect(loadFactor([], 10)).toBe(1);
   });
   it("takes as long for less than a tile as for the tile", () => {
     expect(productTime(grid, { m: 1, n: 3, k: 10 })).toBe(productTime(grid, { m: 10, n: 10, k: 10 }));

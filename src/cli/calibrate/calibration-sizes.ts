@@ -1,6 +1,7 @@
 /** At which sizes a machine is measured: on a GPU up to what fills it for milliseconds, on a CPU up to what takes as long there. */
 import type { BackendName } from "../../executor/backend-by-name.ts";
 import type { DType } from "../../numerics/dtype.ts";
+import type { ProductShape } from "../../simulate/interpolate.ts";
 
 export interface CalibrationSizes {
   /** Of products; between them is interpolated, so each axis goes by factors of 2 to 4. */
@@ -12,8 +13,12 @@ export interface CalibrationSizes {
   readonly summed: readonly DType[];
   /** Of copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** A product that takes longer than gathering its rows. */
-  readonly beside: { readonly m: number; readonly n: number; readonly k: number };
+  /** One shape, so many times in a run: from what a device does at its highest clock to what it does for long. */
+  readonly sustained: { readonly shape: ProductShape; readonly counts: readonly number[] };
+  /** A product that takes longer than gathering its rows by the library, and than reducing its result. */
+  readonly beside: ProductShape;
+  /** A product that takes a little longer than copying its rows. */
+  readonly behindCopies: ProductShape;
 }
 
 const kibi = 2 ** 10;
@@ -27,15 +32,19 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     k: [32, 256],
     summed: ["float"],
     bytes: [kibi, 64 * kibi, 4 * mebi],
+    sustained: { shape: { m: 256, n: 256, k: 256 }, counts: [1, 2] },
     beside: { m: 256, n: 256, k: 256 },
+    behindCopies: { m: 256, n: 256, k: 64 },
   },
   cuda: {
     dtypes: ["bfloat16"],
-    m: [512, 1024, 2048, 4096, 8192, 16_384, 32_768],
-    n: [1024, 2048, 8192],
-    k: [1024, 2048, 8192, 16_384],
+    m: [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
+    n: [512, 1024, 2048, 8192],
+    k: [512, 1024, 2048, 8192, 16_384],
     summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
-    beside: { m: 8192, n: 8192, k: 4096 },
+    sustained: { shape: { m: 4096, n: 8192, k: 8192 }, counts: [1, 2, 4, 8, 16] },
+    beside: { m: 8192, n: 8192, k: 8192 },
+    behindCopies: { m: 8192, n: 8192, k: 1024 },
   },
 };

@@ -11,9 +11,14 @@ const { bytes: elementBytes } = dtypes[dtype];
 const tile = 16;
 const vectorBytes = 16;
 
-/** Every rank multiplies [m, k] by [n, k], as `linear` has them. */
-export function product(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
-  return everywhere(devices, (f, on) => on(linear(on(f.input([m, k], of)), on(f.input([n, k], of)))));
+/** Every rank multiplies [m, k] by [n, k], as `linear` has them, so many times in a run. */
+export function product(devices: number, { m, n, k }: ProductShape, of: DType, count = 1): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
+  const results = Array.from({ length: count }, () => linear(a, b));
+  for (const tensor of [a, b, ...results]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const result of results) f.output(result);
+  return f;
 }
 
 /** So many small products, each of the one before. */
@@ -62,21 +67,6 @@ export function ring(devices: number, bytes: number): Fusion {
   });
 }
 
-/** One element that goes from rank 0 to rank 1 and back, so many times on its way. */
-export function hops(devices: number, count: number): Fusion {
-  const f = new Fusion();
-  let last = f.input([1], dtype);
-  last.setDeviceMesh(new DeviceMesh([0]));
-  for (let i = 1; i <= count; i++) {
-    last = set(last);
-    last.setDeviceMesh(new DeviceMesh([i % 2]));
-  }
-  const end = set(last);
-  end.setDeviceMesh(DeviceMesh.range(devices));
-  f.output(end);
-  return f;
-}
-
 export const collectiveProbes = {
   /** `bytes` of all ranks' parts together. */
   Allgather: (devices: number, bytes: number): Fusion =>
@@ -105,12 +95,40 @@ export const collectiveProbes = {
 /** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first product. */
 export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
-    const a = on(f.input([2, devices, m / 2 / devices, k], of));
+    const a = on(f.input([2, devices, rowsOf(m, 2 * devices), k], of));
     a.axis(1).parallelize("DIDx");
     const result = on(linear(a, on(f.input([n, k], of))));
     result.axis(0).parallelize("Stream");
     return result;
   });
+}
+
+/** Rows in two chunks, multiplied and reduced over the devices by the library: the first chunk travels beside the second product. */
+export function multiplyAndReduce(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+  return everywhere(devices, (f, on) => {
+    const a = on(f.input([2, devices, m / 2, k], of));
+    const b = on(f.input([1, devices, k, n], of));
+    const partial = on(matmul(a, b));
+    const result = on(sum(partial, [1]));
+    for (const tensor of [a, b, partial]) tensor.axis(1).parallelize("DIDx");
+    for (const tensor of [partial, result]) tensor.axis(0).parallelize("Stream");
+    return result;
+  });
+}
+
+/** Rows of every device, copied by the others one device after the other, and multiplied chunk by chunk. */
+export function gatherAndMultiplyCopies(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+  return everywhere(devices, (f, on) => {
+    const a = on(f.input([devices, rowsOf(m, devices), k], of));
+    a.axis(0).parallelize("DIDx");
+    const result = on(linear(a, on(f.input([n, k], of))));
+    result.axis(0).parallelize("Stream");
+    return result;
+  });
+}
+
+function rowsOf(m: number, parts: number): number {
+  return Math.max(1, Math.floor(m / parts));
 }
 
 type Place = (tensor: TensorView) => TensorView;

@@ -35,9 +35,10 @@ export interface ProbeOptions {
 }
 
 export interface Probed {
-  /** Microseconds of a run on its slowest rank, the least of all runs: what others do on the machine only adds. */
-  readonly time: number;
-  /** Of these, what the host took to issue it; 0 where that is not told. */
+  /** Microseconds of a run on its slowest rank: the least of all runs, and their median. */
+  readonly least: number;
+  readonly median: number;
+  /** What the host took at least to issue it; 0 where that is not told. */
   readonly host: number;
   /** Commands of rank 0. */
   readonly commands: number;
@@ -79,8 +80,10 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
     }
     const all = valueOf(await host.exchange({ kind: "done", value: own }));
     const slowest = own.map((_, i) => Math.max(...all.map((each) => at(each, i))));
+    const times = slowest.filter((_, i) => i % 2 === 0).sort((a, b) => a - b);
     return {
-      time: Math.min(...slowest.filter((_, i) => i % 2 === 0)),
+      least: at(times, 0),
+      median: at(times, times.length >> 1),
       host: Math.min(...slowest.filter((_, i) => i % 2 === 1)),
       commands: at(program.ranks, 0).commands.length,
     };

@@ -1,0 +1,66 @@
+/**
+ * Copies between ranks, and what stands around them. A ring on its lane is: all signal that they are ready, D - 1 copies, all signal that they are
+ * done. What a copy more takes is told by cutting copies into parts; the rest of a ring that is too short to have a rate is its signals'.
+ *
+ *     ring = 2 signals + (D - 1) copies        ring in 8 parts - ring in 2 parts = 6 (D - 1) copies
+ */
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { at } from "../../support/invariant.ts";
+import { type Calibration, timingsOf } from "./calibration-host.ts";
+import type { ProbeOptions } from "./probe.ts";
+import { gatherAndMultiplyCopies, ring } from "./probe-fusions.ts";
+
+export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & { readonly signal: number };
+
+const copies = { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol: "get" } as const;
+
+/** On a lane of their own, with waits and signals in batches, as the schedules that are simulated have them. */
+export const lane = {
+  lowering: copies,
+  streams: 64,
+  copyLane: "dedicated",
+  schedule: { computeStreams: 1, batchSignals: true },
+} as const satisfies ProbeOptions;
+
+export async function measureCopies(calibration: Calibration): Promise<CopyFigures> {
+  const { devices, sizes, say, took } = calibration;
+  const others = devices - 1;
+  say("signals");
+  const around = await took(ring(devices, at(sizes.bytes, 0)), lane);
+  const signals = Math.max(0, around - others * (await shortCopy(calibration)));
+  const ofOne = (time: number): number => (time - signals) / others;
+  const ringOf = (bytes: number): ReturnType<typeof ring> => ring(devices, bytes);
+  const byKernel = { ...lane, schedule: { ...lane.schedule, kernelCopies: Number.MAX_SAFE_INTEGER } };
+  return {
+    peerCopies: await timingsOf(calibration, "copies between ranks", ringOf, lane, ofOne),
+    kernelCopies: await timingsOf(calibration, "copies between ranks by kernel", ringOf, byKernel, ofOne),
+    signal: signals / 2,
+  };
+}
+
+const fewParts = 2;
+const manyParts = 8;
+
+/** Microseconds that a copy of nearly nothing adds to a lane: both programs move the same, and multiply it when all has come. */
+async function shortCopy({ devices, took }: Calibration): Promise<number> {
+  const inParts = (splitChunks: number): Promise<number> => {
+    const schedule = { ...lane.schedule, inPlace: true, splitChunks, mergeProducts: [Number.MAX_SAFE_INTEGER] };
+    return took(gatherAndMultiplyCopies(devices, { m: 256 * devices, n: 16, k: 64 }, "float"), { ...lane, schedule });
+  };
+  const added = (await inParts(manyParts)) - (await inParts(fewParts));
+  return Math.max(0, added / ((manyParts - fewParts) * (devices - 1)));
+}
+
+/**
+ * What passes before a product begins behind a copy, however long ago that was made: a pipeline whose copies are shorter than its products takes
+ * so much longer per chunk on one compute stream than on two, beside the latency that any kernel has.
+ */
+export async function joinTime({ devices, sizes, say, took }: Calibration, launch: number): Promise<number> {
+  say("products behind copies");
+  const on = (computeStreams: number): Promise<number> => {
+    const schedule = { ...lane.schedule, inPlace: true, computeStreams };
+    const fusion = gatherAndMultiplyCopies(devices, sizes.behindCopies, at(sizes.dtypes, 0));
+    return took(fusion, { ...lane, schedule }, "median");
+  };
+  return Math.max(0, ((await on(1)) - (await on(2))) / (devices - 1) - launch);
+}

@@ -1,0 +1,60 @@
+/** Products: their rates by shape, what a device keeps of these under load, and what a product and a transfer take beside each other. */
+import { dtypes, type DType } from "../../numerics/dtype.ts";
+import type { ProductShape } from "../../simulate/interpolate.ts";
+import type { ProductGrid, Sustained } from "../../simulate/machine-profile.ts";
+import { at } from "../../support/invariant.ts";
+import type { Calibration } from "./calibration-host.ts";
+import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
+
+/** One product in a run: the shortest load of its shape. */
+export async function productGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<ProductGrid> {
+  const { m, n, k } = sizes;
+  const teraflops: number[] = [];
+  for (const rows of m) {
+    say(`products in ${dtype} of ${rows} rows`);
+    for (const columns of n) {
+      for (const contracted of k) {
+        const shape: ProductShape = { m: rows, n: columns, k: contracted };
+        const time = await took(product(devices, shape, dtype), {}, "median");
+        teraflops.push((2 * rows * columns * contracted) / time / 1e6);
+      }
+    }
+  }
+  return { dtype, m, n, k, teraflops };
+}
+
+/** More and more products of one shape in a run: how many times as long as alone each takes. It only grows. */
+export async function sustainedProducts({ devices, sizes, say, took }: Calibration): Promise<readonly Sustained[]> {
+  const { shape, counts } = sizes.sustained;
+  const found: Sustained[] = [];
+  for (const count of counts) {
+    say(`${count} products in a run`);
+    const microseconds = await took(product(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
+    const [first, last] = [found[0], found.at(-1)];
+    const factor = first === undefined ? 1 : microseconds / count / first.microseconds;
+    found.push({ microseconds, factor: Math.max(last?.factor ?? 1, factor) });
+  }
+  return found;
+}
+
+/**
+ * How many times as long a product and a transfer take beside each other: by two chunks that are gathered and multiplied, where the second travels beside the first
+ * product, and by two that are multiplied and reduced. What such a pipeline takes longer than its longest path was lost while one transfer was under way.
+ */
+export async function slowdownBesideTransfer({ devices, sizes, say, took }: Calibration): Promise<number> {
+  say("products beside a transfer");
+  const { beside } = sizes;
+  const dtype = at(sizes.dtypes, 0);
+  const half: ProductShape = { ...beside, m: beside.m / 2 };
+  const library = { lowering: { communicatorBackend: "nccl" } } as const;
+  const alone = await took(product(devices, half, dtype, 2), {}, "median");
+  const { bytes } = dtypes[dtype];
+  const gather = await took(collectiveProbes.Allgather(devices, half.m * half.k * bytes), library);
+  const reduce = await took(collectiveProbes.Allreduce(devices, half.m * half.n * bytes), library);
+  const gathered = await took(gatherAndMultiply(devices, beside, dtype), library, "median");
+  const afterwards = { lowering: { ...library.lowering, insertReshardingAfter: true } };
+  const reduced = await took(multiplyAndReduce(devices, beside, dtype), afterwards, "median");
+  const lost = [(gathered - gather - alone) / gather, (reduced - reduce - alone) / reduce];
+  const mean = lost.reduce((sum, each) => sum + each, 0) / lost.length;
+  return 1 + Math.min(1, Math.max(0, mean));
+}

@@ -1,0 +1,60 @@
+/**
+ * What the products of a Program take. A rate is that of one product in a run; where a run has more of them, the device lowers its clock, by how long it
+ * has to compute in all.
+ */
+import type { KernelId } from "../commands/command.ts";
+import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
+import type { Program } from "../commands/program.ts";
+import { type Contraction, linearContraction, matmulContraction } from "../kernels/contraction.ts";
+import type { DType } from "../numerics/dtype.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { loadFactor, nearestTo, productTime } from "./interpolate.ts";
+import type { MachineProfile, ProductGrid } from "./machine-profile.ts";
+
+/** Microseconds of a launch of the kernel on the rank; null for kernels that multiply nothing. */
+export function productTimes(
+  { ranks, kernels }: Program,
+  profile: MachineProfile,
+): (rank: number, kernel: KernelId) => number | null {
+  const { sustained = [] } = profile;
+  const alone = kernels.map((kernel) => (isProduct(kernel) ? productKernelTime(kernel, profile) : null));
+  const inRun = ranks.map(({ commands }) =>
+    commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
+  );
+  return (rank, kernel) => {
+    const time = at(alone, kernel);
+    if (time === null) return null;
+    return (time.all * loadFactor(sustained, at(inRun, rank))) / loadFactor(sustained, time.one);
+  };
+}
+
+type ProductKernel = MatmulKernel | LinearKernel;
+
+function isProduct(kernel: Kernel): kernel is ProductKernel {
+  return kernel.kind === "matmul" || kernel.kind === "linear";
+}
+
+/** Microseconds of one product of a batch and of all, which follow one another. */
+function productKernelTime(
+  kernel: ProductKernel,
+  { products }: MachineProfile,
+): { readonly one: number; readonly all: number } {
+  const { dtype, m, n, k, batch } = contractionOf(kernel);
+  const count = batch.reduce((total, { extent }) => total * extent, 1);
+  if (count * m * n * k === 0) return { one: 0, all: 0 };
+  const one = productTime(gridOf(products, dtype), { m, n, k });
+  return { one, all: count * one };
+}
+
+function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {
+  const [a, b, bias] = inputs;
+  invariant(a !== undefined && b !== undefined, "a product has two operands");
+  const c = at(outputs, 0);
+  return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
+}
+
+function gridOf(products: readonly ProductGrid[], dtype: DType): ProductGrid {
+  const nearest = nearestTo(dtype, products);
+  invariant(nearest !== undefined, "a profile has a grid of products");
+  return nearest;
+}
