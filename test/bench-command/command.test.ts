@@ -39,13 +39,16 @@ describe.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"])("braid bench %s",
       "braid;inPlace=true;ownLast=true;splitChunks=2;mergeProducts=1-2;computeStreams=2",
       "communication-only",
       "serial;backend=cuda",
+      ...(primitive === "tp-columnwise"
+        ? []
+        : ["braid;form=rotated,broadcast;outputs=2;inPlace=true;ownLast=true;computeStreams=2;outputsInTurn=true"]),
     ];
     const args = impls.flatMap((impl) => ["--impl", impl]);
     const { status, out, err } = await cli("bench", primitive, ...small, ...args, "--json");
     expect(err).not.toContain("left out");
     expect(status, err).toBe(0);
     const { rows } = JSON.parse(out) as Document;
-    expect(rows).toHaveLength(2 + 2 + 4 + 2 + 1 + 1 + 1 + 1);
+    expect(rows).toHaveLength(2 + 2 + 4 + 2 + 1 + 1 + 1 + 1 + (primitive === "tp-columnwise" ? 0 : 2));
     expect(rows.slice(0, 2).map(({ name, option }) => name + option)).toEqual(["compute-only", "serial"]);
     for (const { partOfBound, figures } of rows) {
       expect(partOfBound).toBeLessThanOrEqual(1);
@@ -161,6 +164,7 @@ describe("braid bench", () => {
     { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "16.25"] },
     { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
+    { args: ["tp-columnwise", "--impl", "braid;outputs=2"], expected: ["bad-option", "tp-rowwise or tp-allreduce"] },
     { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["bad-option", "--profile FILE"] },
     { args: ["tp-rowwise", "--profile", "absent.json"], expected: ["file-unreadable", "absent.json"] },
     { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },

@@ -12,14 +12,14 @@ const forms: readonly Form[] = ["compute-only", "communication-only", "serial", 
 
 function layoutOf(primitive: Primitive, form: Form): Layout {
   const problem: Problem = { primitive, m: 24, n: 10, k: 12, dtype: "float", devices: 3 };
-  return { problem, form, chunks: 2 };
+  return { problem, form, chunks: 2, outputs: 1 };
 }
 
 /** The right result of one rank. */
 function resultOf(layout: Layout, rank: number): Float32Array {
   const columns = outputColumns(layout);
   return Float32Array.from(
-    outputRows(layout, rank).flatMap(({ first, count }) =>
+    outputRows(layout, 0, rank).flatMap(({ first, count }) =>
       Array.from({ length: count * columns }, (_, i) => {
         const row = first + Math.floor(i / columns);
         return expectedElement(layout, rank, row, i % columns, matrices).value;
@@ -29,7 +29,7 @@ function resultOf(layout: Layout, rank: number): Float32Array {
 }
 
 function checked(layout: Layout, rank: number, result: Float32Array): number {
-  return checkSamples(layout, rank, new Uint8Array(result.buffer), matrices).partOfBound;
+  return checkSamples(layout, rank, 0, new Uint8Array(result.buffer), matrices).partOfBound;
 }
 
 describe.each(primitives.flatMap((primitive) => forms.map((form) => ({ primitive, form }))))(
@@ -52,7 +52,7 @@ describe.each(primitives.flatMap((primitive) => forms.map((form) => ({ primitive
     it("refuses a result without one rank's summand, and another rank's", () => {
       if (primitive !== "tp-columnwise" && form !== "compute-only") {
         const fewer: Layout = { ...layout, problem: { ...layout.problem, primitive: "tp-allreduce", devices: 2 } };
-        const rows = outputRows(layout, 1);
+        const rows = outputRows(layout, 0, 1);
         const columns = outputColumns(layout);
         const two = Float32Array.from(
           rows.flatMap(({ first, count }) =>
@@ -64,7 +64,7 @@ describe.each(primitives.flatMap((primitive) => forms.map((form) => ({ primitive
         );
         expect(checked(layout, 1, two)).toBeGreaterThan(1);
       }
-      const same = outputRows(layout, 0).every(({ first }, i) => first === at(outputRows(layout, 1), i).first);
+      const same = outputRows(layout, 0, 0).every(({ first }, i) => first === at(outputRows(layout, 0, 1), i).first);
       const shared = same && (primitive === "tp-allreduce" || form === "communication-only") && form !== "compute-only";
       if (!shared) expect(checked(layout, 1, resultOf(layout, 0))).toBeGreaterThan(1);
     });
@@ -89,6 +89,21 @@ describe("operands", () => {
     const rows = at(weights, 0);
     const length = 12 * 4;
     expect(Buffer.compare(rows.subarray(0, length), rows.subarray(length, 2 * length))).not.toBe(0);
+  });
+
+  it("make results of which each output has the next rows", () => {
+    const rows = (primitive: Primitive, position: number): unknown => {
+      const layout: Layout = { ...layoutOf(primitive, "rotated"), outputs: 2 };
+      return outputRows(layout, position, 1);
+    };
+    expect([0, 1].map((position) => rows("tp-allreduce", position))).toEqual([
+      [{ first: 0, count: 12 }],
+      [{ first: 12, count: 12 }],
+    ]);
+    expect([0, 1].map((position) => rows("tp-rowwise", position))).toEqual([
+      [{ first: 4, count: 4 }],
+      [{ first: 16, count: 4 }],
+    ]);
   });
 
   it("are what the reader says, beyond the end of the random piece too", () => {

@@ -18,6 +18,8 @@ interface ProgramOptions {
   readonly protocol?: "get" | "put";
   /** Iterations of the loop of form `collective`. */
   readonly chunks?: number;
+  /** Tensors that a loop over devices puts the rows of its result in: each is made for itself, so that its exchange can begin while the next is computed. */
+  readonly outputs?: number;
   /** Streams that a loop alternates over. */
   readonly streams?: number;
   readonly copyLane?: CopyLane;
@@ -46,6 +48,7 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   backend: oneOf(["nccl", "cuda"], (backend) => ({ backend })),
   protocol: oneOf(["get", "put"], (protocol) => ({ protocol })),
   chunks: count((chunks) => ({ chunks })),
+  outputs: count((outputs) => ({ outputs })),
   streams: count((streams) => ({ streams })),
   copyLane: oneOf(copyLanes, (copyLane) => ({ copyLane })),
   interStreamSync: flag((interStreamSync) => ({ interStreamSync })),

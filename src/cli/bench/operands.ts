@@ -20,6 +20,8 @@ export interface Layout {
   readonly form: Form;
   /** Of the loop of form `collective`. */
   readonly chunks: number;
+  /** Tensors that the rows of the result are in, one stretch after the other. */
+  readonly outputs: number;
 }
 
 /** The bytes of input number `position` on a device. */
@@ -75,11 +77,17 @@ function inputOf({ problem, form, chunks }: Layout, position: number, rank: numb
   }
 }
 
-/** The rows of the result that a device holds, in the order of its memory. */
-export function outputRows({ problem, form, chunks }: Layout, rank: number): readonly RowPiece[] {
-  const { primitive, m, devices } = problem;
-  if (primitive !== "tp-rowwise" || form === "compute-only") return [{ first: 0, count: m }];
-  return shardedRows(form, m, devices, chunks, rank);
+/** The rows of output number `position` that a device holds, in the order of its memory. */
+export function outputRows(
+  { problem, form, chunks, outputs }: Layout,
+  position: number,
+  rank: number,
+): readonly RowPiece[] {
+  const { primitive, devices } = problem;
+  const count = problem.m / outputs;
+  const first = position * count;
+  if (primitive !== "tp-rowwise" || form === "compute-only") return [{ first, count }];
+  return shardedRows(form, count, devices, chunks, rank).map((piece) => ({ ...piece, first: first + piece.first }));
 }
 
 /** Columns of the result on each device. */

@@ -1,5 +1,6 @@
 /** Braid's own implementations, prepared and run without moving inputs. */
 import type { Group, Prepared } from "../../backends/backend.ts";
+import { invariant } from "../../support/invariant.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
 import type { Matrices } from "./matrices.ts";
 import type { Inputs } from "./operands.ts";
@@ -61,6 +62,9 @@ function checkOutputs(
   matrices: Matrices,
 ): Outcome<number> {
   const outputs = program.buffers.filter(({ role, rank }) => role === "output" && ranks.includes(rank));
-  const parts = outputs.map(({ id, rank }) => checkSamples(layout, rank, prepared.read(id), matrices).partOfBound);
+  const parts = outputs.map(({ id, rank, position }) => {
+    invariant(position !== null, "outputs have positions", { id });
+    return checkSamples(layout, rank, position, prepared.read(id), matrices).partOfBound;
+  });
   return { kind: "done", value: Math.max(...parts) };
 }

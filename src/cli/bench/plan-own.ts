@@ -16,7 +16,7 @@ import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import type { Implementation, OwnName } from "./implementation.ts";
 import type { Layout } from "./operands.ts";
-import { buildPrimitive, type Form, type Problem } from "./primitives.ts";
+import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs } from "./primitives.ts";
 
 export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
 
@@ -40,9 +40,10 @@ export function planOwn(implementation: OwnImplementation, problem: Problem, set
   const { name, options } = implementation;
   const { devices } = problem;
   const form = formOf(name, options);
-  const { chunks = devices } = options;
+  const { chunks = devices, outputs = 1 } = options;
   if (options.chunks !== undefined && form !== "collective") chunksWithoutLoop(form, options.chunks);
-  const fusion = buildPrimitive(form, problem, chunks);
+  if (outputs > 1 && !takesOutputs(form, problem.primitive)) outputsWithoutLoop(form, problem.primitive, outputs);
+  const fusion = buildPrimitive(form, problem, { chunks, outputs });
   const { lowering, streams, copyLane, schedule, reason } =
     options.choice === "auto"
       ? chosen(implementation, problem, setting, fusion)
@@ -55,7 +56,7 @@ export function planOwn(implementation: OwnImplementation, problem: Problem, set
     schedule,
     verify: "on",
   });
-  return { implementation, layout: { problem, form, chunks }, program, reason };
+  return { implementation, layout: { problem, form, chunks, outputs }, program, reason };
 }
 
 interface Decided {
@@ -136,6 +137,17 @@ function chunksWithoutLoop(form: Form, chunks: number): never {
     found: `chunks=${chunks} with form=${form}`,
     expected: "chunks with form=collective",
     help: "leave chunks out; splitChunks cuts the chunks of other forms",
+  });
+}
+
+function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): never {
+  return fail({
+    code: "bad-option",
+    message: `form ${form} of ${primitive} has one output`,
+    place: { kind: "option", text: "outputs" },
+    found: `outputs=${outputs} with form=${form}`,
+    expected: "outputs with tp-rowwise or tp-allreduce in form rotated, linear or broadcast",
+    help: "leave outputs out, or choose such a form",
   });
 }
 

@@ -9,7 +9,7 @@
  * and add over the devices. Whatever the form, a matrix lies in memory row by row.
  */
 import { Fusion } from "../../ir/api/fusion.ts";
-import { linear, matmul, set, sum } from "../../ir/api/ops.ts";
+import { linear, matmul, select, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DType } from "../../numerics/dtype.ts";
@@ -32,12 +32,25 @@ export interface Problem {
   readonly devices: number;
 }
 
-/** `chunks`: how many the loop of `collective` has. Throws `bad-extent` where the rows do not divide by devices and chunks. */
-export function buildPrimitive(form: Form, problem: Problem, chunks: number): Fusion {
+/**
+ * `chunks`: how many the loop of `collective` has. `outputs`: into how many tensors the loops over devices of tp-rowwise and tp-allreduce put the rows of their result.
+ * Throws `bad-extent` where the rows do not divide by devices, chunks and outputs.
+ */
+export function buildPrimitive(form: Form, problem: Problem, { chunks, outputs }: Pieces): Fusion {
   const build = builds[problem.primitive][form];
-  const { fusion, tensors } = build(problem, chunks);
+  const { fusion, tensors } = build(problem, takesOutputs(form, problem.primitive) ? outputs : chunks);
   for (const tensor of tensors) tensor.setDeviceMesh(DeviceMesh.range(problem.devices));
   return fusion;
+}
+
+/** Whether the rows of the result may be in several tensors. */
+export function takesOutputs(form: Form, primitive: Primitive): boolean {
+  return primitive !== "tp-columnwise" && (form === "rotated" || form === "linear" || form === "broadcast");
+}
+
+export interface Pieces {
+  readonly chunks: number;
+  readonly outputs: number;
 }
 
 interface Built {
@@ -45,7 +58,8 @@ interface Built {
   readonly tensors: readonly TensorView[];
 }
 
-type Build = (problem: Problem, chunks: number) => Built;
+/** `pieces`: chunks or outputs, whichever the form has. */
+type Build = (problem: Problem, pieces: number) => Built;
 
 const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
   "tp-columnwise": {
@@ -74,9 +88,9 @@ const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
       c.axis(2).parallelize("DIDx");
       return { fusion, tensors: [a, b, partial, c] };
     },
-    rotated: (problem) => exchangeInLoop(problem, false),
-    linear: (problem) => exchangeInLoop(problem, false),
-    broadcast: (problem) => reduceInLoop(problem, false),
+    rotated: (problem, outputs) => exchangeInLoop(problem, outputs, false),
+    linear: (problem, outputs) => exchangeInLoop(problem, outputs, false),
+    broadcast: (problem, outputs) => reduceInLoop(problem, outputs, false),
   },
   "tp-allreduce": {
     "compute-only": productAlone,
@@ -99,9 +113,9 @@ const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
       c.axis(0).parallelize("Stream");
       return { fusion, tensors: [a, b, partial, c] };
     },
-    rotated: (problem) => exchangeInLoop(problem, true),
-    linear: (problem) => exchangeInLoop(problem, true),
-    broadcast: (problem) => reduceInLoop(problem, true),
+    rotated: (problem, outputs) => exchangeInLoop(problem, outputs, true),
+    linear: (problem, outputs) => exchangeInLoop(problem, outputs, true),
+    broadcast: (problem, outputs) => reduceInLoop(problem, outputs, true),
   },
 };
 
@@ -179,35 +193,48 @@ function partialProducts(
 }
 
 /** In iteration i a device computes the rows that the device i places further keeps, and sends them there. */
-function exchangeInLoop({ devices, m, n, k, dtype }: Problem, again: boolean): Built {
-  const fusion = new Fusion();
-  const a = fusion.input([devices, devices, m / devices, k], dtype);
-  const b = fusion.input([devices, 1, k, n], dtype);
-  const partial = matmul(a, b);
-  const c = sum(partial, [0]);
-  a.axis(0).parallelize("DIDx");
-  a.axis(1).parallelize("Stream");
-  b.axis(0).parallelize("DIDx");
-  partial.axis(0).parallelize("Stream");
-  partial.axis(1).parallelize("DIDx");
-  c.axis(1).parallelize("DIDx");
-  return { fusion, tensors: [a, b, partial, ...outputOf(fusion, c, again)] };
+function exchangeInLoop(problem: Problem, outputs: number, again: boolean): Built {
+  return inLoop(problem, outputs, again, (a, partial, c) => {
+    a.axis(1).parallelize("Stream");
+    partial.axis(0).parallelize("Stream");
+    partial.axis(1).parallelize("DIDx");
+    c.axis(1).parallelize("DIDx");
+  });
 }
 
 /** In iteration i all devices compute the rows that device i keeps, and reduce them there. */
-function reduceInLoop({ devices, m, n, k, dtype }: Problem, again: boolean): Built {
+function reduceInLoop(problem: Problem, outputs: number, again: boolean): Built {
+  return inLoop(problem, outputs, again, (_, partial, c) => {
+    partial.axis(0).parallelize("DIDx");
+    partial.axis(1).parallelize("Stream");
+    c.axis(0).parallelize("Stream");
+    c.axis(1).parallelize("DIDx");
+  });
+}
+
+/** `parallelize`: by A [devices, devices, rows, k], its products and their sum. Each output has as many of the rows as the others, one stretch after the other. */
+function inLoop(
+  { devices, m, n, k, dtype }: Problem,
+  outputs: number,
+  again: boolean,
+  parallelize: (a: TensorView, partial: TensorView, c: TensorView) => void,
+): Built {
   const fusion = new Fusion();
-  const a = fusion.input([devices, devices, m / devices, k], dtype);
+  const rows = m / (outputs * devices);
+  const whole = fusion.input([...(outputs === 1 ? [] : [outputs]), devices, devices, rows, k], dtype);
   const b = fusion.input([devices, 1, k, n], dtype);
-  const partial = matmul(a, b);
-  const c = sum(partial, [0]);
-  a.axis(0).parallelize("DIDx");
+  whole.axis(outputs === 1 ? 0 : 1).parallelize("DIDx");
   b.axis(0).parallelize("DIDx");
-  partial.axis(0).parallelize("DIDx");
-  partial.axis(1).parallelize("Stream");
-  c.axis(0).parallelize("Stream");
-  c.axis(1).parallelize("DIDx");
-  return { fusion, tensors: [a, b, partial, ...outputOf(fusion, c, again)] };
+  const tensors = [whole, b];
+  for (let output = 0; output < outputs; output++) {
+    const a = outputs === 1 ? whole : select(whole, 0, output);
+    a.axis(0).parallelize("DIDx");
+    const partial = matmul(a, b);
+    const c = sum(partial, [0]);
+    parallelize(a, partial, c);
+    tensors.push(a, partial, ...outputOf(fusion, c, again));
+  }
+  return { fusion, tensors };
 }
 
 /** What was scattered, or that gathered again in a loop of its own: an all-reduce in two halves. */

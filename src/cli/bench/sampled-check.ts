@@ -17,11 +17,18 @@ const mostSamples = 512;
 /** So many multiplications are enough for one check. */
 const mostTerms = 2e8;
 
-export function checkSamples(layout: Layout, rank: number, output: Uint8Array, matrices: Matrices): SampledCheck {
+/** `output`: the bytes of output number `position` on a device. */
+export function checkSamples(
+  layout: Layout,
+  rank: number,
+  position: number,
+  output: Uint8Array,
+  matrices: Matrices,
+): SampledCheck {
   const { dtype } = matrices;
   const elements = elementsOf(dtype, storageView(dtype, aligned(output).buffer));
   const columns = outputColumns(layout);
-  const rows = outputRows(layout, rank);
+  const rows = outputRows(layout, position, rank);
   const count = Math.max(16, Math.min(mostSamples, elements.length, Math.floor(mostTerms / termsOf(layout))));
   const random = createRandom(rank + 1);
   let partOfBound = 0;
