@@ -20,6 +20,7 @@ import type { LoopContext } from "./loop-context.ts";
 import { addStream, type LoopEdit } from "./loop-edit.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { contractionWithoutAxis } from "./slice-op.ts";
+import { withoutBias } from "./without-bias.ts";
 
 type ContractionMember = LoopMember & { readonly op: MatmulOp | LinearOp };
 
@@ -65,6 +66,7 @@ export function accumulationStatements(
     {
       kind: "IfThenElse",
       predicate: binary("eq", iteration, constant(0)),
+      // A bias is added once, with the first chunk.
       then: [{ ...chunk, accumulate: false }],
       else: [...order, { ...withoutBias(chunk), accumulate: true }],
     },
@@ -72,15 +74,6 @@ export function accumulationStatements(
 }
 
 type Contraction = MatmulOp | LinearOp;
-
-/** A bias is added once, with the first chunk. */
-function withoutBias(op: Contraction): Contraction {
-  return {
-    ...op,
-    inputs: op.inputs.slice(0, 2),
-    ...(op.orders === undefined ? {} : { orders: op.orders.slice(0, 2) }),
-  };
-}
 
 /** What a loop writes whole has no Stream axis any more. */
 function withoutStream(edit: LoopEdit, id: TensorId, stream: IterDomain): void {

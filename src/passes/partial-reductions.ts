@@ -39,6 +39,7 @@ import {
   sameShares,
   wholeCut,
 } from "./placement.ts";
+import { withoutBias } from "./without-bias.ts";
 
 /** The same Fusion where devices share no reduction that needs it. */
 export function splitPartialReductions(fusion: FusionData): FusionData {
@@ -114,12 +115,12 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
 
 function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
   const output = at(edit.tensors, op.output);
-  const operands = op.inputs.slice(0, 2);
+  const product = withoutBias(op);
   const axes = withoutReductions(output.domain.logical);
   const pairs = axisMap(op, edit.tensors);
   const reduced = pairs.find(({ consumer }) => consumer.iterType === "reduction");
   invariant(reduced !== undefined, "a contraction has a contracted axis", op);
-  const sources = operands.map((id) => {
+  const sources = product.inputs.map((id) => {
     const tensor = at(edit.tensors, id);
     const own = withoutReductions(tensor.domain.logical);
     const place = placementOf(tensor, own);
@@ -152,7 +153,7 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
     ...reducedParts(reduced.consumer, contracted),
   ];
   const made = addParts(edit, output, place, parts);
-  edit.ops.push({ ...op, inputs: operands, output: made.tensor });
+  edit.ops.push({ ...product, output: made.tensor });
   const [, , bias] = op.inputs;
   if (bias === undefined) return reduceOverDevices(edit, made, "sum", output);
   const sum = copyOf(output, edit.tensors.length, edit.iterDomainCount);

@@ -137,3 +137,17 @@ describe("a Stream contraction axis", () => {
     }
   });
 });
+
+it("a contraction of a permuted operand that devices share, row by row: the bias is added once, behind it", async () => {
+  const f = new Fusion();
+  const [x, weight, bias] = [f.input([4, 3, 2], "half"), f.input([5, 4], "half"), f.input([5], "half")];
+  const rows = permute(x, [1, 2, 0]);
+  const y = linear(rows, weight, bias);
+  f.output(y);
+  for (const tensor of [x, weight, bias, rows, y]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  x.axis(0).parallelize("DIDx");
+  rows.axis(2).parallelize("DIDx");
+  weight.axis(1).parallelize("DIDx");
+  y.axis(0).parallelize("Stream");
+  await expectOracle(f, { devices: 4 });
+});
