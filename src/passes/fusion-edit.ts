@@ -19,6 +19,7 @@ import {
 import type { Op } from "../ir/ops.ts";
 import { makeId } from "../support/ids.ts";
 import { invariant } from "../support/invariant.ts";
+import { movedOrder } from "./memory-order.ts";
 
 /** Copies of `axes` with the ids `firstId`, `firstId + 1`, .... */
 export function cloneAxes(
@@ -140,9 +141,10 @@ export function addTensor(
   return tensor;
 }
 
-/** Gives a tensor of the edit a domain like others' (see `domainLike`). */
+/** Gives a tensor of the edit a domain like others' (see `domainLike`); it keeps its order in memory. */
 export function redomain(edit: FusionEdit, tensor: Tensor, axes: readonly ModelledAxis[]): void {
   const { domain, count } = domainLike(axes, edit.iterDomainCount);
   edit.iterDomainCount += count;
-  edit.tensors[tensor.id] = { ...tensor, domain };
+  const allocation = movedOrder(tensor.domain, domain.logical);
+  edit.tensors[tensor.id] = { ...tensor, domain: { ...domain, allocation } };
 }

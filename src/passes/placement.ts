@@ -7,7 +7,6 @@ import type { DeviceMesh } from "../ir/device-mesh.ts";
 import {
   type DIDType,
   didTypes,
-  isDID,
   type IterDomain,
   type IterDomainId,
   type ParallelType,
@@ -20,6 +19,7 @@ import { constant } from "../ir/scalar.ts";
 import { sameScalar } from "../ir/scalar-fold.ts";
 import { at } from "../support/invariant.ts";
 import { cloneAxes, domainLike, type FusionEdit, newTensor, partsOf, type PartsModel } from "./fusion-edit.ts";
+import { memoryOrder, movedOrder } from "./memory-order.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
 export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
@@ -101,7 +101,11 @@ export function placed(
   });
   const { domain, count } = domainLike(parts, firstId);
   return {
-    tensor: { ...tensor, mesh: placement.mesh, domain: { ...domain, allocation: movedOrder(tensor, domain) } },
+    tensor: {
+      ...tensor,
+      mesh: placement.mesh,
+      domain: { ...domain, allocation: movedOrder(tensor.domain, domain.logical) },
+    },
     count,
   };
 }
@@ -144,8 +148,8 @@ export function copyOf(
     copies.map((axis, i) => ({ axis, model: partsOf(tensor, at(axes, i)) })),
     firstId + copies.length,
   );
-  const order = memoryOrder(tensor)?.flatMap((position) => {
-    const kept = axes.indexOf(at(tensor.domain.logical, position));
+  const order = memoryOrder(tensor.domain)?.flatMap((axis) => {
+    const kept = axes.indexOf(axis);
     return kept < 0 ? [] : [at(domain.logical, kept)];
   });
   const copy = newTensor(id, tensor, domain.logical, tensor.mesh);
@@ -153,32 +157,4 @@ export function copyOf(
     tensor: { ...copy, memory: tensor.memory, domain: { ...domain, allocation: order ?? null } },
     count: copies.length + count,
   };
-}
-
-/** The order in memory of `tensor`'s logical axes, on a domain with as many; null where none was set. */
-function movedOrder(tensor: Tensor, domain: TensorDomain): readonly IterDomain[] | null {
-  const order = memoryOrder(tensor);
-  return order === null ? null : order.map((position) => at(domain.logical, position));
-}
-
-/**
- * The positions of the logical axes from the outermost in memory to the innermost; null where no order was set, or one that holds
- * parts of an axis apart. Parts with a DID type take no place in a device's memory.
- */
-function memoryOrder({ domain }: Tensor): readonly number[] | null {
-  const { allocation, logical } = domain;
-  if (allocation === null) return null;
-  const parts = logical.map((axis) => axisParts(domain, axis));
-  const order: number[] = [];
-  for (const { id, parallelType } of allocation) {
-    const whole = logical.findIndex((axis) => axis.id === id);
-    const position = whole >= 0 ? whole : parts.findIndex((own) => own.some((part) => part.id === id));
-    if (position < 0) return null;
-    if (whole < 0 && isDID(parallelType)) continue;
-    if (order.at(-1) === position) continue;
-    if (order.includes(position)) return null;
-    order.push(position);
-  }
-  const left = [...logical.keys()].filter((i) => at(logical, i).iterType !== "reduction" && !order.includes(i));
-  return [...order, ...left];
 }

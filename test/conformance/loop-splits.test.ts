@@ -1,20 +1,15 @@
 /**
- * nvFuser's tests with a DID type on a split axis: LowerCollectiveTest.Allgather_LoopSplit, ReduceScatter and RowParallelLinear, and
+ * nvFuser's tests with a DID type on a split axis: LowerCollectiveTest's collectives, RowParallelLinear, and
  * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
  */
 import { describe, expect, it } from "vitest";
 import { Fusion, linear, lower } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
+import type { Sizes } from "../../src/ir/sizes.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
-import {
-  allgatherColumns,
-  allgatherLoopSplit,
-  reduceScatterAllgather,
-  reduceScatterLoopSplit,
-  shard,
-} from "../support/loop-split-fusions.ts";
+import { loopSplitCollectives, shard } from "../support/loop-split-fusions.ts";
 import { onMesh } from "../support/on-mesh.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];
@@ -25,35 +20,15 @@ function kindsOf(host: HostProgram): readonly Statement["kind"][] {
 }
 
 describe.each(deviceCounts)("on %i devices", (devices) => {
-  const runs = async (build: () => Fusion): Promise<void> => {
-    await expectOracle(build(), { devices });
-    await expectOracle(build(), { devices, communicatorBackend: "cuda" });
+  const runs = async (build: () => Fusion, sizes: Sizes = new Map()): Promise<void> => {
+    await expectOracle(build(), { devices, sizes });
+    await expectOracle(build(), { devices, sizes, communicatorBackend: "cuda" });
   };
 
-  it("Allgather_LoopSplit: one axis, memory in the order of the loop", async () => {
-    const build = (): Fusion => allgatherLoopSplit(devices);
-    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
-    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication"]);
-    await runs(build);
-  });
-
-  it("ReduceScatter: a local reduction and one communication", async () => {
-    const build = (): Fusion => reduceScatterLoopSplit(devices);
-    expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1");
-    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Reduction", "Communication"]);
-    await runs(build);
-  });
-
-  it("ReduceScatter and Allgather behind each other", async () => {
-    const build = (): Fusion => reduceScatterAllgather(devices);
-    expect(collectivesOf(build(), devices)).toBe("ReduceScatter 1, Allgather 1");
-    await runs(build);
-  });
-
-  it("Allgather of a column-major tensor, sharded in columns", async () => {
-    const build = (): Fusion => allgatherColumns(devices);
-    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
-    await runs(build);
+  it.each(loopSplitCollectives)("$name", async ({ build, sizes, kinds, communications }) => {
+    expect(collectivesOf(build(devices), devices)).toBe(communications);
+    expect(kindsOf(lower(build(devices), { rank: 0 }))).toEqual(kinds);
+    await runs(() => build(devices), sizes(devices));
   });
 
   it.each(["float", "half", "bfloat16"] as const)("RowParallelLinear, %s: the bias is added once", async (dtype) => {

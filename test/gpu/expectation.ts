@@ -3,6 +3,7 @@
  * sums are exact in any order, in turns.
  */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
+import type { Sizes } from "../../src/ir/sizes.ts";
 import type { Tensor } from "../../src/numerics/host-tensor.ts";
 import { randomInputs, type RandomMode } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -27,6 +28,7 @@ export function expectationsFrom({ inputs: shapes, evaluate }: Reference): reado
   });
 }
 
-export function expectationsOf(fusion: Fusion): readonly Expectation[] {
-  return expectationsFrom(referenceOf(fusion));
+/** `sizes` of the extents that the Fusion leaves open. */
+export function expectationsOf(fusion: Fusion, sizes?: Sizes): readonly Expectation[] {
+  return expectationsFrom(referenceOf(fusion, sizes));
 }

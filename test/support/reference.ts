@@ -1,6 +1,6 @@
 /** What a program has to give, said apart from the program: as a Fusion that the oracle evaluates, or as a function. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
-import { shapeOf } from "../../src/ir/sizes.ts";
+import { type Sizes, shapeOf } from "../../src/ir/sizes.ts";
 import type { Tensor } from "../../src/numerics/host-tensor.ts";
 import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
 import type { TensorShape } from "../../src/oracle/random-inputs.ts";
@@ -13,13 +13,15 @@ export interface Reference {
   readonly evaluate: (inputs: readonly Tensor[]) => OracleResult;
 }
 
-/** The oracle's word on a Fusion without symbolic extents. */
-export function referenceOf(fusion: Pick<Fusion, "data">): Reference {
+const noSizes: Sizes = new Map();
+
+/** The oracle's word on a Fusion; `sizes` of the extents that it leaves open. */
+export function referenceOf(fusion: Pick<Fusion, "data">, sizes = noSizes): Reference {
   const data = fusion.data();
   return {
     inputs: data.inputs.map((id) => {
       const tensor = at(data.tensors, id);
-      return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+      return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
     }),
     evaluate: (inputs) => evaluateFusion(data, inputs),
   };

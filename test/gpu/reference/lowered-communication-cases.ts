@@ -5,12 +5,7 @@
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { set, sum } from "../../../src/ir/api/ops.ts";
-import {
-  allgatherColumns,
-  allgatherLoopSplit,
-  reduceScatterAllgather,
-  reduceScatterLoopSplit,
-} from "../../support/loop-split-fusions.ts";
+import { loopSplitCollectives } from "../../support/loop-split-fusions.ts";
 import { devicesOf, loweredCommunications, loweredFusion } from "../../support/lowered-communications.ts";
 import { movedExpectations, sumOfRows } from "./moved-tensors.ts";
 import { cuda, fusionCase, nccl, onAnyNumber, type ReferenceCase } from "./reference-case.ts";
@@ -29,12 +24,9 @@ const table = loweredCommunications
     ),
   );
 
-const loopSplits = [
-  fusionCase("Allgather_LoopSplit", collectives, allgatherLoopSplit),
-  fusionCase("ReduceScatter", collectives, reduceScatterLoopSplit),
-  fusionCase("ReduceScatter_Allgather", collectives, reduceScatterAllgather),
-  fusionCase("Allgather_CompliantAllocation", collectives, allgatherColumns),
-];
+const loopSplits = loopSplitCollectives.map(({ name, build, sizes }) =>
+  fusionCase(name, collectives, build, onAnyNumber, sizes),
+);
 
 const [kib, mib] = [2 ** 10, 2 ** 20];
 

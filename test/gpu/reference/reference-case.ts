@@ -1,6 +1,7 @@
 /** A case of nvFuser's multi-device tests, in every idiom in which it makes sense. */
 import type { ProgramSource } from "../../../src/executor/program-source.ts";
 import type { Fusion } from "../../../src/ir/api/fusion.ts";
+import type { Sizes } from "../../../src/ir/sizes.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { type Expectation, expectationsOf } from "../expectation.ts";
 
@@ -25,19 +26,20 @@ export const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
 
 export const onAnyNumber = (): boolean => true;
 
-/** A Fusion against the oracle. */
+/** A Fusion against the oracle; `sizes` of the extents that it leaves open. */
 export function fusionCase(
   name: string,
   lowerings: readonly Partial<LoweringOptions>[],
   build: (devices: number) => Fusion,
   runsOn: (devices: number) => boolean = onAnyNumber,
+  sizes?: (devices: number) => Sizes,
 ): ReferenceCase {
   return {
     name,
     runsOn,
     lowerings,
     source: build,
-    expectations: (devices) => expectationsOf(build(devices)),
+    expectations: (devices) => expectationsOf(build(devices), sizes?.(devices)),
     repeat: 3,
   };
 }
