@@ -1,8 +1,8 @@
 /**
- * The schedules among which `scheduleChoice: "auto"` chooses: combinations of lowering options and rewrites that are each the best
- * somewhere, for any program and any shape. A rewrite that leaves a program as it is drops out with all its combinations, a form that
- * lowering refuses does, too.
+ * The schedules among which `scheduleChoice: "auto"` chooses: lowering options and rewrites that are each the best somewhere, for any program and any
+ * shape. A rewrite that leaves a program as it is drops out, a form that lowering refuses does, too.
  */
+import type { Program } from "../commands/program.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { CopyLane } from "../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../schedule/schedule-options.ts";
@@ -54,42 +54,61 @@ export interface Choice {
   readonly schedule: ScheduleOptions;
 }
 
+/** Alternatives to each other, the usual one first. */
+export type ChoiceRow = readonly [usual: Choice, ...others: Choice[]];
+
 const usual: Choice = { name: "", schedule: {} };
 
-/** In a group all chunks that follow: more than there ever are. */
+/** In a group all that follow: more than there ever are. */
 const all = 1_000_000;
 
 /**
- * Independent choices; a candidate takes one of each. Sizes of groups are in order of arrival, the last is that of all that follow. Copies
- * above 32 MiB are never faster by a kernel.
+ * Independent choices; a candidate takes one of each, the first is the usual one. What matters most at most shapes comes first; of one option the last choice
+ * says. Sizes of groups are in order of arrival, the last is that of all that follow. Copies above 32 MiB are never faster by a kernel.
  */
-export const choices: readonly (readonly Choice[])[] = [
-  [
-    usual,
-    ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeProducts): Choice => ({
-      name: `products ${groupText(mergeProducts)}`,
-      schedule: { mergeProducts },
-    })),
-  ],
-  [
-    usual,
-    { name: "chunks in 2", schedule: { splitChunks: 2 } },
-    { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } },
-  ],
-  [
-    usual,
-    ...[[1], [4]].map((earlySums): Choice => ({ name: `sums ${groupText(earlySums)}`, schedule: { earlySums } })),
-  ],
-  [
-    { name: "", schedule: { inPlace: true, ownLast: true } },
-    // One product of everything needs the own chunk beside those that have come.
-    { name: "own chunk copied", schedule: {} },
-  ],
-  [
-    { name: "", schedule: { computeStreams: 1, batchSignals: true } },
-    { name: "2 compute streams", schedule: { computeStreams: 2, batchSignals: true } },
-  ],
-];
+export function choicesFor(program: Program): readonly ChoiceRow[] {
+  return [
+    [
+      { name: "", schedule: { computeStreams: 1, batchSignals: true } },
+      { name: "2 compute streams", schedule: { computeStreams: 2, batchSignals: true } },
+    ],
+    [
+      usual,
+      ...sumGroupings(program).map((earlySums): Choice => ({
+        name: `sums ${groupText(earlySums)}`,
+        schedule: { earlySums },
+      })),
+    ],
+    [usual, ...[2, 4].map((splitChunks): Choice => ({ name: `chunks in ${splitChunks}`, schedule: { splitChunks } }))],
+    [
+      { name: "", schedule: { inPlace: true, ownLast: true } },
+      // The own product first, while peers are not yet ready.
+      { name: "own chunk first", schedule: { inPlace: true } },
+      { name: "own chunk copied", schedule: {} },
+    ],
+    [
+      usual,
+      ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeProducts): Choice => ({
+        name: `products ${groupText(mergeProducts)}`,
+        schedule: { mergeProducts },
+      })),
+      // The own chunk is to lie beside those that have come.
+      { name: "one product", schedule: { inPlace: false, ownLast: false, mergeProducts: [all] } },
+    ],
+    [usual, { name: "outputs in turn", schedule: { outputsInTurn: true } }],
+    [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
+  ];
+}
+
+/** Each partial result when it comes; halves; and all that come from others, so that only the own one, computed last, is left. */
+function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
+  const parts = kernels.map((kernel) =>
+    kernel.kind === "reduction" && kernel.axes.length === 1 ? (kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] ?? 1) : 1,
+  );
+  const most = Math.max(1, ...parts);
+  const sizes = new Set([1, 2, Math.ceil(most / 2), most - 1].filter((size) => size < most && size >= 1));
+  return [...sizes].map((size) => [size]);
+}
 
 function groupText(sizes: readonly number[]): string {
   return sizes.map((size) => (size === all ? "all" : size)).join("-");

@@ -57,6 +57,9 @@ const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   batchSignals: flag(batchSignals, ({ batchSignals: isAsked }) => isAsked),
 };
 
+/** Rewrites applied one by one in this order make the same Program as all at once. */
+export const rewriteOrder: readonly (keyof ScheduleOptions)[] = keysOf(steps);
+
 /** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */
 export function applySchedule(program: Program, options: ScheduleOptions): Program {
   requireSchedule(options);
