@@ -9,6 +9,7 @@ import { at } from "../support/invariant.ts";
 import type { Draft } from "./draft.ts";
 import type { CommandPlace, SharedMemory } from "./finding.ts";
 import type { Graph } from "./graph.ts";
+import { placeOnRank } from "./meeting.ts";
 import { type Extent, sharedBytes } from "./overlap.ts";
 import { placeOf, placeText, programOrder, statementText } from "./places.ts";
 import type { RegionTable } from "./region-table.ts";
@@ -21,19 +22,23 @@ interface Side {
 }
 
 /** The visits of both, in the order that the program means. */
-export function intendedOrder(graph: Graph, conflict: Conflict): readonly [number, number] {
-  const [first, second] = inOrder(graph, conflict);
+export function intendedOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [number, number] {
+  const [first, second] = inOrder(graph, table, conflict);
   return [first.access.visit, second.access.visit];
 }
 
-function inOrder(graph: Graph, conflict: Conflict): readonly [Side, Side] {
+/** As the program of the rank whose memory it is has them. */
+function inOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [Side, Side] {
+  const { program } = graph;
+  const { rank } = at(program.buffers, at(table.buffer, conflict.second.region));
   const one = { access: conflict.first, place: placeOf(graph, conflict.first.visit) };
   const other = { access: conflict.second, place: placeOf(graph, conflict.second.visit) };
-  return programOrder(graph, one.place, other.place) <= 0 ? [one, other] : [other, one];
+  const [a, b] = [placeOnRank(program, one.place, rank), placeOnRank(program, other.place, rank)];
+  return programOrder(a, b) <= 0 ? [one, other] : [other, one];
 }
 
 export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {
-  const [first, second] = inOrder(graph, conflict);
+  const [first, second] = inOrder(graph, table, conflict);
   const memory = sharedMemory(graph, table, first.access.region, second.access.region);
   const before = second.place.kind === "alloc" ? first : second;
   const tenant = at(graph.program.buffers, at(table.buffer, before.access.region)).name;

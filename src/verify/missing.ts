@@ -16,13 +16,14 @@ import type { Missing } from "./repair.ts";
 /** Null where a problem is left that no order or wait mends. */
 export function missingIn(program: Program): Missing | null {
   const graph = createGraph(program);
-  const problems = findProblems(graph, createRegionTable(graph));
+  const table = createRegionTable(graph);
+  const problems = findProblems(graph, table);
   const orders: (readonly [number, number])[] = [];
   const waits: Missing["waits"][number][] = [];
   const add = (problem: Problem): boolean => {
     switch (problem.kind) {
       case "conflict":
-        orders.push(intendedOrder(graph, problem));
+        orders.push(intendedOrder(graph, table, problem));
         return true;
       case "slotMisuse":
         orders.push([problem.before, problem.next]);

@@ -57,17 +57,12 @@ export function placeText(place: CommandPlace): string {
 }
 
 /**
- * Whether the first stands before the second, by statements and iterations, as ranks of one program run them; 0 if alike. Of ranks with programs of
- * their own, whose statements stand at other positions, iterations say more.
+ * Whether the first stands before the second, by statements and iterations, as one program runs them; 0 if alike.
  */
-export function programOrder({ program }: Graph, a: CommandPlace, b: CommandPlace): number {
+export function programOrder(a: CommandPlace, b: CommandPlace): number {
   if (a.run !== b.run) return a.run - b.run;
   const ends = endOf(a) - endOf(b);
   if (ends !== 0) return ends;
-  if (lastStatement(program, a.rank) !== lastStatement(program, b.rank)) {
-    const [outer = 0, other = 0] = [a, b].map(({ iteration }) => iteration.find((index) => index >= 0));
-    if (outer !== other && a.iteration.length > 0 && b.iteration.length > 0) return outer - other;
-  }
   const depth = Math.max(a.path.length, b.path.length);
   for (let i = 0; i < depth; i++) {
     const positions = (a.path[i] ?? -1) - (b.path[i] ?? -1);
@@ -76,11 +71,6 @@ export function programOrder({ program }: Graph, a: CommandPlace, b: CommandPlac
     if (iterations !== 0) return iterations;
   }
   return a.rank === b.rank ? (a.command ?? 0) - (b.command ?? 0) : 0;
-}
-
-/** Where the rank's last command comes from; programs that differ in it are not one program of all ranks. */
-function lastStatement({ ranks }: Graph["program"], rank: number): number | null {
-  return ranks[rank]?.origins.at(-1)?.path[0] ?? null;
 }
 
 /** The caller's nodes stand at both ends of a run. */

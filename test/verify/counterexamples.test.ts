@@ -4,7 +4,17 @@
  */
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type CommandList, link, lower, type Program, record, repair, verify } from "braid";
+import {
+  type CommandList,
+  DeviceMesh,
+  HostProgramBuilder,
+  link,
+  lower,
+  type Program,
+  record,
+  repair,
+  verify,
+} from "braid";
 import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
 import { isProgram } from "../../src/host/program.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -106,4 +116,62 @@ test("the nearest common ancestor and the missing edge of a race", async () => {
   expect(finding.missingEdge?.to.kind).toBe("launch");
   expect(finding.ancestor).not.toBeNull();
   expect(finding.ancestor?.rank).toBe(0);
+});
+
+/**
+ * Rank 0 puts its sum into rank 1's buffer, which rank 1 adds to itself; the put stands after two more statements than the sum that reads it. `waits`:
+ * rank 1 waits for the put before it reads, or behind.
+ */
+function putAndUse(waits: "before" | "behind"): Program {
+  const lists = [0, 1].map((rank) => {
+    const h = new HostProgramBuilder();
+    const mesh = DeviceMesh.range(2);
+    const x = h.input([4], { mesh });
+    const [sum, place, out] = [h.tensor([4], { mesh }), h.tensor([4], { mesh }), h.tensor([4], { mesh })];
+    h.output(out);
+    for (const tensor of [sum, place, out]) h.allocate(tensor);
+    if (rank === 0) {
+      const halves = h.shareMemHandles({ type: "send", buffer: sum, peer: 1 });
+      h.set(x, { out });
+      h.add(out, x, { out: sum });
+      h.add(sum, x, { out });
+      for (const send of halves) h.post(send);
+      for (const send of halves) h.wait(send);
+    } else {
+      const halves = h.shareMemHandles({ type: "recv", buffer: place, peer: 0 });
+      for (const recv of halves) h.post(recv);
+      for (const recv of halves) h.wait(recv);
+      h.add(place, place, { out });
+    }
+    return record(h.build(), { rank, numberOfStreams: 1, p2pProtocol: "put" });
+  });
+  const program = link(lists);
+  if (waits === "before") return program;
+  const swap = <T>(values: readonly T[], first: number): readonly T[] =>
+    values.map((value, i) => (i === first ? at(values, first + 1) : i === first + 1 ? at(values, first) : value));
+  const ranks = program.ranks.map((list) => {
+    const wait = list.commands.findIndex(({ kind }) => kind === "waitSignal");
+    return list.rank === 0 ? list : { ...list, commands: swap(list.commands, wait), origins: swap(list.origins, wait) };
+  });
+  return { ...program, ranks };
+}
+
+test("ranks with programs of their own: the put comes before what follows the peer's recv", async () => {
+  const right = putAndUse("before");
+  expect(verify(right).findings).toEqual([]);
+  const wrong = putAndUse("behind");
+  const { findings } = verify(wrong);
+  expect(findings.map(({ code, commands }) => [code, commands.map(({ rank, kind }) => [rank, kind])])).toEqual([
+    [
+      "data-race",
+      [
+        [0, "copy"],
+        [1, "launch"],
+      ],
+    ],
+  ]);
+  const outputs = await outputsOf(right, null);
+  for (const { schedule } of findings) expect(await outputsOf(wrong, schedule)).not.toBe(outputs);
+  const repaired = repair(wrong);
+  expect(repaired === null ? null : await outputsOf(repaired.program, "seed:1")).toBe(outputs);
 });
