@@ -20,7 +20,7 @@ export interface Verdict {
   readonly races: readonly string[];
   /** A read of bytes that nothing wrote in this run, a caller's read of such output bytes included. */
   readonly uninitialised: boolean;
-  /** A use before alloc or after free, or a second free. */
+  /** A use before alloc or after free, a second free, or two buffers that live in the same bytes. */
   readonly lifetime: boolean;
   /** Signals and waits of a slot differ in number. */
   readonly unbalanced: boolean;
@@ -110,6 +110,9 @@ function lookAtMemory(
   const allocated = allocatedBuffers(program);
   /** The run in which a buffer was allocated and not yet freed; what a list never frees is given back when its run is over. */
   const liveIn = new Map<number, number>();
+  /** A buffer that is never allocated lives all the time. */
+  const lives = (buffer: number, run: number): boolean => !allocated.has(buffer) || liveIn.get(buffer) === run;
+  const sharing = (buffer: number): readonly number[] => sharersOf(program, memory, buffer);
   let uninitialised = false;
   let lifetime = false;
   for (const id of runWorld(world, "eager", -1).completed) {
@@ -118,6 +121,7 @@ function lookAtMemory(
     const command = commandOf(program, node);
     if (command?.kind === "alloc" || command?.kind === "free") {
       if ((liveIn.get(command.buffer) === node.run) === (command.kind === "alloc")) lifetime = true;
+      if (command.kind === "alloc" && sharing(command.buffer).some((other) => lives(other, node.run))) lifetime = true;
       if (command.kind === "alloc") liveIn.set(command.buffer, node.run);
       else liveIn.delete(command.buffer);
       fill(written, writes, undefinedByte);
@@ -131,6 +135,15 @@ function lookAtMemory(
     fill(written, writes, node.run + 1);
   }
   return { uninitialised, lifetime };
+}
+
+/** Other buffers that have some of its bytes. */
+function sharersOf({ buffers }: Program, memory: Memory, buffer: number): readonly number[] {
+  const [start, end] = memory.buffer(buffer);
+  return buffers.flatMap(({ id }) => {
+    const [first, last] = memory.buffer(id);
+    return id !== buffer && first < end && start < last ? [id] : [];
+  });
 }
 
 function allocatedBuffers(program: Program): ReadonlySet<number> {
