@@ -4,7 +4,7 @@
  * rank makes the same one.
  */
 import type { Program } from "../commands/program.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes, type Sizes } from "../ir/sizes.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { moveCopiesToLane } from "../schedule/copy-lane.ts";
@@ -54,8 +54,13 @@ export interface ScheduleChoice {
 /** Worker streams of all candidates: as many as there are chunks, or nearly, so that none waits for the place of another. */
 export const candidateStreams = 64;
 
-/** Throws what lowering and recording throw where no candidate applies, the serial form's error. */
+/** Throws what lowering and recording throw where no candidate applies, the serial form's error; `bad-option` where the user's options leave none. */
 export function chooseSchedule(source: ProgramSource, options: ChooseOptions): ScheduleChoice {
+  return decide(considerSchedules(source, options));
+}
+
+/** All that apply, in the order in which they were simulated. Throws as `chooseSchedule`. */
+export function considerSchedules(source: ProgramSource, options: ChooseOptions): readonly Considered[] {
   const { profile, lowering = {}, graph = true } = options;
   const considered: Considered[] = [];
   const seen = new Set<string>();
@@ -68,14 +73,14 @@ export function chooseSchedule(source: ProgramSource, options: ChooseOptions): S
     considered.push({ candidate, milliseconds });
     return milliseconds;
   };
-  let firstError: unknown = null;
+  const errors: DiagnosticError[] = [];
   const withLinked = (own: Partial<LoweringOptions>, use: (program: Program) => void): void => {
     if (contradicts(own, lowering)) return;
     try {
       use(linkedProgram(source, own, options));
     } catch (error) {
       if (!(error instanceof DiagnosticError)) throw error;
-      firstError ??= error;
+      errors.push(error);
     }
   };
   for (const candidate of [serial, ...libraryLoops]) {
@@ -94,27 +99,33 @@ export function chooseSchedule(source: ProgramSource, options: ChooseOptions): S
       );
     });
   }
-  if (considered.length === 0) throw firstError;
-  considered.sort((a, b) => a.milliseconds - b.milliseconds);
-  const chosen = worthIt(considered);
-  return {
-    chosen: chosen.candidate,
-    milliseconds: chosen.milliseconds,
-    considered,
-    reason: reasonOf(chosen, considered),
-  };
+  if (considered.length > 0) return considered;
+  const [firstError] = errors;
+  if (firstError !== undefined) throw firstError;
+  return noneAllowed(lowering);
+}
+
+/** The fastest, or the serial form. At least one. */
+export function decide(all: readonly Considered[]): ScheduleChoice {
+  const considered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
+  const { candidate, milliseconds } = worthIt(considered);
+  return { chosen: candidate, milliseconds, considered, reason: reasonOf(candidate, considered) };
 }
 
 /**
- * What overlaps has to be faster than the serial form by more than simulated times of one program are wrong against each other: never to be slower than it counts for
- * more than the last of what may be gained.
+ * What overlaps has to be faster than the serial form by more than simulated times of one program are wrong against each other: never to be slower
+ * than that counts for more than the last of what may be gained.
  */
 const margin = 0.03;
 
 function worthIt(considered: readonly Considered[]): Considered {
   const first = at(considered, 0);
-  const plain = considered.find(({ candidate }) => candidate === serial);
+  const plain = considered.find(({ candidate }) => isSerial(candidate));
   return plain !== undefined && plain.milliseconds <= first.milliseconds * (1 + margin) ? plain : first;
+}
+
+function isSerial({ lowering }: ScheduleCandidate): boolean {
+  return lowering.overlap === false;
 }
 
 function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptions>): boolean {
@@ -150,14 +161,29 @@ function isEmpty(schedule: ScheduleOptions): boolean {
   return Object.keys(schedule).length === 0;
 }
 
-function reasonOf(chosen: Considered, considered: readonly Considered[]): string {
-  const text = ({ milliseconds }: Considered): string => `${milliseconds.toPrecision(3)} ms`;
-  const plain = considered.find(({ candidate }) => candidate === serial);
-  const other = considered.find((each) => each !== chosen && each !== plain);
+function reasonOf(chosen: ScheduleCandidate, considered: readonly Considered[]): string {
+  const text = (candidate: ScheduleCandidate): string => {
+    const found = considered.find((each) => each.candidate === candidate);
+    return `${(found?.milliseconds ?? NaN).toPrecision(3)} ms`;
+  };
+  const candidates = considered.map(({ candidate }) => candidate);
+  const plain = candidates.find(isSerial);
+  const other = candidates.find((each) => each !== chosen && each !== plain);
   const against = [
     ...(plain === undefined || plain === chosen ? [] : [`serial ${text(plain)}`]),
-    ...(other === undefined ? [] : [`next ${other.candidate.name} ${text(other)}`]),
+    ...(other === undefined ? [] : [`next ${other.name} ${text(other)}`]),
   ];
-  const of = `${chosen === considered[0] ? "the least" : "nearly the least"} of ${considered.length} simulated schedules`;
-  return `${chosen.candidate.name}: ${text(chosen)}, ${of}${against.length === 0 ? "" : `; ${against.join(", ")}`}`;
+  const of = `${chosen === candidates[0] ? "the least" : "nearly the least"} of ${candidates.length} simulated schedules`;
+  return `${chosen.name}: ${text(chosen)}, ${of}${against.length === 0 ? "" : `; ${against.join(", ")}`}`;
+}
+
+function noneAllowed(lowering: Partial<LoweringOptions>): never {
+  return fail({
+    code: "bad-option",
+    message: "no schedule among which a choice could be made has these lowering options",
+    place: { kind: "option", text: "scheduleChoice" },
+    found: JSON.stringify(lowering),
+    expected: "lowering options of the serial form, of the library's loops or of loops of copies",
+    help: "leave some of these options to the choice, or do without it",
+  });
 }

@@ -37,6 +37,12 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
     copyLane: "inline",
     schedule: {},
   },
+  {
+    name: "sends and receives, in the order of devices",
+    lowering: { communicatorBackend: "nccl", pointToPoint: "linear" },
+    copyLane: "inline",
+    schedule: {},
+  },
 ];
 
 /** Loops whose iterations copy between the ranks' memories: what the rewrites below begin with. */

@@ -117,6 +117,16 @@ describe("braid bench", () => {
     expect(out).toMatch(reason);
   });
 
+  it("chooses among the forms of a primitive, the serial one and those in chunks too, and validates what it chose", async () => {
+    const profile = folder.write("profile.json", JSON.stringify(roundProfile));
+    for (const primitive of ["tp-rowwise", "tp-allreduce"]) {
+      const auto = ["--impl", "braid;choice=auto", "--profile", profile, "--validate", "--devices", "2"];
+      const { status, out, err } = await cli("bench", primitive, ...small, ...auto);
+      expect(status, err).toBe(0);
+      expect(out).toMatch(/^braid \(choice=auto\): .* of \d+ simulated schedules; .*(serial|next)/m);
+    }
+  });
+
   it("has the sizes of the committed results in a file", async () => {
     const config = await readBenchConfig(path.resolve(import.meta.dirname, "../../bench/configs/six-sizes.json"));
     const { problems, implementations } = planBench("tp-rowwise", { ...config, on: "cuda" }, 8);

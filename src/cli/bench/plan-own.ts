@@ -5,7 +5,7 @@
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { BackendName } from "../../executor/backend-by-name.ts";
-import { candidateStreams, chooseSchedule } from "../../executor/choose-schedule.ts";
+import { candidateStreams } from "../../executor/choose-schedule.ts";
 import { linkPrograms } from "../../executor/linked-program.ts";
 import { rankPrograms } from "../../executor/program-source.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
@@ -14,6 +14,7 @@ import type { CopyLane } from "../../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../../schedule/schedule-options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { BraidOptions } from "./braid-options.ts";
+import { chooseForm, type Shape } from "./choose-form.ts";
 import type { Implementation, OwnName } from "./implementation.ts";
 import type { Layout } from "./operands.ts";
 import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs } from "./primitives.ts";
@@ -37,17 +38,12 @@ export interface Setting {
 
 /** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
 export function planOwn(implementation: OwnImplementation, problem: Problem, setting: Setting): Planned {
-  const { name, options } = implementation;
+  const { options } = implementation;
   const { devices } = problem;
-  const form = formOf(name, options);
-  const { chunks = devices, outputs = 1 } = options;
-  if (options.chunks !== undefined && form !== "collective") chunksWithoutLoop(form, options.chunks);
-  if (outputs > 1 && !takesOutputs(form, problem.primitive)) outputsWithoutLoop(form, problem.primitive, outputs);
-  const fusion = buildPrimitive(form, problem, { chunks, outputs });
-  const { lowering, streams, copyLane, schedule, reason } =
-    options.choice === "auto"
-      ? chosen(implementation, problem, setting, fusion)
-      : said(form, options, problem, setting.on);
+  requirePieces(implementation, problem);
+  const { shape, lowering, streams, copyLane, schedule, reason } =
+    options.choice === "auto" ? chosen(implementation, problem, setting) : said(implementation, problem, setting.on);
+  const fusion = buildPrimitive(shape.form, problem, shape);
   const { hosts, signature } = rankPrograms(fusion, devices, lowering);
   const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
     numberOfStreams: streams,
@@ -56,10 +52,11 @@ export function planOwn(implementation: OwnImplementation, problem: Problem, set
     schedule,
     verify: "on",
   });
-  return { implementation, layout: { problem, form, chunks, outputs }, program, reason };
+  return { implementation, layout: { problem, ...shape }, program, reason };
 }
 
 interface Decided {
+  readonly shape: Shape;
   readonly lowering: Partial<LoweringOptions>;
   readonly streams: number;
   readonly copyLane: CopyLane;
@@ -69,47 +66,43 @@ interface Decided {
 
 const usualStreams = 4;
 
-function said(form: Form, options: BraidOptions, problem: Problem, on: BackendName): Decided {
+function said({ name, options }: OwnImplementation, problem: Problem, on: BackendName): Decided {
+  const form = formOf(name, options);
+  const { chunks = problem.devices, outputs = 1 } = options;
   const { backend = usualBackend(form), streams = usualStreams, schedule = {} } = options;
   const { copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
   const pointToPoint = form === "linear" || form === "broadcast" ? form : "rotated";
   const lowering = { ...loweringOf(options, problem), communicatorBackend: backend, pointToPoint } as const;
-  return { lowering, streams, copyLane, schedule, reason: null };
+  return { shape: { form, chunks, outputs }, lowering, streams, copyLane, schedule, reason: null };
 }
 
-function chosen(
-  { options }: OwnImplementation,
-  problem: Problem,
-  { profile }: Setting,
-  fusion: ReturnType<typeof buildPrimitive>,
-): Decided {
+/** Form, pieces and backend are chosen where they are not said. */
+function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
-  const { streams, copyLane, schedule = {} } = options;
-  const decided = Object.entries({ streams, copyLane, ...schedule }).filter(([, value]) => value !== undefined);
+  const { streams, copyLane, schedule: rewrites = {} } = options;
+  const decided = Object.entries({ streams, copyLane, ...rewrites }).filter(([, value]) => value !== undefined);
   if (decided.length > 0) decidedTwice(decided.map(([name]) => name));
   const { backend, graph } = options;
   const given = {
     ...loweringOf(options, problem),
     ...(backend === undefined ? {} : { communicatorBackend: backend }),
   };
-  const { devices } = problem;
-  const { chosen: best, reason } = chooseSchedule(fusion, {
-    devices,
-    profile,
-    lowering: given,
-    graph: graph !== "off",
-  });
-  return {
-    lowering: { ...given, ...best.lowering },
-    streams: candidateStreams,
-    copyLane: best.copyLane,
-    schedule: best.schedule,
-    reason,
-  };
+  const best = chooseForm(options, problem, { profile, lowering: given, graph: graph !== "off" });
+  const { copyLane: lane, schedule } = best.candidate;
+  return { ...best, streams: candidateStreams, copyLane: lane, schedule };
 }
 
 function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
   return name === "braid" ? form : name;
+}
+
+/** Pieces that a form which is said does not have; of forms that are chosen some have them. */
+function requirePieces({ name, options }: OwnImplementation, { primitive }: Problem): void {
+  const { chunks, outputs = 1 } = options;
+  const form = options.choice === "auto" && options.form === undefined ? null : formOf(name, options);
+  if (chunks !== undefined && form !== null && form !== "collective") chunksWithoutLoop(form, chunks);
+  if (outputs > 1 && !takesOutputs(form ?? "rotated", primitive))
+    outputsWithoutLoop(form ?? "rotated", primitive, outputs);
 }
 
 /** NCCL's own collective where that is what is compared with, and for the one form that only it has; else copies between devices. */
