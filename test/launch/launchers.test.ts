@@ -39,6 +39,27 @@ const mpirun = (job: string, own: number, size: number): Record<string, string> 
   PMIX_NAMESPACE: job,
 });
 
+const srun = (job: string, own: number, size: number): Record<string, string> => ({
+  SLURM_PROCID: String(own),
+  SLURM_NTASKS: String(size),
+  SLURM_LOCALID: String(own),
+  SLURM_TASKS_PER_NODE: String(size),
+  SLURM_JOB_ID: job,
+  SLURM_STEP_ID: "0",
+});
+
+/** As torchrun sets them: its own store listens at MASTER_PORT. */
+const torchrun = (job: string, own: number, size: number): Record<string, string> => ({
+  RANK: String(own),
+  WORLD_SIZE: String(size),
+  LOCAL_RANK: String(own),
+  LOCAL_WORLD_SIZE: String(size),
+  GROUP_RANK: "0",
+  MASTER_ADDR: "127.0.0.1",
+  MASTER_PORT: String(20_000 + (process.pid % 20_000)),
+  TORCHELASTIC_RUN_ID: job,
+});
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -60,6 +81,12 @@ describe("other launchers", () => {
     await expect(stat(tokenFile(`mpirun-${job}-`))).rejects.toThrow("ENOENT");
   });
 
+  it.each(Object.entries({ srun, torchrun }))("meet by a file under %s, two jobs at once", async (_, variables) => {
+    const jobs = [jobName("first"), jobName("second")];
+    const results = await Promise.all(jobs.flatMap((job) => [1, 0].map((own) => rank(variables(job, own, 2), []))));
+    expect(results.map(({ status, err }) => [status, err])).toEqual(Array(4).fill([0, ""]));
+  });
+
   it("are not misled by the file that a killed run left", async () => {
     const job = jobName("leftover");
     await writeTokenFile(tokenFile(`mpirun-${job}-`), { port: 1, token: "00" });
@@ -77,17 +104,8 @@ describe("other launchers", () => {
   });
 
   it("meet at MASTER_ADDR with a token of the user's", async () => {
-    const port = 20_000 + (process.pid % 20_000);
-    const torchrun = (own: number): Record<string, string> => ({
-      RANK: String(own),
-      WORLD_SIZE: "2",
-      LOCAL_RANK: String(own),
-      LOCAL_WORLD_SIZE: "2",
-      MASTER_ADDR: "127.0.0.1",
-      MASTER_PORT: String(port),
-      BRAID_TOKEN: "a secret of this test",
-    });
-    const results = await Promise.all([1, 0].map((own) => rank(torchrun(own), [])));
+    const secret = { BRAID_TOKEN: "a secret of this test" };
+    const results = await Promise.all([1, 0].map((own) => rank({ ...torchrun("none", own, 2), ...secret }, [])));
     expect(results.map(({ status, err }) => [status, err])).toEqual(Array(2).fill([0, ""]));
   });
 

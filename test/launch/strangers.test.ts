@@ -82,6 +82,25 @@ describe("strangers", () => {
     await Promise.all(silent);
   }, 15_000);
 
+  it("who sends a byte now and then is closed by the same time, whatever he has sent", async () => {
+    const { hub: opened } = await hub(2, 600);
+    const start = performance.now();
+    // The first bytes of a frame that is short enough to be allowed, and never comes to its end.
+    const bytes = bytesOfLength(500);
+    let sent = 0;
+    await new Promise<void>((resolve) => {
+      const socket = connect({ port: opened.port, host: "127.0.0.1" });
+      const drip = setInterval(() => socket.write(bytes.subarray(sent, ++sent)), 50);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        clearInterval(drip);
+        resolve();
+      });
+    });
+    expect(sent).toBeGreaterThan(4);
+    expect(performance.now() - start).toBeLessThan(2000);
+  });
+
   it("a recorded greeting is worth nothing: the hub's nonce differs each time", async () => {
     const { hub: opened, token } = await hub(1);
     const recorded = encodeFrame(
