@@ -32,7 +32,6 @@ export function addRecordingFlags(command: Command): Command {
       new Option("--in-place", "leave out local copies where the original, or the copy's place, can be used instead"),
     )
     .addOption(new Option("--own-last", "compute what no other device waits for last"))
-    .addOption(new Option("--outputs-in-turn", "all that the first output needs before what only the next one needs"))
     .addOption(
       new Option("--split-chunks <n>", "cut each copy over a link, and the product beside it, into n parts").argParser(
         wholeNumber("--split-chunks", 1),
@@ -67,12 +66,11 @@ export function addRecordingFlags(command: Command): Command {
 
 /** The schedule that the flags ask for. */
 export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
-  const { inPlace, ownLast, outputsInTurn, splitChunks, mergeProducts, computeStreams } = flags;
+  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams } = flags;
   const { earlySums, kernelCopies, batchSignals } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
-    ...(outputsInTurn === undefined ? {} : { outputsInTurn }),
     ...(splitChunks === undefined ? {} : { splitChunks }),
     ...(mergeProducts === undefined ? {} : { mergeProducts }),
     ...(computeStreams === undefined ? {} : { computeStreams }),

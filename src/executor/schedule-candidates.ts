@@ -101,7 +101,6 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
       // The own chunk is to lie beside those that have come.
       { name: "one product", schedule: { inPlace: false, ownLast: false, mergeProducts: [all] } },
     ],
-    [usual, { name: "outputs in turn", schedule: { outputsInTurn: true } }],
     [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
   ];
 }

@@ -33,8 +33,6 @@ export interface Memory {
   /** The id of a kernel, added if there is none like it. */
   readonly kernelId: (kernel: Kernel) => KernelId;
   readonly touches: (command: Command) => readonly Touch[];
-  /** All bytes of a buffer. */
-  readonly wholeBuffer: (buffer: BufferId) => Touch;
   /** A new contiguous temporary of a rank, apart from all others. */
   readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
   /** Bytes of a rank's arena of temporaries. */
@@ -73,7 +71,6 @@ export function createMemory({ ranks, buffers: placed, kernels: given }: Program
       touched.set(command, all);
       return all;
     },
-    wholeBuffer: (buffer) => touch({ buffer, offset: 0, dims: [], bytes: at(buffers, buffer).bytes }, true),
     addTemporary: (rank, { dtype, shape, name }) => {
       const id = makeId<BufferId>(buffers.length);
       const bytes = elementCount(shape) * dtypes[dtype].bytes;

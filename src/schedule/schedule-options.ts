@@ -7,7 +7,6 @@ import { earlySums } from "./early-sums.ts";
 import type { Grouping } from "./grouping.ts";
 import { kernelCopies } from "./kernel-copies.ts";
 import { mergeProducts } from "./merge-products.ts";
-import { outputsInTurn } from "./outputs-in-turn.ts";
 import { ownChunkLast } from "./own-chunk-last.ts";
 import { placeStreams } from "./place-streams.ts";
 import type { Rewrite } from "./rewrite.ts";
@@ -19,8 +18,6 @@ export interface ScheduleOptions {
   readonly inPlace?: boolean;
   /** Products that no other rank waits for come behind those that one does. */
   readonly ownLast?: boolean;
-  /** All that the first output needs comes before what only the second needs, and so on. */
-  readonly outputsInTurn?: boolean;
   /** Copies over links, and the products that they feed or that feed them, are cut into so many parts each. */
   readonly splitChunks?: number;
   /** Sizes of the groups of chunk products that become one product, in order of arrival; the last is that of all that follow. */
@@ -48,7 +45,6 @@ interface Step {
 const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
   ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
-  outputsInTurn: flag(outputsInTurn, ({ outputsInTurn: isAsked }) => isAsked),
   splitChunks: step(splitChunks, ({ splitChunks: parts }) => parts, expectedCount),
   mergeProducts: step(mergeProducts, ({ mergeProducts: sizes }) => sizes, expectedSizes),
   computeStreams: step(placeStreams, ({ computeStreams }) => computeStreams, expectedCount),

@@ -41,7 +41,7 @@ describe.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"])("braid bench %s",
       "serial;backend=cuda",
       ...(primitive === "tp-columnwise"
         ? []
-        : ["braid;form=rotated,broadcast;outputs=2;inPlace=true;ownLast=true;computeStreams=2;outputsInTurn=true"]),
+        : ["braid;form=rotated,broadcast;outputs=2;inPlace=true;ownLast=true;computeStreams=2"]),
     ];
     const args = impls.flatMap((impl) => ["--impl", impl]);
     const { status, out, err } = await cli("bench", primitive, ...small, ...args, "--json");

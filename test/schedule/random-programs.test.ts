@@ -20,7 +20,6 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
   {
     inPlace: fc.boolean(),
     ownLast: fc.boolean(),
-    outputsInTurn: fc.boolean(),
     splitChunks: fc.integer({ min: 1, max: 3 }),
     mergeProducts: sizes,
     computeStreams: fc.integer({ min: 1, max: 3 }),

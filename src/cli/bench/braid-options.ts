@@ -56,7 +56,6 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   choice: oneOf(scheduleChoiceUses, (choice) => ({ choice })),
   inPlace: flag((inPlace) => ({ schedule: { inPlace } })),
   ownLast: flag((ownLast) => ({ schedule: { ownLast } })),
-  outputsInTurn: flag((outputsInTurn) => ({ schedule: { outputsInTurn } })),
   splitChunks: count((splitChunks) => ({ schedule: { splitChunks } })),
   mergeProducts: groups((mergeProducts) => ({ schedule: { mergeProducts } })),
   computeStreams: count((computeStreams) => ({ schedule: { computeStreams } })),
