@@ -1,7 +1,10 @@
 /** Communications of a HostProgramBuilder. */
+import { requireTensor } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
-import { call } from "../ir/call.ts";
+import { call, type Call, reject } from "../ir/call.ts";
 import { makeId } from "../support/ids.ts";
+import { isOneOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/keys-of.ts";
 import {
   append,
   type Awaitable,
@@ -11,7 +14,7 @@ import {
   type ScalarLike,
   toScalar,
 } from "./builder-state.ts";
-import { communicationTypes } from "./communication-types.ts";
+import { backendNames, communicationTypes, reduceOpNames } from "./communication-types.ts";
 import type {
   Communication,
   CommunicationType,
@@ -54,7 +57,11 @@ export function addCommunication(
   type: CommunicationType,
   { input, output, team, root, reduceOp, backend = "nccl" }: CommunicationOptions,
 ): Communication {
+  for (const [operand, tensor] of [input, output].entries()) requireTensor(tensor, "communication", operand);
   const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
+  requireName(keysOf(communicationTypes), type, "a type of communication", place);
+  if (reduceOp !== undefined) requireName(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
+  requireName(keysOf(backendNames), backend, "a communicator backend", place);
   const communication: Communication = {
     kind: "Communication",
     id: nextId(state),
@@ -78,7 +85,10 @@ export function makePeer(
   buffer: TensorView,
   { peer, backend = "nccl" }: PeerOptions,
 ): P2PCommunication {
+  requireTensor(buffer, type, 0);
   const place = call(type, { tensor: buffer.id });
+  requireName(["send", "recv"], type, "a type of point-to-point communication", place);
+  requireName(keysOf(backendNames), backend, "a communicator backend", place);
   const made: P2PCommunication = {
     kind: "P2PCommunication",
     id: nextId(state),
@@ -116,6 +126,18 @@ export function addEndCoalescing(state: BuilderState): EndCoalescing {
   state.awaitables.push(end);
   append(state, end);
   return end;
+}
+
+/** Programs may be written without types. Throws `bad-argument`. */
+function requireName(names: readonly string[], name: string, what: string, place: Call): void {
+  if (isOneOf(names, name)) return;
+  reject(place, {
+    code: "bad-argument",
+    message: `${what} does not exist`,
+    found: String(name),
+    expected: names.join(", "),
+    help: "use one of these names",
+  });
 }
 
 function nextId({ awaitables }: BuilderState): ExprId {

@@ -270,22 +270,22 @@ export class HostProgramBuilder {
     return postUnit(this.#state, fusion.data(), inputs, outputs);
   }
 
-  /** Posts a communication. Throws `foreign-tensor`. */
+  /** Posts a communication. Throws `foreign-tensor`, `bad-argument`. */
   communication(type: CommunicationType, options: CommunicationOptions): Communication {
     return addCommunication(this.#state, type, options);
   }
 
-  /** Posts a send of `buffer` to a device. Throws `foreign-tensor`. */
+  /** Posts a send of `buffer` to a device. Throws `foreign-tensor`, `bad-argument`. */
   send(buffer: TensorView, options: PeerOptions): P2PCommunication {
     return this.post(makePeer(this.#state, "send", buffer, options));
   }
 
-  /** Posts a receive into `buffer` from a device. Throws `foreign-tensor`. */
+  /** Posts a receive into `buffer` from a device. Throws `foreign-tensor`, `bad-argument`. */
   recv(buffer: TensorView, options: PeerOptions): P2PCommunication {
     return this.post(makePeer(this.#state, "recv", buffer, options));
   }
 
-  /** Shares the handles of one-sided sends and receives (backend cuda), which `post` then posts. Throws `foreign-tensor`. */
+  /** Shares the handles of one-sided sends and receives (backend cuda), which `post` then posts. Throws `foreign-tensor`, `bad-argument`. */
   shareMemHandles(...peers: readonly SharedPeer[]): readonly P2PCommunication[] {
     return shareHandles(this.#state, peers);
   }

@@ -1,5 +1,8 @@
-/** The types of communication: whether one has a root and whether it combines what it moves (reference: nvFuser's hasRoot and isReduction). */
-import type { CommunicationType } from "./nodes.ts";
+/**
+ * The types of communication: whether one has a root and whether it combines what it moves (reference: nvFuser's hasRoot and isReduction);
+ * and how dumps spell what else a communication names.
+ */
+import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "./nodes.ts";
 
 interface CommunicationFacts {
   readonly rooted: boolean;
@@ -16,4 +19,13 @@ export const communicationTypes: { readonly [T in CommunicationType]: Communicat
   Broadcast: { rooted: true, reduces: false },
   SendRecv: { rooted: true, reduces: false },
   AllToAll: { rooted: false, reduces: false },
+};
+
+export const backendNames: { readonly [B in CommunicatorBackend]: string } = { nccl: "NCCL", cuda: "CUDA", ucc: "UCC" };
+
+export const reduceOpNames: { readonly [R in ReduceOpType]: string } = {
+  sum: "SUM",
+  prod: "PRODUCT",
+  min: "MIN",
+  max: "MAX",
 };

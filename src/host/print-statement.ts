@@ -12,18 +12,11 @@ import { isConstant, sameScalar } from "../ir/scalar-fold.ts";
 import { printScalar, printScalarName } from "../ir/scalar-print.ts";
 import { withoutReductions } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
+import { backendNames, reduceOpNames } from "./communication-types.ts";
 import { binarySymbols, reductionNames } from "./op-spellings.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
-import type {
-  Communication,
-  ForLoop,
-  HostProgram,
-  P2PCommunication,
-  ReduceOpType,
-  Statement,
-  StreamId,
-} from "./nodes.ts";
+import type { Communication, ForLoop, HostProgram, P2PCommunication, Statement, StreamId } from "./nodes.ts";
 
 export interface PrintContext {
   readonly program: Pick<HostProgram, "tensors" | "streams">;
@@ -132,7 +125,7 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
     const { id, type, team, root, input, output, backend } = statement;
     const rootText = root === null ? "" : `root=${printRoot(root, team, context.spelling)}, `;
     const tensors = `input=${printTensorOf(input, context)}, output=${printTensorOf(output, context)}`;
-    return `${indent}Communication ${id} (type=${type}, team=(${team.join(" ")}), ${rootText}${reduceText(statement)}${tensors}, backend=${backend.toUpperCase()})`;
+    return `${indent}Communication ${id} (type=${type}, team=(${team.join(" ")}), ${rootText}${reduceText(statement)}${tensors}, backend=${backendNames[backend]})`;
   },
   P2PCommunication: (statement, context, indent) => `${indent}${pointToPointText(statement, context)}`,
   StartCoalescing: (_, _context, indent) => `${indent}StartCoalescing`,
@@ -193,18 +186,12 @@ function printRoot(root: Scalar, team: readonly number[], spelling: IrSpelling):
 
 /** nvFuser prints no reduction op; all but the usual sum would be lost, so they print. */
 function reduceText({ reduceOp }: Communication): string {
-  const printed: { readonly [K in ReduceOpType]: string } = {
-    sum: "",
-    prod: "op=PRODUCT, ",
-    min: "op=MIN, ",
-    max: "op=MAX, ",
-  };
-  return reduceOp === null ? "" : printed[reduceOp];
+  return reduceOp === null || reduceOp === "sum" ? "" : `op=${reduceOpNames[reduceOp]}, `;
 }
 
 function pointToPointText({ id, type, buffer, peer, backend }: P2PCommunication, context: PrintContext): string {
   const peerText = printScalarName(peer, context.spelling);
-  return `P2PCommunication ${id} (type=${type}, buffer=${printTensorOf(buffer, context)}, peer=${peerText}, backend=${backend.toUpperCase()})`;
+  return `P2PCommunication ${id} (type=${type}, buffer=${printTensorOf(buffer, context)}, peer=${peerText}, backend=${backendNames[backend]})`;
 }
 
 function listText(ids: readonly TensorId[], context: PrintContext): string {

@@ -89,10 +89,10 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
   const { indices, tape } = recorder;
   const [first, end, stride] = [start, stop, step].map((bound) => evaluate(recorder, bound));
   invariant(first !== undefined && end !== undefined && stride !== undefined && stride > 0, "the step is positive");
+  countIterations(recorder, Math.max(0, Math.ceil((end - first) / stride)));
   const outer = indices.get(index.name);
   const depth = tape.iteration.length;
   for (let value = first; value < end; value += stride) {
-    countIteration(recorder);
     indices.set(index.name, value);
     tape.iteration[depth] = value;
     recordScope(recorder, body);
@@ -103,10 +103,11 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
 }
 
 /** A recording is as long as its run: a loop whose bounds are wrong must not fill the memory. */
-const mostIterations = 2 ** 24;
+const mostIterations = 2 ** 20;
 
-function countIteration(recorder: Recorder): void {
-  recorder.iterations++;
+/** Before the first of them, so that the loop itself is named and nothing is recorded in vain. */
+function countIterations(recorder: Recorder, iterations: number): void {
+  recorder.iterations += iterations;
   if (recorder.iterations <= mostIterations) return;
   fail(recorder, {
     code: "recording-too-long",

@@ -73,6 +73,36 @@ const cases: { readonly [name: string]: Case } = {
     message: /stream belongs to another builder/u,
     place: "synchronize()",
   },
+  "a type of communication that does not exist": {
+    call: (h, x) => h.communication("AllGather" as never, { input: x, output: x }),
+    code: "bad-argument",
+    message: /type of communication does not exist/u,
+    place: 'communication("AllGather", T0, T0)',
+  },
+  "a reduction op that does not exist": {
+    call: (h, x) => h.communication("Allreduce", { input: x, output: x, reduceOp: "avg" as never }),
+    code: "bad-argument",
+    message: /reduction op does not exist/u,
+    place: 'communication("Allreduce", T0, T0)',
+  },
+  "a communicator backend that does not exist": {
+    call: (h, x) => h.send(x, { peer: 1, backend: "NCCL" as never }),
+    code: "bad-argument",
+    message: /communicator backend does not exist/u,
+    place: "send(T0)",
+  },
+  "handles of what neither sends nor receives": {
+    call: (h, x) => h.shareMemHandles({ type: "put" as never, buffer: x, peer: 1 }),
+    code: "bad-argument",
+    message: /type of point-to-point communication does not exist/u,
+    place: "put(T0)",
+  },
+  "a communication without an output": {
+    call: (h, x) => h.communication("Allreduce", { input: x } as never),
+    code: "bad-argument",
+    message: /operand 1 of communication is not a tensor/u,
+    place: "communication(...)",
+  },
   "a communication of another builder": {
     call: (h) => {
       h.wait(new HostProgramBuilder().endCoalescing());

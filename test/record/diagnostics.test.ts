@@ -388,9 +388,11 @@ describe("communications", () => {
   });
 });
 
-it("a loop without end", () => {
-  const text = messageOf((h) => h.forLoop(h.scalars.named("steps"), () => {}), { scalars: { steps: 2 ** 40 } });
+it("a loop without end, named before anything of it is recorded", () => {
+  const never = (h: HostProgramBuilder): void => h.setCurrentStream(h.stream(h.scalars.mod(1, 0)));
+  const text = messageOf((h) => h.forLoop(h.scalars.named("steps"), () => never(h)), { scalars: { steps: 2 ** 40 } });
   expect(text).toContain("error[recording-too-long]");
+  expect(text).toContain("at: FOR i0 from 0 to steps:");
 });
 
 it("a program that is not valid", () => {

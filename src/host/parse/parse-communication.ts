@@ -3,7 +3,7 @@ import type { Scalar } from "../../ir/scalar.ts";
 import { constant } from "../../ir/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import { keysOf } from "../../support/keys-of.ts";
-import { communicationTypes } from "../communication-types.ts";
+import { backendNames, communicationTypes, reduceOpNames } from "../communication-types.ts";
 import type {
   Communication,
   CommunicationType,
@@ -38,19 +38,14 @@ import { largestNumber } from "./tensor-table.ts";
 
 const types: ReadonlyMap<string, CommunicationType> = new Map(keysOf(communicationTypes).map((type) => [type, type]));
 
-const backends: ReadonlyMap<string, CommunicatorBackend> = new Map([
-  ["NCCL", "nccl"],
-  ["CUDA", "cuda"],
-  ["UCC", "ucc"],
-]);
+const backends: ReadonlyMap<string, CommunicatorBackend> = new Map(
+  keysOf(backendNames).map((backend) => [backendNames[backend], backend]),
+);
 
 /** nvFuser prints no reduction; Braid prints all but the usual one. */
-const reduceOps: ReadonlyMap<string, ReduceOpType> = new Map([
-  ["SUM", "sum"],
-  ["PRODUCT", "prod"],
-  ["MIN", "min"],
-  ["MAX", "max"],
-]);
+const reduceOps: ReadonlyMap<string, ReduceOpType> = new Map(
+  keysOf(reduceOpNames).map((reduceOp) => [reduceOpNames[reduceOp], reduceOp]),
+);
 
 /** `Communication 39 (type=Allgather, team=(0 1), input=<T>, output=<T>, backend=NCCL)`; `root=` before `input=` for rooted types. */
 export function parseCommunication(parser: ContainerParser): Communication {
