@@ -22,7 +22,7 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./schedule-candidates.ts";
-import { scheduleTree, searchSchedules } from "./search-schedules.ts";
+import { type Root, scheduleTree, searchSchedules } from "./search-schedules.ts";
 
 export interface ChooseOptions {
   readonly devices: number;
@@ -59,6 +59,11 @@ export function chooseSchedule(source: ProgramSource, options: ChooseOptions): S
   return decide(considerSchedules(source, options));
 }
 
+/** One of `copyLoops`, linked. */
+interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering"> {
+  readonly apply: (schedule: ScheduleOptions) => Program;
+}
+
 /** All that apply, in the order in which they were simulated. Throws as `chooseSchedule`. */
 export function considerSchedules(source: ProgramSource, options: ChooseOptions): readonly Considered[] {
   const { profile, lowering = {}, graph = true } = options;
@@ -88,17 +93,18 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
       consider(candidate, program);
     });
   }
-  for (const { name, lowering: own } of copyLoops) {
-    withLinked(own, (program) => {
-      const apply = scheduleTree(program);
-      searchSchedules(ableChoices(program), ({ names, schedule }) =>
-        consider(
-          { name: [name, ...names].join(", "), lowering: own, copyLane: "dedicated", schedule },
-          moveCopiesToLane(apply(schedule)),
-        ),
-      );
+  const roots: Root<CopyLoop>[] = [];
+  for (const loop of copyLoops) {
+    withLinked(loop.lowering, (program) => {
+      roots.push({ of: { ...loop, apply: scheduleTree(program) }, rows: ableChoices(program) });
     });
   }
+  searchSchedules(roots, ({ name, lowering: own, apply }, { names, schedule }) =>
+    consider(
+      { name: [name, ...names].join(", "), lowering: own, copyLane: "dedicated", schedule },
+      moveCopiesToLane(apply(schedule)),
+    ),
+  );
   if (considered.length > 0) return considered;
   const [firstError] = errors;
   if (firstError !== undefined) throw firstError;

@@ -13,27 +13,54 @@ export interface Combination {
   readonly schedule: ScheduleOptions;
 }
 
-interface Tried {
+/** A Program that schedules begin with. */
+export interface Root<T> {
+  readonly of: T;
+  /** What applies to it; as many rows as the other roots have. */
+  readonly rows: readonly ChoiceRow[];
+}
+
+interface Tried<T> {
+  readonly root: Root<T>;
   /** Per row. */
   readonly choices: readonly Choice[];
   readonly time: number;
 }
 
 /** So many go on from row to row. */
-const beamWidth = 4;
+const beamWidth = 5;
 
 /** `tryOut` says what a combination takes; null for one that is the same as another before. */
-export function searchSchedules(rows: readonly ChoiceRow[], tryOut: (combination: Combination) => number | null): void {
-  const timeOf = (choices: readonly Choice[]): Tried | null => {
-    const time = tryOut(combine(choices));
-    return time === null ? null : { choices, time };
+export function searchSchedules<T>(
+  roots: readonly Root<T>[],
+  tryOut: (of: T, combination: Combination) => number | null,
+): void {
+  const tried = (root: Root<T>, choices: readonly Choice[]): readonly Tried<T>[] => {
+    const time = tryOut(root.of, combine(choices));
+    return time === null ? [] : [{ root, choices, time }];
   };
-  const first = timeOf(rows.map(([usual]) => usual));
-  let beam = first === null ? [] : [first];
-  for (const [row, [, ...others]] of rows.entries()) {
-    const found = beam.flatMap(({ choices }) => others.flatMap((other) => timeOf(choices.with(row, other)) ?? []));
-    beam = [...beam, ...found].sort((a, b) => a.time - b.time).slice(0, beamWidth);
+  let beam: readonly Tried<T>[] = roots.flatMap((root) =>
+    tried(
+      root,
+      root.rows.map(([usual]) => usual),
+    ),
+  );
+  const rowCount = Math.max(0, ...roots.map(({ rows }) => rows.length));
+  for (let row = 0; row < rowCount; row++) {
+    const found = beam.flatMap(({ root, choices }) => {
+      const [, ...others] = root.rows[row] ?? [];
+      return others.flatMap((other) => tried(root, choices.with(row, other)));
+    });
+    beam = best([...beam, ...found]);
   }
+}
+
+/** Of those that take the same from one root the first: they differ in nothing that matters so far. */
+function best<T>(beam: readonly Tried<T>[]): readonly Tried<T>[] {
+  const distinct = beam.filter(
+    ({ root, time }, i) => beam.findIndex((other) => other.root === root && other.time === time) === i,
+  );
+  return distinct.sort((a, b) => a.time - b.time).slice(0, beamWidth);
 }
 
 function combine(choices: readonly Choice[]): Combination {

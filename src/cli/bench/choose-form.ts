@@ -8,7 +8,7 @@ import type { ScheduleCandidate } from "../../executor/schedule-candidates.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { BraidOptions } from "./braid-options.ts";
-import { buildPrimitive, type Form, type Pieces, type Problem, takesOutputs } from "./primitives.ts";
+import { buildPrimitive, type Form, type Pieces, type Problem } from "./primitives.ts";
 
 /** Which Fusion of a primitive. */
 export interface Shape extends Pieces {
@@ -65,8 +65,7 @@ interface NamedShape {
   readonly lowering: Partial<LoweringOptions>;
 }
 
-/** Loops over devices with so many outputs, and collectives in so many chunks, that are the best somewhere. */
-const outputCounts = [1, 2] as const;
+/** Of loops of collectives: the best somewhere. */
 const chunkCounts = [2, 4, 8] as const;
 
 /** Loops of collectives are the library's alone: `serial` is apart, and copies are better in loops over devices. */
@@ -74,7 +73,7 @@ const inChunks = { communicatorBackend: "nccl", overlap: true } as const;
 
 function shapesOf(
   { form, chunks, outputs }: Pick<BraidOptions, "form" | "chunks" | "outputs">,
-  { primitive, devices }: Problem,
+  { devices }: Problem,
 ): readonly NamedShape[] {
   const shape = (of: Form, pieces: Partial<Pieces> = {}): Shape => ({
     form: of,
@@ -91,13 +90,12 @@ function shapesOf(
     name: "",
     lowering: { communicatorBackend: "nccl", overlap: false },
   };
-  const loops = (outputs === undefined ? outputCounts : [outputs])
-    .filter((count) => count === 1 || takesOutputs("rotated", primitive))
-    .map((count): NamedShape => ({
-      shape: shape("rotated", { outputs: count }),
-      name: count === 1 ? "" : `${count} outputs`,
-      lowering: {},
-    }));
+  // Several outputs have been the best nowhere.
+  const loop: NamedShape = {
+    shape: shape("rotated", outputs === undefined ? {} : { outputs }),
+    name: "",
+    lowering: {},
+  };
   const collectives = (chunks === undefined ? chunkCounts : [chunks]).map((count): NamedShape => ({
     shape: shape("collective", { chunks: count }),
     name: `${count} chunks`,
@@ -105,7 +103,7 @@ function shapesOf(
     lowering: chunks === undefined ? inChunks : {},
   }));
   if (chunks !== undefined) return collectives;
-  return outputs === undefined ? [serial, ...loops, ...collectives] : loops;
+  return outputs === undefined ? [serial, loop, ...collectives] : [loop];
 }
 
 /** What the form needs beside what the user has set; null where they differ. */
