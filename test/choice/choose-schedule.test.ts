@@ -1,7 +1,7 @@
 /** Which schedule is chosen on machines that favour one or the other; what is chosen has the oracle's result. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, DiagnosticError, Fusion, linear } from "braid";
-import { candidateStreams, chooseSchedule } from "../../src/executor/choose-schedule.ts";
+import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
+import { candidateStreams, chooseSchedule, decide } from "../../src/executor/choose-schedule.ts";
 import { serial as serialCandidate } from "../../src/executor/schedule-candidates.ts";
 import type { MachineProfile, Timing } from "../../src/simulate/machine-profile.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
@@ -46,6 +46,97 @@ function allgatherMatmul(devices: number, m: number, n: number, k: number): Fusi
   c.axis(0).parallelize("Stream");
   return f;
 }
+
+/** Partial products that are sent to the device that keeps their rows. */
+function matmulReduceScatter(devices: number, m: number, n: number, k: number): Fusion {
+  const f = new Fusion();
+  const a = f.input([devices, devices, m / devices, k], "bfloat16");
+  const b = f.input([devices, 1, k, n], "bfloat16");
+  const partial = matmul(a, b);
+  const c = sum(partial, [0]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const tensor of [a, b]) tensor.axis(0).parallelize("DIDx");
+  for (const tensor of [partial, c]) tensor.axis(1).parallelize("DIDx");
+  a.axis(1).parallelize("Stream");
+  partial.axis(0).parallelize("Stream");
+  return f;
+}
+
+describe("chooseSchedule of matmul + reduce-scatter", () => {
+  const after = { insertReshardingAfter: true };
+  const sums = (reduction: number, combine: number): MachineProfile => ({
+    ...machine,
+    reductions: [
+      { kernel: "reduction", dtype: "bfloat16", timings: rate(2, reduction) },
+      { kernel: "combine", dtype: "bfloat16", timings: rate(2, combine) },
+    ],
+  });
+
+  it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
+    const fusion = matmulReduceScatter(2, 8192, 8192, 1024);
+    const chosenWith = (profile: MachineProfile) =>
+      chooseSchedule(fusion, { devices: 2, profile, lowering: { ...after, communicatorBackend: "cuda" } }).chosen
+        .schedule;
+    expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
+    expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
+  });
+
+  it("knows sums of every part, of halves, and of all but the own", () => {
+    const { considered } = chooseSchedule(matmulReduceScatter(4, 512, 128, 64), {
+      devices: 4,
+      profile: sums(4e5, 3e6),
+      lowering: after,
+    });
+    const names = considered.map(({ candidate: { name } }) => name);
+    for (const size of [1, 2, 3]) expect(names.some((name) => name.includes(`sums ${size}`))).toBe(true);
+    expect(names).toContain("serial");
+    expect(names.some((name) => name.startsWith("put"))).toBe(true);
+    expect(names.some((name) => name.startsWith("get"))).toBe(true);
+  });
+
+  it("stays serial where nothing is surely faster", () => {
+    const considered = (times: readonly (readonly [name: string, milliseconds: number])[]) =>
+      times.map(([name, milliseconds]) => ({
+        candidate: name === "serial" ? serialCandidate : { ...serialCandidate, name, lowering: {} },
+        milliseconds,
+      }));
+    expect(
+      decide(
+        considered([
+          ["put", 1],
+          ["serial", 1.02],
+        ]),
+      ).chosen.name,
+    ).toBe("serial");
+    expect(
+      decide(
+        considered([
+          ["put", 1],
+          ["serial", 1.05],
+        ]),
+      ).chosen.name,
+    ).toBe("put");
+    const { reason } = decide(
+      considered([
+        ["get", 1.01],
+        ["put", 1],
+        ["serial", 1.02],
+      ]),
+    );
+    expect(reason).toBe("serial: 1.02 ms, nearly the least of 3 simulated schedules; next put 1.00 ms");
+  });
+
+  it("chooses what has the oracle's result", async () => {
+    const fusion = matmulReduceScatter(2, 32, 8, 16);
+    const { considered } = chooseSchedule(fusion, { devices: 2, profile: sums(4e5, 3e6), lowering: after });
+    for (const { candidate } of considered.filter((_, i) => i % 8 === 0)) {
+      const { lowering, copyLane, schedule } = candidate;
+      const options = { devices: 2, ...after, ...lowering, streams: candidateStreams, copyLane, schedule };
+      await expectOracle(fusion, options);
+    }
+  }, 30_000);
+});
 
 describe("chooseSchedule", () => {
   it("overlaps where communication can hide, and is never slower than serial", () => {
@@ -92,6 +183,11 @@ describe("chooseSchedule", () => {
     });
     const backends = considered.map(({ candidate }) => candidate.lowering.communicatorBackend);
     expect(new Set(backends)).toEqual(new Set(["nccl"]));
+  });
+
+  it("refuses lowering options that no candidate has", () => {
+    const options = { devices: 4, profile: machine, lowering: { communicatorBackend: "ucc" } } as const;
+    expect(() => chooseSchedule(allgatherMatmul(4, 64, 16, 16), options)).toThrow("error[bad-option]");
   });
 
   it("says what lowering says where nothing applies", () => {
