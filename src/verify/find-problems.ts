@@ -34,16 +34,17 @@ export function findProblems(graph: Graph, table: RegionTable): readonly Problem
       .filter(({ before, next }) => Math.min(before, next) < nodeCount)
       .map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
     ...progressProblems(graph, stuckAt !== null),
-    ...withoutRepeats(shadow.conflicts, nodeCount).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
+    ...withoutRepeats(graph, shadow.conflicts).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
     ...withoutRacing(contents.problems, shadow.conflicts, table),
   ];
 }
 
 /**
  * The second run repeats the mistakes of the first, which has less order; and two commands that race within a run are not worth a second
- * finding where the one meets the other's next run.
+ * finding where the one meets the other's next run. Nor is a buffer that is freed under its user worth one for its next alloc, which
+ * follows the free.
  */
-function withoutRepeats(conflicts: readonly Conflict[], nodeCount: number): readonly Conflict[] {
+function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonly Conflict[]): readonly Conflict[] {
   const pairOf = ({ first, second }: Conflict): string => {
     const nodes = [first.visit % nodeCount, second.visit % nodeCount];
     return `${Math.min(...nodes)} ${Math.max(...nodes)}`;
@@ -53,7 +54,18 @@ function withoutRepeats(conflicts: readonly Conflict[], nodeCount: number): read
   const across = conflicts.filter(
     ({ first, second }) => Math.floor(first.visit / nodeCount) !== Math.floor(second.visit / nodeCount),
   );
-  return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)))];
+  const freedUnder = new Set(
+    inFirst.flatMap(({ first: { visit: a }, second: { visit: b } }) => [
+      ...(kind[a] === nodeKinds.free ? [`${b} ${argument[a]}`] : []),
+      ...(kind[b] === nodeKinds.free ? [`${a} ${argument[b]}`] : []),
+    ]),
+  );
+  const isFreedUnder = ({ first, second }: Conflict): boolean => {
+    const [earlier, later] = first.visit < second.visit ? [first, second] : [second, first];
+    const next = later.visit - nodeCount;
+    return kind[next] === nodeKinds.alloc && freedUnder.has(`${earlier.visit} ${argument[next]}`);
+  };
+  return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)) && !isFreedUnder(conflict))];
 }
 
 /** A run that is stuck without a circle waits for what never comes, which a static check has told. */

@@ -3,6 +3,7 @@ import type { Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import type { CommandPlace } from "./finding.ts";
 import { commandIndex, type Graph } from "./graph.ts";
+import { shortStatement } from "./short-statement.ts";
 
 /** `visit` counts nodes over two runs. */
 export function placeOf(graph: Graph, visit: number): CommandPlace {
@@ -43,7 +44,7 @@ export function diagnosticPlace(place: CommandPlace): Place {
 
 /** `T2 = matmul(...) (iteration 3)`. */
 export function statementText({ statement, iteration }: CommandPlace): string {
-  const line = statement.replace(/\s*\n\s*/g, " ");
+  const line = shortStatement(statement);
   return iteration.length === 0 ? line : `${line} (iteration ${iteration.join(", ")})`;
 }
 

@@ -1,12 +1,13 @@
 /**
  * Drafts as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
- * missing synchronization is one finding and not one per iteration and rank.
+ * missing synchronization is one finding and not one per iteration and rank. What spoils values within a run comes before what follows
+ * from it: inputs that the caller may overwrite, lifetimes, then what happens from one run to the next.
  */
 import { at } from "../support/invariant.ts";
 import { type Counterexample, counterexamples } from "./counterexamples.ts";
 import type { Draft } from "./draft.ts";
 import type { Finding } from "./finding.ts";
-import type { Graph } from "./graph.ts";
+import { type Graph, nodeKinds } from "./graph.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 
 /** Findings beyond these get no counterexample. */
@@ -23,7 +24,7 @@ export function toFindings(graph: Graph, drafts: readonly Draft[], explained: bo
     if (group === undefined) groups.set(key, { draft, occurrences: 1 });
     else group.occurrences++;
   }
-  const found = [...groups.values()];
+  const found = [...groups.values()].toSorted((a, b) => consequence(graph, a.draft) - consequence(graph, b.draft));
   const withEdge = explained ? found.filter(({ draft }) => draft.edge !== null).slice(0, mostExplained) : [];
   const examples = counterexamples(
     graph,
@@ -32,6 +33,15 @@ export function toFindings(graph: Graph, drafts: readonly Draft[], explained: bo
   return found.map((group) =>
     findingOf(graph, group.draft, group.occurrences, examples[withEdge.indexOf(group)] ?? null),
   );
+}
+
+/** How far an order that is missing is from a wrong value: 0 for all else that can be wrong. */
+function consequence({ kind, nodeCount }: Graph, { edge, severity }: Draft): number {
+  if (edge === null || severity === "note") return 0;
+  const [, second] = edge;
+  // One run shows what a caller writes too early, and where bytes are shared what a free leads to.
+  if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? 1 : 3;
+  return edge.some((visit) => kind[visit] === nodeKinds.alloc || kind[visit] === nodeKinds.free) ? 2 : 0;
 }
 
 /** Equal for the same mistake in another iteration or on another rank. */
