@@ -11,6 +11,7 @@ const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
 export function shortStatement(statement: string): string {
   return statement
     .replace(/\s*\n\s*/g, " ")
+    .replace(/;$/, "")
     .replaceAll(tensor, "$1")
     .replace(allocation, "ALLOCATE(buffer=$1)");
 }

@@ -59,7 +59,9 @@ describe("braid verify", () => {
     expect(status).toBe(1);
     expect(out).toContain("error[data-race]: a write and a read of T1 on rank 0 have no order\n");
     expect(out).toMatch(/note: first: rank 0, stream 1 \(worker 0\), command 3 \(launch\), line 8, of T1 = T0 \+ T0\n/);
-    expect(out).toMatch(/note: second: rank 0, stream 2 \(worker 1\), command 6 \(launch\), line 13, of T2 = T1 \+ T1\n/);
+    expect(out).toMatch(
+      /note: second: rank 0, stream 2 \(worker 1\), command 6 \(launch\), line 13, of T2 = T1 \+ T1\n/,
+    );
     expect(out).toContain("fix: Synchronize worker 0 on worker 1 before T2 = T1 + T1\n");
     expect(out).toContain("with these it verifies:\n  insert recordEvent e4 on rank 0, stream 1 (worker 0)");
     const lower = await cli("lower", racing, "--devices", "1");
