@@ -31,6 +31,7 @@ const copied = [
   "README.md",
   "bench/peers",
   "dist",
+  "profiles",
   "src",
   "examples",
   "scripts/gpu",

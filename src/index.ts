@@ -30,7 +30,16 @@ export { repair, verify, verifyLists, type VerifyOptions, type VerifyReport } fr
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
 export { printProgram } from "./commands/print-program.ts";
 export { simulate, type SimulateOptions, type Simulation } from "./simulate/simulate.ts";
-export type { FixedCosts, MachineProfile, ProductGrid, Timing, TransferTimings } from "./simulate/machine-profile.ts";
+export type {
+  FixedCosts,
+  MachineProfile,
+  ProductGrid,
+  ReductionTimings,
+  Sustained,
+  Timing,
+  TransferTimings,
+} from "./simulate/machine-profile.ts";
+export { parseProfile } from "./simulate/parse-profile.ts";
 export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts";
 export type { TraceEvent, TraceOrigin } from "./trace/event.ts";
 export { alignmentError, alignTraces } from "./trace/align-traces.ts";

@@ -7,7 +7,7 @@ import { keysOf } from "../support/keys-of.ts";
 import { type BenchConfig, dtypeNames, readBenchConfig, type Size } from "./bench/bench-config.ts";
 import type { BenchSettings } from "./bench/bench-plan.ts";
 import { type Implementation, parseImplementations } from "./bench/implementation.ts";
-import { chosenBy } from "./choice-flags.ts";
+import { chosenBy, profileHelp } from "./choice-flags.ts";
 import { choice, positiveNumber, wholeNumber } from "./option-values.ts";
 
 export interface BenchFlags {
@@ -71,7 +71,7 @@ export function addBenchFlags(command: Command): Command {
     .addOption(new Option("--plot <file>", "draw them: .svg or .html").argParser(plotFile))
     .addOption(new Option("--config <file>", "take what flags do not say from a JSON file of DDLB's form"))
     .addOption(new Option("--python <program>", "a Python that has PyTorch (default: python3)"))
-    .addOption(new Option("--profile <file>", "for choice=auto: what this machine was measured to take"))
+    .addOption(new Option("--profile <file>", `for choice=auto: ${profileHelp}`))
     .addOption(
       new Option("--timeout <seconds>", "end a run that takes longer (default: 60)").argParser(
         positiveNumber("--timeout", 60),

@@ -6,13 +6,17 @@ import { type ScheduleChoiceUse, scheduleChoiceUses } from "../executor/executor
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { parseProfile } from "../simulate/parse-profile.ts";
 import { choice } from "./option-values.ts";
+import { readShippedProfile, shippedProfiles } from "./shipped-profiles.ts";
 import { systemReason } from "./system-reason.ts";
 
 export interface ChoiceFlags {
   readonly scheduleChoice: ScheduleChoiceUse;
-  /** The file of a machine profile. */
+  /** The file of a machine profile, or the name of a shipped one. */
   readonly profile?: string;
 }
+
+export const profileHelp =
+  "what this machine was measured to take: a file that braid calibrate wrote, or the name of a shipped profile";
 
 export function addChoiceFlags(command: Command): Command {
   return command
@@ -24,7 +28,7 @@ export function addChoiceFlags(command: Command): Command {
         .argParser(choice("--schedule-choice", scheduleChoiceUses))
         .default("given"),
     )
-    .addOption(new Option("--profile <file>", "what this machine was measured to take: see braid calibrate"));
+    .addOption(new Option("--profile <file>", profileHelp));
 }
 
 /** What the executor is told. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
@@ -40,16 +44,19 @@ export async function chosenBy({
   return { scheduleChoice, profile: parseProfile(await readProfile(profile), profile) };
 }
 
+/** A file goes before a shipped profile of the same name. */
 async function readProfile(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
+    const shipped = readShippedProfile(file);
+    if (shipped !== null) return shipped;
     return fail({
       code: "file-unreadable",
       message: "the machine profile cannot be read",
       place: { kind: "option", text: "--profile" },
       found: `${file}: ${systemReason(error)}`,
-      expected: "a JSON file that braid calibrate wrote",
+      expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
       help: "check the name, or measure this machine with braid calibrate",
     });
   }

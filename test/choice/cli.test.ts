@@ -32,6 +32,12 @@ it("keeps to the form that the flags name", async () => {
   expect(scheduleChoice).toMatch(/^(serial|collectives in chunks|sends and receives): /);
 });
 
+it("takes a shipped profile by its name", async () => {
+  const { status, out } = await cli(...auto, "--profile", "4xH200", "--backend", "nccl");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^schedule: (serial|collectives in chunks|sends and receives).*: /m);
+});
+
 describe("refuses", () => {
   it.each([
     ["a choice without a profile", auto, "error[option-value]"],

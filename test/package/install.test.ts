@@ -46,6 +46,7 @@ describe("the package", () => {
       "dist/index.js",
       "dist/index.d.ts",
       "dist/cli/main.js",
+      "profiles/4xH200.json",
       "README.md",
       "LICENSE",
       "CHANGELOG.md",
@@ -87,6 +88,17 @@ describe("the package", () => {
     expect(stdout).toContain("passed");
   }, 60_000);
 
+  it("has the shipped profiles, by name and for programs", async () => {
+    writeFileSync(path.join(consumer, "program.ts"), readmeProgram());
+    const choose = ["--backend", "nccl", "--schedule-choice", "auto", "--profile", "4xH200"];
+    const { stdout } = await braid(consumer, "run", "program.ts", "--devices", "2", "--check", ...choose);
+    expect(stdout).toMatch(/^schedule: .+ simulated schedules/m);
+    expect(stdout).toContain("passed");
+    writeFileSync(path.join(consumer, "profile.js"), shippedProfile);
+    const read = await run(process.execPath, ["profile.js"], { cwd: consumer });
+    expect(read.stdout).toContain("4 x NVIDIA H200");
+  }, 60_000);
+
   it("is a library: the README's program, the subpaths, and the types of all", async () => {
     writeFileSync(path.join(consumer, "pipeline.ts"), readmeProgram());
     writeFileSync(path.join(consumer, "library.ts"), `${readmeLibrary()}\n${subpaths}`);
@@ -104,6 +116,14 @@ describe("the package", () => {
     expect(stdout).toContain("cpu cuda\n");
   }, 60_000);
 });
+
+const shippedProfile = `
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseProfile } from "braid";
+const file = fileURLToPath(import.meta.resolve("braid/profiles/4xH200.json"));
+console.log(parseProfile(readFileSync(file, "utf8"), file).machine);
+`;
 
 const subpaths = `
 import { cpuBackend } from "braid/cpu";
