@@ -43,3 +43,12 @@ export function loweringOptionsOf(command: Command): Partial<LoweringOptions> {
     }),
   );
 }
+
+/** Lowering options as the command line gives them: flags and what was said with each. */
+export function loweringFlagsOf(options: Partial<LoweringOptions>): readonly (readonly [string, string])[] {
+  const values = new Map<string, unknown>(Object.entries(options));
+  return rows.flatMap(([name, row]) => {
+    if (!values.has(name)) return [];
+    return [[row.flag, row.type === "switch" ? "given" : String(values.get(name))]];
+  });
+}

@@ -79,3 +79,9 @@ export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
     ...(batchSignals === undefined ? {} : { batchSignals }),
   };
 }
+
+/** The same as flags, and what was said with each. */
+export function scheduleFlagsOf(flags: RecordingFlags): readonly (readonly [string, string])[] {
+  const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return Object.entries(scheduleOf(flags)).map(([name, value]) => [`--${kebab(name)}`, JSON.stringify(value)]);
+}

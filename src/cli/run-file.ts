@@ -22,9 +22,10 @@ import { chosenBy, type ChoiceFlags } from "./choice-flags.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "./input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "./load-dump.ts";
+import { loweringFlagsOf } from "./lowering-flags.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import type { ProgramFlags } from "./program-flags.ts";
-import { type RecordingFlags, scheduleOf } from "./recording-flags.ts";
+import { type RecordingFlags, scheduleFlagsOf, scheduleOf } from "./recording-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "./progress.ts";
 import { gatherRuns } from "./gather-runs.ts";
@@ -183,12 +184,11 @@ function chosenOptions(
     "--devices": String(devices),
     "--streams": String(streams),
     "--copy-lane": String(copyLane),
-    schedule: JSON.stringify(scheduleOf(flags)),
     "--schedule-choice": scheduleChoice,
     "--set": list(set),
     "--size": list(size),
     "--seed": String(seed),
-    ...Object.fromEntries(Object.entries(options).map(([name, value]) => [name, String(value)])),
+    ...Object.fromEntries([...scheduleFlagsOf(flags), ...loweringFlagsOf(options)]),
   };
 }
 
