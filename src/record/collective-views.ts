@@ -98,12 +98,12 @@ function countedShard(whole: Tensor, part: Tensor, type: CollectiveType, isReduc
   const shards = axisShards(part);
   if (isReduced) {
     const axes = withoutReductions(part.domain.logical);
-    const counterparts = alignAxes(axes, whole, type);
+    const counterparts = alignAxes(part, whole, type);
     const shard = shards.find(({ axis }) => counterparts[axes.findIndex(({ id }) => id === axis.id)] === undefined);
     return { axis: 0, shard: shard ?? null };
   }
   const axes = withoutReductions(whole.domain.logical);
-  const counterparts = alignAxes(axes, part, type);
+  const counterparts = alignAxes(whole, part, type);
   const own = axisShards(whole);
   for (const [axis, { id }] of axes.entries()) {
     const shard = shards.find(
@@ -145,28 +145,32 @@ function partsFirst(recorder: Recorder, view: View, own: Tensor, opposite: Tenso
   return splitView(cutAxis(view, axis, outer, devices), axis + 1);
 }
 
-/** counterparts[i] is the axis of `part` that holds the same index as axes[i]; a reduced axis has none. */
-function alignAxes(
-  axes: readonly IterDomain[],
-  part: Tensor,
-  type: CollectiveType,
-): readonly (IterDomain | undefined)[] {
-  const kept: readonly (IterDomain | undefined)[] = withoutReductions(part.domain.logical);
+/** For each axis of `own` the axis of `other` that holds the same index; a reduced axis has none. */
+function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
+  const axes = withoutReductions(own.domain.logical);
+  const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
   if (!collectiveRules[type].reduces || kept.length === axes.length) return kept;
   // The reduced axis stays in the output's logical domain, as in nvFuser, or was dropped (by a squeeze): then it is the sharded one.
-  if (part.domain.logical.length === axes.length) {
-    return part.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
+  if (other.domain.logical.length === axes.length) {
+    return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
   }
+  const shards = axisShards(own);
   const without = (dropped: number): readonly (IterDomain | undefined)[] => kept.toSpliced(dropped, 0, undefined);
   const reduced = axes.findIndex(({ parallelType }, i) => {
     if (!isDID(parallelType)) return false;
-    // All other sharded axes stay where they are.
+    // All other sharded axes are cut alike on both sides. Between meshes the types may have other names.
     const counterparts = without(i);
-    return axes.every(
-      (axis, j) => j === i || !isDID(axis.parallelType) || counterparts[j]?.parallelType === axis.parallelType,
-    );
+    return shards.every(({ axis: { id }, type: cut }) => {
+      const position = axes.findIndex((axis) => axis.id === id);
+      return position === i || isCutInto(other, counterparts[position], own.mesh?.size(cut) ?? 1);
+    });
   });
   return reduced < 0 ? kept : without(reduced);
+}
+
+/** Whether one share of the axis lies on each of so many devices. */
+function isCutInto(tensor: Tensor, axis: IterDomain | undefined, devices: number): boolean {
+  return axisShards(tensor).some(({ axis: { id }, type }) => id === axis?.id && tensor.mesh?.size(type) === devices);
 }
 
 function requireParts(recorder: Recorder, side: SideName, view: View, parts: number): View {

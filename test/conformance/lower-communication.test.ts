@@ -1,5 +1,6 @@
 /** Every case of test/support/lowered-communications.ts is as many communications as the decision table says, and gives the oracle's result. */
 import { describe, expect, it } from "vitest";
+import { DeviceMesh, Fusion, squeeze } from "braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { devicesOf, loweredCommunications, loweredFusion } from "../support/lowered-communications.ts";
@@ -14,4 +15,24 @@ describe.each(loweredCommunications)("$name, shape $shape, $from.mesh to $to.mes
   it("gives the oracle's result", async () => {
     await expectOracle(loweredFusion(lowered), { devices });
   });
+});
+
+// What another DID type cuts stays as it is, whatever that type is called on the receivers' mesh.
+it.each([
+  ["Reduce 2", [0, 1], "DIDx"],
+  ["Reduce 2", [[0], [1]], "DIDy"],
+  ["Allreduce 2", [[1, 0]], "DIDx"],
+] as const)("a squeeze of an axis that one device has is %s to %j", async (communications, receivers, type) => {
+  const f = new Fusion();
+  const x = f.input([3, 1, 2]);
+  const y = squeeze(x, [1]);
+  f.output(y);
+  x.setDeviceMesh(new DeviceMesh([[1, 0]]));
+  x.axis(1).parallelize("DIDy");
+  x.axis(2).parallelize("DIDx");
+  y.setDeviceMesh(new DeviceMesh(receivers));
+  y.axis(1).parallelize(type);
+  expect(collectivesOf(f, 2)).toBe(communications);
+  for (const communicatorBackend of ["nccl", "cuda"] as const)
+    await expectOracle(f, { devices: 2, communicatorBackend });
 });
