@@ -10,7 +10,12 @@ import { createDeviceMemory } from "../../src/backends/cuda/memory/device-memory
 import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
 import { captureGraph } from "../../src/backends/cuda/run/graph.ts";
-import { encodeBatch } from "../../src/backends/cuda/run/memory-operations.ts";
+import {
+  encodeBatch,
+  type MemoryOperation,
+  signalOperations,
+  waitOperations,
+} from "../../src/backends/cuda/run/memory-operations.ts";
 import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -18,6 +23,8 @@ import { median, type PartContext, type Row, rowOf } from "./rows.ts";
 
 const counts = [1, 4, 16, 64] as const;
 const branchCounts = [1, 2, 4, 8] as const;
+const writes = 16;
+const batchSizes = [1, 2, 4, 16] as const;
 const launches = 200;
 
 export async function* graphRows({ world }: PartContext): AsyncGenerator<Row> {
@@ -38,7 +45,12 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
   const events = streams.map(() => pool.event("order", resources));
   const first = at(streams, 0);
   const empty = `extern "C" __global__ void ${kernelName}() {}`;
-  const batch = encodeBatch([{ kind: "write", address: memory.address, value: 1 }], blocks);
+  const write = { kind: "write", address: memory.address, value: 1 } as const;
+  /** A node of several operations. */
+  const batchOf = (operations: readonly MemoryOperation[]): ((stream: number) => () => void) => {
+    const batch = encodeBatch(operations, blocks);
+    return (stream) => () => gpu.call.cuStreamBatchMemOp_v2(stream, operations.length, batch, 0);
+  };
 
   /** One node on the stream. */
   const nodes: Readonly<Record<string, (stream: number) => () => void>> = {
@@ -46,7 +58,7 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
       modules.prepareLaunch({ text: empty, grid: [1, 1, 1], block: [32, 1, 1], parameters: [] }, [], stream, blocks),
     "copies of 1 KiB": (stream) => () =>
       gpu.call.cuMemcpyDtoDAsync_v2(memory.address + 2048, memory.address + 1024, 1024, stream),
-    "writes of memory": (stream) => () => gpu.call.cuStreamBatchMemOp_v2(stream, 1, batch, 0),
+    "writes of memory": batchOf([write]),
   };
 
   /** Median microseconds of a launch of `count` nodes, in turns on so many branches. */
@@ -88,5 +100,26 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
       return texts.join(", ");
     });
   }
+  yield await rowOf("host time of a graph of 16 writes of memory, in nodes of several", async () => {
+    const texts: string[] = [];
+    for (const size of batchSizes) {
+      const node = batchOf(Array.from({ length: size }, () => write));
+      texts.push(`${size}: ${(await cost(node, writes / size, 1)).toFixed(1)} us`);
+    }
+    return texts.join(", ");
+  });
+  yield await rowOf("host time of a graph of signals that come at once", async () => {
+    // As a list has them: the signal, and the wait for it between words that say how far the stream is.
+    const said = { ...write, address: memory.address + 64 };
+    const slot = memory.address + 128;
+    const node = batchOf([...signalOperations(slot), said, ...waitOperations(slot), said]);
+    const bare = batchOf([...signalOperations(slot), ...waitOperations(slot)]);
+    const texts: string[] = [];
+    for (const count of counts) {
+      const [all, without] = [await cost(node, count, 1), await cost(bare, count, 1)];
+      texts.push(`${count}: ${all.toFixed(1)} us, ${without.toFixed(1)} without the words`);
+    }
+    return texts.join("; ");
+  });
   resources[Symbol.dispose]();
 }

@@ -68,9 +68,9 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
   const flops = 2 * m * k * n;
   const rate = async (own: Times): Promise<string> => {
     const milliseconds = await slowest(world, own.runs);
-    const host = 1000 * (await slowest(world, own.host));
+    const [host, inLoop] = [1000 * (await slowest(world, own.host)), 1000 * (await slowest(world, own.inLoop))];
     const speed = `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
-    return `${speed}, host ${host.toFixed(1)} us until everything is with the driver`;
+    return `${speed}, host ${host.toFixed(1)} us until everything is with the driver, ${inLoop.toFixed(1)} one run behind the other`;
   };
   yield await rowOf(`${label}: one product`, async () => {
     const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
@@ -93,10 +93,14 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
 
 type BackendRendezvous = Parameters<typeof createCudaBackend>[0]["rendezvous"];
 
-/** Milliseconds of each run on this rank, and of these those that the host took to hand it to the driver. */
+/** Milliseconds on this rank. */
 interface Times {
+  /** Of each run, begun when all ranks have met over TCP. */
   readonly runs: readonly number[];
+  /** Of these what the host took to hand it to the driver: it has slept before, its caches are cold. */
   readonly host: readonly number[];
+  /** The same of runs that begin when the one before has ended. */
+  readonly inLoop: readonly number[];
 }
 
 async function measure(
@@ -133,6 +137,7 @@ async function measure(
   writeInputs(f, program, prepared, rank);
   const times: number[] = [];
   const host: number[] = [];
+  const inLoop: number[] = [];
   for (let i = 0; i < warmUp + runs; i++) {
     await rendezvous.barrier();
     const { milliseconds, hostMilliseconds = NaN } = await prepared.execute();
@@ -140,9 +145,10 @@ async function measure(
     times.push(milliseconds);
     host.push(hostMilliseconds);
   }
+  for (let i = 0; i < runs; i++) inLoop.push((await prepared.execute()).hostMilliseconds ?? NaN);
   prepared.release();
   await group.close();
-  return { runs: times, host };
+  return { runs: times, host, inLoop };
 }
 
 function writeInputs(f: Fusion, { buffers }: Program, prepared: Prepared, rank: number): void {

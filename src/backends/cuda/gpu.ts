@@ -71,7 +71,11 @@ export function openGpu(rank: number, ordinal: number): Gpu {
   if (capability < oldestCapability) tooOld(rank, text(name), capability);
   // Never released: cuBLASLt and NCCL keep state in the context as long as the process lives.
   const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));
-  const makeCurrent = (): void => call.cuCtxSetCurrent(context);
+  // In every run: the function itself, not its wrapper.
+  const makeCurrent = (): void => {
+    const status = raw.cuCtxSetCurrent(context);
+    if (status !== 0) failed("cuCtxSetCurrent", status);
+  };
   makeCurrent();
   const [least, greatest]: [Out, Out] = [[0], [0]];
   call.cuCtxGetStreamPriorityRange(least, greatest);

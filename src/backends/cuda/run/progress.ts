@@ -13,7 +13,7 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 export interface Progress {
   /** The address of a stream's word. */
   readonly address: (stream: CommandStreamId) => number;
-  /** To be called before a run. */
+  /** To be called between runs. */
   readonly reset: () => void;
   /** The last command that the stream said it came to; null if it has said nothing in this run. */
   readonly last: (stream: CommandStreamId) => { readonly command: number; readonly passed: boolean } | null;

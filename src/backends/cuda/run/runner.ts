@@ -91,7 +91,6 @@ export function createRunner(
     };
     try {
       gpu.makeCurrent();
-      list.progress.reset();
       const watch = deviceTime ? (stopwatch ??= createStopwatch(session, stream, resources)) : null;
       watch?.start();
       const issuing = issue(deadline, trace);
@@ -99,8 +98,11 @@ export function createRunner(
       const issued = performance.now();
       watch?.stop();
       await waitUntil(ended, deadline);
+      const over = performance.now();
+      // For the next run, which then begins with its launch; after a failed one there is none.
+      list.progress.reset();
       return {
-        milliseconds: performance.now() - start,
+        milliseconds: over - start,
         hostMilliseconds: issued - start,
         ...(watch === null ? {} : { deviceMilliseconds: watch.read() }),
         ...(trace && traced !== null ? traced.read() : { trace: [] }),
