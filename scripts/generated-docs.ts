@@ -1,6 +1,7 @@
 /**
  * Documentation made from the code, so that it cannot rot. A line `<!-- fixture: segment/chain -->` in a page of docs/ is
- * followed by a block that holds test/fixtures/segment/chain.txt; docs/diagnostics.md is the register of codes.
+ * followed by a block that holds test/fixtures/segment/chain.txt (or the file itself, where the name has an extension);
+ * docs/diagnostics.md is the register of codes.
  * `npm run docs` writes them; a test fails where they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,19 +12,19 @@ const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\
 
 /** Pages with their generated text, by path from the root of the project. */
 export function generatedDocs(root: string): ReadonlyMap<string, string> {
-  const passes = join(root, "docs/passes");
-  const pages = readdirSync(passes).filter((name) => name.endsWith(".md"));
+  const passes = readdirSync(join(root, "docs/passes")).filter((name) => name.endsWith(".md"));
+  const pages = ["docs/verifier.md", ...passes.map((name) => `docs/passes/${name}`)];
   const fixtureText = (name: string): string =>
-    readFileSync(join(root, "test/fixtures", `${name}.txt`), "utf8").trimEnd();
+    readFileSync(join(root, "test/fixtures", name.includes(".") ? name : `${name}.txt`), "utf8").trimEnd();
   return new Map([
     ["docs/diagnostics.md", diagnosticsPage()],
-    ...pages.map((name): [string, string] => {
-      const text = readFileSync(join(passes, name), "utf8");
+    ...pages.map((page): [string, string] => {
+      const text = readFileSync(join(root, page), "utf8");
       const filled = text.replaceAll(
         block,
         (_, marker: string, fixture: string) => `${marker}\n\`\`\`text\n${fixtureText(fixture)}\n\`\`\`\n`,
       );
-      return [`docs/passes/${name}`, filled];
+      return [page, filled];
     }),
   ]);
 }

@@ -32,7 +32,14 @@ export type ContentsProblem =
   /** An alloc of a buffer that `other` has allocated in the same run, without a free between. */
   | { readonly kind: "allocatedTwice"; readonly node: number; readonly buffer: number; readonly other: number }
   /** An alloc of bytes that another buffer, which lives, has too. */
-  | { readonly kind: "bytesInUse"; readonly node: number; readonly buffer: number; readonly sibling: number };
+  | {
+      readonly kind: "bytesInUse";
+      readonly node: number;
+      readonly buffer: number;
+      readonly sibling: number;
+      /** Its alloc; null where it has none and lives all the time. */
+      readonly other: number | null;
+    };
 
 export interface Contents {
   /** A node of the run starts. An alloc takes bytes that the buffers `before` had. */
@@ -70,7 +77,7 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
   const alloc = (node: number, buffer: number, before: readonly number[]): void => {
     for (const sibling of before) {
       if (state[sibling] === life.live || state[sibling] === life.always)
-        problems.push({ kind: "bytesInUse", node, buffer, sibling });
+        problems.push({ kind: "bytesInUse", node, buffer, sibling, other: allocatedBy.get(sibling) ?? null });
     }
     const other = allocatedBy.get(buffer);
     if (state[buffer] === life.live && other !== undefined) {

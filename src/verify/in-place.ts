@@ -17,6 +17,7 @@ import { sharedBytes } from "./overlap.ts";
 export interface IllegalOverlap {
   /** The operand that is written where another one lies. */
   readonly written: Region;
+  readonly other: Region;
   /** What the command allows. */
   readonly rule: string;
 }
@@ -90,11 +91,10 @@ function firstOverlap(
   rule: string,
 ): IllegalOverlap | null {
   for (const [i, output] of written.entries()) {
-    const others = written.slice(i + 1);
-    const bad =
-      read.some((input) => overlap(input, output) && !isAllowed(input, output)) ||
-      others.some((other) => overlap(output, other));
-    if (bad) return { written: regionOf(output), rule };
+    const other =
+      read.find((input) => overlap(input, output) && !isAllowed(input, output)) ??
+      written.slice(i + 1).find((next) => overlap(output, next));
+    if (other !== undefined) return { written: regionOf(output), other: regionOf(other), rule };
   }
   return null;
 }
@@ -124,7 +124,7 @@ function collectiveOverlap(
     const [split, single] = splitsInput ? [input, output] : [output, input];
     if (sameElements(partOf(split, placeIn(transfer, rank, splitsInput ? "output" : "input")), single)) return null;
   }
-  return { written: regionOf(output), rule: inPlaceForms[inPlace] };
+  return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
 }
 
 /** Which part of the split side is the rank's: parts go to the members that have the other side. */

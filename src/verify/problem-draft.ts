@@ -6,7 +6,7 @@ import { conflictDraft } from "./conflict-draft.ts";
 import type { Draft } from "./draft.ts";
 import type { Wait } from "./deadlock.ts";
 import type { SharedMemory } from "./finding.ts";
-import type { Graph } from "./graph.ts";
+import { type Graph, nodeOf } from "./graph.ts";
 import { placeOf, placeText, statementText } from "./places.ts";
 import type { Problem } from "./problem.ts";
 import type { RegionTable } from "./region-table.ts";
@@ -33,21 +33,21 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
     };
   },
   deadlock: ({ cycle }, graph) => ({
-    ...cycleDraft(graph, cycle),
     ...error(
       "deadlock",
       cycle.map(({ node }) => node),
     ),
+    ...cycleDraft(graph, cycle),
     message: `${counted(cycle.length, "stream")} wait${cycle.length === 1 ? "s for itself" : " for each other"}`,
     expected: "waits that no circle joins",
     help: "order sends, receives and collectives alike on all ranks, coalesce exchanges, and post before waiting",
   }),
   needsConcurrency: ({ cycle }, graph) => ({
-    ...cycleDraft(graph, cycle),
     ...error(
       "needs-concurrency",
       cycle.map(({ node }) => node),
     ),
+    ...cycleDraft(graph, cycle),
     message: "the program ends only if a device runs several of its streams at once",
     expected: "an end also when every rank runs its list as one queue, since hardware has fewer queues than streams",
     help: "issue what others wait for before what waits for them, in the order of the list",
@@ -71,14 +71,17 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
           : `write ${slice} before, or read less`,
     };
   },
-  notAllocated: ({ node, buffer, region }, graph, table) => ({
-    ...error("used-before-alloc", [node]),
-    ...usedMemory(graph, table, buffer, region),
-    message: `${tensorText(graph, buffer)} is used before it is allocated`,
-    found: `${placeText(placeOf(graph, node))} comes before the Allocate`,
-    expected: "an Allocate before the first use",
-    help: "move the Allocate to before the use",
-  }),
+  notAllocated: ({ node, buffer, region }, graph, table) => {
+    const alloc = allocOf(graph, buffer);
+    return {
+      ...error("used-before-alloc", [alloc, node]),
+      ...usedMemory(graph, table, buffer, region),
+      message: `${tensorText(graph, buffer)} is used before it is allocated`,
+      found: `${placeText(placeOf(graph, node))} comes before ${placeText(placeOf(graph, alloc))}`,
+      expected: "an Allocate before the first use",
+      help: "move the Allocate to before the use",
+    };
+  },
   freed: ({ node, buffer, region, other }, graph, table) => ({
     ...error("used-after-free", [other, node]),
     ...usedMemory(graph, table, buffer, region),
@@ -101,10 +104,10 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
     expected: "one Deallocate for each Allocate",
     help: "free the buffer before it is allocated again, or leave out the second Allocate",
   }),
-  bytesInUse: ({ node, buffer, sibling }, graph) => ({
-    ...error("memory-shared", [node]),
+  bytesInUse: ({ node, buffer, sibling, other }, graph) => ({
+    ...error("memory-shared", other === null ? [node] : [other, node]),
     message: `${tensorText(graph, buffer)} is allocated where ${at(graph.program.buffers, sibling).name} lives`,
-    found: `${placeText(placeOf(graph, node))}, with no free of ${at(graph.program.buffers, sibling).name} before it`,
+    found: `${placeText(placeOf(graph, node))}, with no free of ${at(graph.program.buffers, sibling).name} before it${other === null ? "" : `, which ${placeText(placeOf(graph, other))} allocates`}`,
     expected: "buffers with bytes in common only where the free of one comes before the alloc of the other",
     help: "give the buffers places of their own",
   }),
@@ -133,7 +136,7 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
         signals > waits
           ? `rank ${waiter} does not wait for a signal of rank ${signaller}`
           : `rank ${waiter} waits for a signal that rank ${signaller} does not send`,
-      found: `${counted(signals, "signal")} and ${counted(waits, "wait")} on slot ${slot}`,
+      found: `${counted(signals, "signal")} and ${counted(waits, "wait")} on slot ${slot}; one of them is ${placeText(placeOf(graph, node))}`,
       expected: "as many of one as of the other in every run",
       help:
         signals > waits
@@ -152,12 +155,12 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
       help: "correct the offset, shape or strides of the view",
     };
   },
-  overlappingOperands: ({ node, written, rule }, graph) => {
+  overlappingOperands: ({ node, written, other, rule }, graph) => {
     const { name } = at(graph.program.buffers, written.buffer);
     return {
       ...error("operands-overlap", [node]),
       message: `operands of one command overlap in ${name}`,
-      found: `${placeText(placeOf(graph, node))} writes ${sliceText(graph.program, written, written)}, where another operand lies`,
+      found: `${placeText(placeOf(graph, node))} writes ${sliceText(graph.program, written, written)}; another operand is ${sliceText(graph.program, other, other)}`,
       expected: rule,
       help: "write to another tensor, or use the command's form in place",
     };
@@ -177,6 +180,17 @@ function cycleDraft(graph: Graph, cycle: readonly Wait[]): Pick<Draft, "found" |
     ({ node, awaits }) => `${placeText(placeOf(graph, node))} waits for ${placeText(placeOf(graph, awaits))}`,
   );
   return { found: first === undefined ? "" : at(steps, 0), notes: steps.slice(1) };
+}
+
+/** The first alloc of a buffer that is not there all the time. */
+function allocOf(graph: Graph, buffer: number): number {
+  const { rank } = at(graph.program.buffers, buffer);
+  const { commands } = at(graph.program.ranks, rank);
+  return nodeOf(
+    graph,
+    rank,
+    commands.findIndex((command) => command.kind === "alloc" && command.buffer === buffer),
+  );
 }
 
 function tensorText({ program }: Graph, buffer: number): string {

@@ -53,7 +53,9 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const [index, { kind }] of commands.entries()) {
       if (touchesMemory[kind]) {
         const touched = accesses(program, rank, index);
-        for (const region of touched.reads) if (sizeOf(region) > 0) reads.add(numbers.of(region));
+        // Two operands that are one region are one read; two writes of one are a mistake of their own.
+        const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));
+        for (const [i, region] of read.entries()) if (read.indexOf(region) === i) reads.add(region);
         for (const region of touched.writes) if (sizeOf(region) > 0) writes.add(numbers.of(region));
       }
       close();

@@ -3,10 +3,9 @@
  * the reverse, and operands that reach outside their buffer or overlap where the command's table does not allow it.
  */
 import type { Command } from "../commands/command.ts";
-import type { Region } from "../commands/region.ts";
 import { at } from "../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "./graph.ts";
-import { illegalOverlap } from "./in-place.ts";
+import { type IllegalOverlap, illegalOverlap } from "./in-place.ts";
 import { spanOf } from "./overlap.ts";
 import type { RegionTable } from "./region-table.ts";
 
@@ -23,7 +22,7 @@ export type StaticProblem =
       readonly waits: number;
     }
   | { readonly kind: "outsideBuffer"; readonly node: number; readonly region: number }
-  | { readonly kind: "overlappingOperands"; readonly node: number; readonly written: Region; readonly rule: string };
+  | ({ readonly kind: "overlappingOperands"; readonly node: number } & IllegalOverlap);
 
 export function staticProblems(graph: Graph, table: RegionTable): readonly StaticProblem[] {
   return [...eventProblems(graph), ...slotProblems(graph), ...operandProblems(graph, table)];

@@ -1,0 +1,58 @@
+/**
+ * An example of every finding and note, as docs/verifier.md shows them: test/fixtures/findings has a dump and what `braid verify` prints of it, or command lists
+ * with their findings. `npx vitest run test/verify/examples -u` writes the texts anew, `npm run docs` the page.
+ */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { diagnosticCodes, renderDiagnostic, verify } from "braid";
+import { printProgram } from "../../src/commands/print-program.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+import { cli } from "../cli/captured-cli.ts";
+import { compareProgram } from "../mutants/compare.ts";
+import { withoutTimes } from "../support/console-blocks.ts";
+import { exampleLists } from "./example-lists.ts";
+
+const folder = path.resolve(import.meta.dirname, "../fixtures/findings");
+const dumps = readdirSync(folder).filter((name) => name.endsWith(".hir"));
+const notes: ReadonlySet<string> = new Set(["redundant-synchronization", "iterations-serialized", "buffer-leaked"]);
+
+it("every code of the verifier has one", () => {
+  const all = keysOf(diagnosticCodes);
+  const own = all.slice(all.indexOf("data-race"), all.indexOf("buffer-leaked") + 1);
+  const shown = [...dumps.map((name) => name.replace(".hir", "")), ...Object.keys(exampleLists)];
+  expect(shown.toSorted()).toEqual([...own, "slot-overrun", "transfer-mismatch"].toSorted());
+});
+
+describe.each(dumps)("%s", (name) => {
+  const code = name.replace(".hir", "");
+
+  it(`is ${code}`, async () => {
+    const file = path.join(folder, name);
+    const { status, out, err } = await cli("verify", file);
+    const isNote = notes.has(code);
+    expect([status, err]).toEqual([isNote ? 0 : 1, ""]);
+    expect(out.startsWith(`${isNote ? "note" : "error"}[${code}]: `)).toBe(true);
+    const text = withoutTimes(out.replaceAll(file, name)).replace(/; +N ms$/m, "");
+    await expect(text).toMatchFileSnapshot(path.join(folder, `${code}.txt`));
+  });
+});
+
+describe.each(Object.entries(exampleLists))("%s", (code, build) => {
+  it("is found in lists", async () => {
+    const program = build();
+    const { ok, findings } = verify(program);
+    expect(ok).toBe(false);
+    expect(findings.map((finding) => finding.code)).toContain(code);
+    const text = [printProgram(program), ...findings.map((finding) => `${renderDiagnostic(finding)}\n`)].join("\n");
+    await expect(text).toMatchFileSnapshot(path.join(folder, `${code}.txt`));
+  });
+});
+
+// The judge looks at bytes of memory, of which a view beyond its buffer has some, too.
+const unknownToTheJudge = ["outside-buffer"];
+
+it("the judge says so of the lists", () => {
+  const outcomes = Object.entries(exampleLists).map(([code, build]) => [code, compareProgram(build()).outcome]);
+  expect(outcomes.filter(([, outcome]) => outcome !== "wrong").map(([code]) => code)).toEqual(unknownToTheJudge);
+});
