@@ -1,0 +1,119 @@
+/**
+ * What a killed and a stopped rank do to a run, as logs: `braid run` on several GPUs, one of whose ranks gets SIGKILL or SIGSTOP in the middle of its runs. Each log holds
+ * all that the command writes, how long it took to end after the signal, and what was left behind. Needs Linux, for /proc.
+ *
+ *     sh braid-offline/braid --script scripts/gpu/failures.ts 4 bench/results/gpu-failures-4xH200
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+const timeout = 8;
+/** Seconds until every rank has compiled and is at its runs. */
+const underWay = 15;
+/** Seconds that all ranks may take to end when one has failed. */
+const allowed = 5;
+const failing = 1;
+
+const failures = [
+  { name: "killed", signal: "SIGKILL", known: 0 },
+  // Of a rank that is only late others know when its time is up.
+  { name: "stopped", signal: "SIGSTOP", known: timeout },
+] as const;
+
+async function main([devices = "4", folder = "gpu-failures"]: readonly string[]): Promise<number> {
+  mkdirSync(folder, { recursive: true });
+  let failed = 0;
+  for (const { name, signal, known } of failures) {
+    for (const backend of ["cuda", "nccl"]) {
+      const { log, problems } = await provoke(devices, backend, signal, known + allowed);
+      writeFileSync(path.join(folder, `${name}-${backend}.txt`), log);
+      failed += problems.length;
+      console.log(`${problems.length === 0 ? "ok  " : "FAIL"} ${name}, ${backend}: ${log.trim().split("\n").at(-1)}`);
+      for (const problem of problems) console.log(`       ${problem}`);
+    }
+  }
+  return failed === 0 ? 0 : 1;
+}
+
+interface Provoked {
+  readonly log: string;
+  readonly problems: readonly string[];
+}
+
+/** `limit`: seconds from the signal to the end of the last process. */
+async function provoke(
+  devices: string,
+  backend: string,
+  signal: "SIGKILL" | "SIGSTOP",
+  limit: number,
+): Promise<Provoked> {
+  const args = ["run", "examples/ring-allgather-matmul.ts", "--on", "cuda", "--devices", devices, "--backend", backend];
+  const more = ["--repeat", "1000000", "--timeout", String(timeout)];
+  const child = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args, ...more], { cwd: root });
+  const written: string[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => void written.push(text));
+  const ended = new Promise<number | null>((resolve) => {
+    child.once("close", resolve);
+  });
+  await Promise.race([sleep(1000 * underWay), ended]);
+  const ranks = childrenOf(child.pid ?? 0);
+  const victim = ranks.find((pid) => environmentOf(pid).includes(`RANK=${failing}`));
+  const start = performance.now();
+  if (victim !== undefined) process.kill(victim, signal);
+  const status = await ended;
+  const milliseconds = performance.now() - start;
+  const left = ranks.filter(isAlive).length;
+  const onGpus = computeProcesses();
+  const problems = [
+    ...(victim === undefined
+      ? [`there was no rank ${failing} within ${underWay} s, or the command ended by itself`]
+      : []),
+    ...(status === 3 ? [] : [`status ${status} instead of 3`]),
+    ...(milliseconds <= 1000 * limit ? [] : [`it took longer than ${limit} s`]),
+    ...(left === 0 && (onGpus ?? 0) === 0 ? [] : ["something is left"]),
+  ];
+  const line = `$ braid ${[...args, ...more].join(" ")}    # then kill -${signal.slice(3)} of one rank\n`;
+  const gpus = onGpus === null ? "" : `; ${onGpus} processes on the GPUs`;
+  const last = `# ended ${milliseconds.toFixed(0)} ms after the signal with status ${status}; ${left} processes left${gpus}\n`;
+  return { log: line + written.join("") + last, problems };
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function environmentOf(pid: number): readonly string[] {
+  return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Null where nvidia-smi is not there to ask. */
+function computeProcesses(): number | null {
+  try {
+    const query = ["--query-compute-apps=pid", "--format=csv,noheader"];
+    const text = execFileSync("nvidia-smi", query, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return text.split("\n").filter((each) => /^\d+/.test(each)).length;
+  } catch {
+    return null;
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));
