@@ -26,7 +26,7 @@ for (const devices of [1, 2, 3]) {
 }
 const text = `# Replays of mutants
 
-Every ${step}th of the mutants of [counts.md](counts.md) that the verifier finds wrong. Differs: outputs unlike the intact program's under one of the verifier's
+One in ${step} of the mutants of [counts.md](counts.md), as far as the verifier finds them wrong. Differs: outputs unlike the intact program's under one of the verifier's
 schedules, or else in the default order, under a seed, or with one command held back until nothing else can move. Shown: under one of the verifier's schedules. Repaired:
 the verifier has a repair; with it the outputs are the intact program's under every order tried. The others are deadlocks and misuse of events, slots and memory, which no
 insertion mends. Where outputs differ and no schedule shows it, or a repaired program's outputs differ: ${complaints.length}.
