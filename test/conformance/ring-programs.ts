@@ -228,7 +228,7 @@ export const ringPrograms: readonly OverlapProgram[] = [
   },
   ...(["cyclic", "uncyclic"] as const).map((way) => ({
     name: `test_column_parallel_linear_forward_reference, ${way}`,
-    devices: [1, 2, 3, 8],
+    devices: [1, 2, 3, 4, 8],
     build: columnParallelLinear(way),
     reference: columnParallelReference,
     foundAsWritten: null,

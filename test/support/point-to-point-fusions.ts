@@ -4,6 +4,7 @@
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { matmul, set, sum } from "../../src/ir/api/ops.ts";
+import type { MemoryType } from "../../src/ir/domain.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { onMesh } from "./on-mesh.ts";
 
@@ -14,15 +15,15 @@ export interface ProductSizes {
   readonly dtype?: DType;
 }
 
-/** AllgatherP2p. */
-export function allgather(devices: number, elements = 6): Fusion {
+/** AllgatherP2p; where a chunk is broadcast through peers' memory, the output is symmetric. */
+export function allgather(devices: number, elements = 6, memory: MemoryType = "global"): Fusion {
   const f = new Fusion();
   const x = f.input([devices, elements]);
   const y = set(x);
   f.output(y);
   onMesh([x, y], devices);
   x.axis(0).parallelize("DIDx");
-  y.axis(0).parallelize("Stream");
+  y.setMemoryType(memory).axis(0).parallelize("Stream");
   return f;
 }
 

@@ -41,7 +41,12 @@ export const streamParallelCases: readonly ReferenceCase[] = [
         interStreamSynchronization: true,
       })),
     ],
-    source: (devices) => allgather(devices, columns),
+    source: (devices, { communicatorBackend, pointToPoint }) =>
+      allgather(
+        devices,
+        columns,
+        communicatorBackend === "cuda" && pointToPoint === "broadcast" ? "symmetric" : "global",
+      ),
     expectations: (devices) => movedExpectations(devices, columns, (input) => input),
     repeat: 3,
   },
