@@ -4,7 +4,7 @@
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { mergedShard } from "../ir/axis-shards.ts";
-import type { Tensor } from "../ir/domain.ts";
+import { isDID, type Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
@@ -51,7 +51,8 @@ function usedTensors(fusion: FusionData): readonly Tensor[] {
 function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
   const tensors = usedTensors(fusion);
   const missing = tensors.filter((tensor) => tensor.mesh === null);
-  if (missing.length === 0 || missing.length === tensors.length) return [];
+  if (missing.length === 0) return [];
+  if (missing.length === tensors.length) return shardedWithoutMesh(tensors);
   const names = missing.map((tensor) => `T${tensor.id}`).join(", ");
   return [
     {
@@ -63,6 +64,24 @@ function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
       help: "call setDeviceMesh(mesh) on every input and every result of an op",
     },
   ];
+}
+
+/** DID types say nothing where no tensor has a mesh. */
+function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
+  return tensors.flatMap((tensor) => {
+    const axis = tensor.domain.loop.find(({ parallelType }) => isDID(parallelType));
+    if (axis === undefined) return [];
+    return [
+      {
+        code: "mesh-missing",
+        message: `${axis.parallelType} stands on T${tensor.id}, which has no DeviceMesh`,
+        place: { kind: "tensor", text: axisText(tensor, axis) },
+        found: "no mesh on any tensor",
+        expected: "a mesh on every tensor where axes are sharded",
+        help: "call setDeviceMesh(mesh) on every input and every result of an op",
+      },
+    ];
+  });
 }
 
 function notShardedOnMergedAxes(fusion: FusionData): readonly Diagnostic[] {

@@ -232,11 +232,14 @@ export const decomposeReshardings: readonly RefusedProgram[] = [
     ],
   },
   {
-    what: "a mesh on some tensors only",
+    what: "a mesh on some tensors only, or a DID type without one",
     instead: "a mesh on every input and every result of an op",
     devices: 2,
     code: "mesh-missing",
-    refused: [{ fusion: fusion((f) => set(on(two, f.input([2, 4]), "DIDx"))) }],
+    refused: [
+      { fusion: fusion((f) => set(on(two, f.input([2, 4]), "DIDx"))) },
+      { fusion: fusion((f) => matmul(on(null, f.input([2, 3, 4]), "DIDx"), f.input([4, 2]))) },
+    ],
     rewrites: [{ fusion: fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")))) }],
   },
 ];
