@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { at } from "../../src/support/invariant.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
@@ -36,6 +37,33 @@ export default program({}, () => {
   return f;
 } });
 `;
+
+/** By table of the section on JSON: the names in its first column. */
+function documentedFields(): readonly (readonly string[])[] {
+  const [, section = ""] = readFileSync(path.resolve(import.meta.dirname, "../../docs/verifier.md"), "utf8").split(
+    "## JSON\n",
+  );
+  const tables = section.split(/^\| field.*\n/m).slice(1);
+  return tables.map((table) =>
+    [...table.matchAll(/^\| (`[^|]*)\|/gm)].flatMap(([, cell = ""]) =>
+      [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name),
+    ),
+  );
+}
+
+const voidTags: ReadonlySet<string> = new Set(["meta", "br"]);
+
+/** Tags that are not closed, or are closed where another one is open. */
+function openTags(html: string): readonly string[] {
+  const open: string[] = [];
+  for (const [, slash, name = "", selfClosing] of html.matchAll(/<(\/?)([a-z]\w*)[^<>]*?(\/?)>/g)) {
+    if (selfClosing === "/" || voidTags.has(name)) continue;
+    if (slash === "") open.push(name);
+    else if (open.at(-1) === name) open.pop();
+    else return [...open, `/${name}`];
+  }
+  return open;
+}
 
 let folder: ProgramFolder;
 let racing: string;
@@ -99,6 +127,22 @@ describe("braid verify", () => {
     });
   });
 
+  it("prints the fields that docs/verifier.md names, and no others", async () => {
+    const { out } = await cli("verify", racing, "--devices", "1", "--json");
+    const document = JSON.parse(out) as {
+      findings: { commands: object[]; ancestor: object; missingEdge: { from: object } }[];
+      repair: object[];
+    };
+    const finding = at(document.findings, 0);
+    const [whole = [], ofFinding = [], ofPlace = [], ofStep = []] = documentedFields();
+    expect(Object.keys(document).toSorted()).toEqual(whole.toSorted());
+    expect(Object.keys(finding).toSorted()).toEqual(ofFinding.toSorted());
+    for (const place of [...finding.commands, finding.ancestor, finding.missingEdge.from]) {
+      expect(Object.keys(place).toSorted()).toEqual(ofPlace.toSorted());
+    }
+    for (const step of document.repair) expect(Object.keys(step).toSorted()).toEqual(ofStep.toSorted());
+  });
+
   it("writes a page that needs nothing else", async () => {
     const page = path.join(folder.path, "report.html");
     const { out } = await cli("verify", racing, "--devices", "1", "--report", page);
@@ -108,6 +152,17 @@ describe("braid verify", () => {
     expect(html).toContain('<path class="missing"');
     expect(html).toContain("data-race");
     expect(html).not.toMatch(/(src|href)=|@import|https?:/);
+    expect(openTags(html)).toEqual([]);
+  });
+
+  it("escapes what the page shows", async () => {
+    const odd = folder.write('a<b>&"c.ts', twoStreams(false));
+    const page = path.join(folder.path, "odd.html");
+    await cli("verify", odd, "--devices", "1", "--report", page);
+    const html = readFileSync(page, "utf8");
+    expect(html).toContain("a&lt;b&gt;&amp;&quot;c.ts</h1>");
+    expect(html).not.toContain("a<b>");
+    expect(openTags(html)).toEqual([]);
   });
 
   it("says why a report cannot be written", async () => {
