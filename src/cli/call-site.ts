@@ -1,6 +1,6 @@
 /**
  * Finds the user's own line in an error's stack: the innermost frame that belongs neither to Braid nor to a package
- * nor to Node.
+ * nor to Node. What called the code that runs the user's (`runner`) is no longer the user's.
  */
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,10 +14,12 @@ export interface CallSite extends Position {
 /** The folder that holds Braid's modules: `dist`, or `src` when the sources run. */
 const ownFolder = fileURLToPath(new URL("..", import.meta.url));
 
-export function callSite(error: unknown, maps: SourceMaps): CallSite | undefined {
+/** Undefined where no line of the user's code was running. `runner` is the module that called it. */
+export function callSite(error: unknown, maps: SourceMaps, runner: string): CallSite | undefined {
   if (!(error instanceof Error) || error.stack === undefined) return undefined;
   for (const text of error.stack.split("\n")) {
     const frame = parseFrame(text);
+    if (frame?.path === runner) return undefined;
     if (frame !== undefined && isUsers(frame.path)) {
       return { path: displayPath(frame.path), ...maps.original(frame.path, frame) };
     }

@@ -41,6 +41,19 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
         help: suggestion(name, known, help),
       };
     }
+    case "commander.excessArguments": {
+      const extra = command.args.slice(command.registeredArguments.length).join(" ");
+      const text = "there are arguments that the command does not take";
+      return { code: "option-value", message: text, place, found: extra, expected: usage(command), help };
+    }
+    case "commander.missingArgument":
+      return { code: "option-value", message, place, found: "nothing", expected: usage(command), help };
+    case "commander.optionMissingArgument": {
+      const flags = found ?? message;
+      const [name = flags] = flags.split(" ");
+      const text = `option ${name} has no value`;
+      return { code: "option-value", message: text, place, found: `nothing after ${name}`, expected: flags, help };
+    }
     default:
       return { code: "option-value", message, place, found: found ?? "nothing", expected: usage(command), help };
   }

@@ -5,6 +5,7 @@
  */
 import { once } from "node:events";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { type CallSite, callSite, displayPath } from "./call-site.ts";
 import type { SourceMaps } from "./source-maps.ts";
@@ -44,9 +45,9 @@ async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
 }
 
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
-  const site = callSite(error, maps);
+  const site = callSite(error, maps, fileURLToPath(import.meta.url));
   if (isDiagnosticError(error)) {
-    return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site));
+    return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
   return [
@@ -61,9 +62,11 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
   ];
 }
 
-function withCaller(diagnostic: Diagnostic, site: CallSite | undefined): Diagnostic {
-  if (site === undefined) return diagnostic;
-  return { ...diagnostic, notes: [...(diagnostic.notes ?? []), `called at ${site.path}:${site.line}:${site.column}`] };
+/** Names the calling line, or the file where no line of it was running. */
+function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: string): Diagnostic {
+  if (site === undefined && diagnostic.place?.kind === "file") return diagnostic;
+  const note = site === undefined ? `in ${displayPath(file)}` : `called at ${site.path}:${site.line}:${site.column}`;
+  return { ...diagnostic, notes: [...(diagnostic.notes ?? []), note] };
 }
 
 /** By shape, since the error may come from another copy of Braid. */

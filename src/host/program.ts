@@ -84,12 +84,15 @@ function checked<P extends Parameters>(devices: number, params: Partial<P>, defa
 }
 
 function notBuilt(place: Call, message: string, found: unknown, expected: string): never {
+  const pending = found instanceof Promise;
   return reject(place, {
     code: "program-invalid",
     message,
-    found: found === null ? "null" : typeof found,
+    found: found === null ? "null" : pending ? "a Promise" : typeof found,
     expected,
-    help: "end the function with `return f;`, or with `return builder.build();`",
+    help: pending
+      ? "remove `async`; await what the function needs at the top of the file"
+      : "end the function with `return f;`, or with `return builder.build();`",
   });
 }
 

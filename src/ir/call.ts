@@ -65,11 +65,12 @@ export function resolveAxes(axes: readonly number[], rank: number, place: Call):
 /** A number of elements. Throws `bad-extent`. */
 export function requireExtent(extent: number, place: Call): number {
   if (Number.isSafeInteger(extent) && extent >= 1) return extent;
+  const tooLarge = extent > Number.MAX_SAFE_INTEGER;
   return reject(place, {
     code: "bad-extent",
-    message: "an extent is not a whole number of at least 1",
+    message: tooLarge ? "an extent is too large" : "an extent is not a whole number of at least 1",
     found: String(extent),
-    expected: "a whole number of at least 1",
-    help: Number.isFinite(extent) && extent > 0 ? "choose sizes that divide" : "choose a positive size",
+    expected: tooLarge ? "a whole number of at most 2^53 - 1" : "a whole number of at least 1",
+    help: tooLarge ? "choose a smaller size" : extent > 0 ? "choose sizes that divide" : "choose a positive size",
   });
 }

@@ -41,11 +41,11 @@ const bad: readonly BadArguments[] = [
     args: ["prove", "x.ts"],
     expected: ["there is no command prove", "expected: one of lower, run, verify, bench, calibrate, doctor"],
   },
-  { args: ["lower"], expected: ["missing required argument", "braid lower"] },
-  { args: ["lower", "a.ts", "b.ts"], expected: ["too many arguments"] },
+  { args: ["lower"], expected: ["missing required argument", "found: nothing", "expected: braid lower"] },
+  { args: ["lower", "a.ts", "b.ts"], expected: ["arguments that the command does not take", "found: b.ts"] },
   { args: ["lower", example, "--devcies", "8"], expected: ["no option --devcies", "did you mean --devices?"] },
   { args: ["lower", example, "--report", "x"], expected: ["no option --report", "--print-after"] },
-  { args: ["lower", example, "--rank"], expected: ["argument missing", "--rank"] },
+  { args: ["lower", example, "--rank"], expected: ["option --rank has no value", "expected: --rank <"] },
   { args: ["doctor", "--yaml"], expected: ["no option --yaml", "--json"] },
   { args: ["lower", example, "--rank", "8"], expected: ["--rank", "found: 8", "expected: 0 to 7"] },
   { args: ["lower", example, "--backend", "mpi"], expected: ["--backend", "found: mpi", "one of nccl, cuda, ucc"] },
@@ -96,6 +96,7 @@ export default program({}, () => {
 });`;
     const file = folder.write("four.ts", text);
     await refused([command, file, "--devices", "3"], ["mesh-too-large", "device 3", "--devices 4"]);
+    await refused([command, file, "--devices", "1"], ["mesh-too-large", "device 3", "--devices 4"]);
   });
 
   it("a size that is missing, unknown, or contradicts the mesh", async () => {

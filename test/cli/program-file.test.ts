@@ -108,12 +108,12 @@ const badFiles: readonly BadFile[] = [
   {
     name: "returns-nothing.ts",
     text: `import { program } from "braid";\nexport default program({}, () => {});`,
-    expected: ["error[program-invalid]", "does not return a Fusion", "found: undefined"],
+    expected: ["error[program-invalid]", "does not return a Fusion", "found: undefined", "returns-nothing.ts"],
   },
   {
     name: "returns-promise.ts",
     text: `import { Fusion, program } from "braid";\nexport default program({}, async () => new Fusion());`,
-    expected: ["error[program-invalid]", "does not return a Fusion"],
+    expected: ["error[program-invalid]", "found: a Promise", "fix: remove `async`", "returns-promise.ts"],
   },
   {
     name: "throws-at-load.ts",

@@ -1,9 +1,10 @@
 /**
  * nvFuser's test_host_ir_stream_lowering.cpp, the MultiDeviceExecutor twins: Fusions on one device whose Stream axes become
- * loops. The statement kinds are nvFuser's; results are compared with the oracle. Errors: test/fixtures/stream-parallel-type.
+ * loops, or are refused. The statement kinds are nvFuser's; results are compared with the oracle. The whole messages:
+ * test/fixtures/stream-parallel-type/error-*.
  */
 import { describe, expect, it } from "vitest";
-import { add, Fusion, lower, matmul, set, sum, type TensorView } from "braid";
+import { abs, add, Fusion, lower, matmul, MultiDeviceExecutor, set, sum, type TensorView } from "braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 
 const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];
@@ -54,5 +55,22 @@ describe.each(cases)("$name", ({ build, kinds }) => {
 
   it.each([1, 3, 8])("gives the oracle's result on %i streams", async (streams) => {
     await expectOracle(make(), { devices: 1, streams });
+  });
+});
+
+describe("what the executor refuses", () => {
+  const refused: readonly (readonly [name: string, build: Case["build"], code: string])[] = [
+    ["Split", (f) => streamed(set(f.input([4, 8])).split(0, 2), 0), "stream-on-split-axis"],
+    ["Merge", (f) => streamed(set(f.input([4, 8])).merge(0), 0), "stream-on-split-axis"],
+    ["ReductionUnsupported", (f) => streamed(sum(f.input([4, 8]), [0]), 0), "stream-on-reduction-axis"],
+    ["Matmul_K", (f) => streamed(matmul(f.input([8, 4]), f.input([4, 2])), 2), "stream-on-reduction-axis"],
+    ["InputsAreNotStreamParallelized", (f) => set(streamed(f.input([4, 8]), 0)), "stream-on-input"],
+    ["DoNotSupportPostOnStream", (f) => streamed(abs(f.input([4, 8, 32])), 0), "stream-on-host-unit"],
+  ];
+
+  it.each(refused)("%s", async (_, build, code) => {
+    const f = new Fusion();
+    f.output(build(f));
+    await expect(MultiDeviceExecutor.create(f, { devices: 1 })).rejects.toThrow(`error[${code}]`);
   });
 });

@@ -50,6 +50,7 @@ const cases: readonly Case[] = [
   ["a negative extent", (f) => f.input([-4]), "bad-extent", 'input([-4], "float")', "-4"],
   ["a fractional extent", (f) => f.input([1.5]), "bad-extent", 'input([1.5], "float")', "1.5"],
   ["a NaN extent", (f) => f.input([NaN]), "bad-extent", 'input([NaN], "float")', "NaN"],
+  ["an extent beyond 2^53", (f) => f.input([1e99]), "bad-extent", 'input([1e+99], "float")', "1e+99"],
   ["an infinite extent", (f) => f.input([Infinity]), "bad-extent", 'input([Infinity], "float")', "Infinity"],
   [
     "an undefined extent",
