@@ -34,6 +34,7 @@ const copied = [
   "profiles",
   "src",
   "examples",
+  "profiles",
   "scripts/gpu",
   "test/conformance",
   "test/gpu",

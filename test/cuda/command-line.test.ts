@@ -13,8 +13,8 @@ if (obstacle !== null) console.log(`test/cuda/command-line is skipped: ${obstacl
 
 const root = path.resolve(import.meta.dirname, "../..");
 const main = path.join(root, "dist/cli/main.js");
-const sizes = ["--set", "M=12", "--set", "K=4", "--set", "N=5"];
-const command = [main, "run", path.join(root, "examples/ring-allgather-matmul.ts"), ...sizes, "--on", "cuda"];
+const command = [main, "run", path.join(root, "examples/ring-allgather-matmul.ts"), "--on", "cuda"];
+const small = ["--set", "M=12", "--set", "K=4", "--set", "N=5"];
 
 let fakes: Fakes;
 beforeAll(() => {
@@ -58,7 +58,7 @@ interface RunDocument {
 describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
   it("gives the same results by itself and under torchrun, and a well-formed trace of all ranks", async () => {
     const file = path.join(fakes.folder, "trace.json");
-    const flags = ["--backend", "cuda", "--check", "--repeat", "3", "--json"];
+    const flags = [...small, "--backend", "cuda", "--check", "--repeat", "3", "--json"];
     const own = await braid([...flags, "--devices", "2", "--trace", file]);
     expect([own.status, own.err]).toEqual([0, ""]);
     const ranks = await Promise.all([0, 1].map((rank) => braid(flags, torchrun(rank))));
@@ -95,7 +95,9 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
       ["--protocol", "get", "--in-place"],
       ["--protocol", "put"],
     ];
-    const ranks = await Promise.all(flags.map((own, rank) => braid(["--backend", "cuda", ...own], torchrun(rank))));
+    const ranks = await Promise.all(
+      flags.map((own, rank) => braid([...small, "--backend", "cuda", ...own], torchrun(rank))),
+    );
     for (const { status, out, err } of ranks) {
       expect([status, out]).toEqual([2, ""]);
       expect(err).toContain("error[program-differs]: rank 1 has another program than rank 0");
@@ -103,5 +105,16 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
       expect(err).toContain("note: --in-place: not given, on rank 0: true\n");
       expect(err).toContain("note: --protocol: put, on rank 0: get\n");
     }
+  }, 60_000);
+
+  it("tells which command of which rank a failed call belonged to, and ends all ranks", async () => {
+    // The fake NCCL takes no message of as many bytes as the example has.
+    const { status, out, err } = await braid(["--backend", "nccl", "--devices", "2"]);
+    expect([status, out]).toEqual([3, ""]);
+    expect(err).toMatch(
+      /^error\[gpu-call-failed\]: ncclGroupEnd failed on rank ([01])\n {2}at: rank \1, stream \d+: command \d+, transfer /,
+    );
+    expect(err).toContain("  found: a fake NCCL error (4)\n");
+    expect(err).toContain("  note: in the call ncclGroupEnd\n");
   }, 60_000);
 });

@@ -1,12 +1,19 @@
 /** Device memory of one rank. An allocation that fails says what was asked, what Braid holds and what the GPU has free. */
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS, type Out } from "../bindings/driver-api.ts";
+import type { Checked } from "../bindings/call-error.ts";
+import { CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS, type DriverFunctions, type Out } from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";
 
 export interface DeviceBlock extends Disposable {
   /** A multiple of 256; 0 for a block of no bytes. */
   readonly address: number;
   readonly bytes: number;
+}
+
+/** What is needed of a Gpu. */
+export interface MemoryCalls extends Pick<Gpu, "rank" | "ordinal" | "name" | "memoryBytes" | "check"> {
+  readonly raw: Pick<DriverFunctions, "cuMemAlloc_v2">;
+  readonly call: Pick<Checked<DriverFunctions>, "cuMemFree_v2" | "cuMemGetInfo_v2">;
 }
 
 export interface DeviceMemory {
@@ -16,7 +23,7 @@ export interface DeviceMemory {
   readonly held: () => number;
 }
 
-export function createDeviceMemory(gpu: Gpu): DeviceMemory {
+export function createDeviceMemory(gpu: MemoryCalls): DeviceMemory {
   let held = 0;
   return {
     held: () => held,
@@ -39,7 +46,7 @@ export function createDeviceMemory(gpu: Gpu): DeviceMemory {
   };
 }
 
-function outOfMemory(gpu: Gpu, asked: number, held: number, what: string): never {
+function outOfMemory(gpu: MemoryCalls, asked: number, held: number, what: string): never {
   const free = out((value) => gpu.call.cuMemGetInfo_v2(value, [0]));
   const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
   return fail({
