@@ -67,10 +67,11 @@ export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly T
   }
   const { mesh } = operand;
   if (mesh === null || output.mesh === null || !sameMesh(mesh, output.mesh)) {
+    const keeps = output.mesh?.hasAxis(type) === true && output.mesh.size(type) === mesh?.size(type);
     return refuse(
       [mesh, output.mesh].map((each) => each?.toString() ?? "no mesh").join(" and "),
       "one mesh on both sides",
-      `put set() in front that moves the tensor to the other mesh and keeps ${type} on the axis`,
+      `put set() in front that moves the tensor to the other mesh and ${keeps ? `keeps ${type} on the axis` : "has neither a DID type nor Stream on the axis"}`,
     );
   }
   requireMeshExtent(op, operand, sharded, mesh, type);

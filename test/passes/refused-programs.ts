@@ -50,11 +50,16 @@ const ownPass = { disablePasses: ["decompose-reshardings"] } as const;
 export const streamParallelType: readonly RefusedProgram[] = [
   {
     what: "a sharded axis becomes the Stream axis on another mesh",
-    instead: "a set() that moves the tensor to the other mesh and keeps it sharded, then the one with Stream",
+    instead:
+      "a set() that moves the tensor to the other mesh, sharded if that has as many devices, else whole, then the one with Stream",
     devices: 4,
     code: "point-to-point-unsupported",
-    refused: [{ fusion: fusion((f) => on(others, set(on(two, f.input([2, 4]), "DIDx")), "Stream")) }],
+    refused: [
+      { fusion: fusion((f) => on(others, set(on(two, f.input([2, 4]), "DIDx")), "Stream")) },
+      { fusion: fusion((f) => on(three, set(on(two, f.input([2, 4]), "DIDx")), "Stream")) },
+    ],
     rewrites: [
+      { fusion: fusion((f) => on(three, set(on(three, set(on(two, f.input([2, 4]), "DIDx")))), "Stream")) },
       {
         fusion: fusion((f) => on(others, set(on(others, set(on(two, f.input([2, 4]), "DIDx")), "DIDx")), "Stream")),
       },
