@@ -53,10 +53,17 @@ async function gatherNumbers(
   return parts.map((part) => [...new Float64Array(part.slice().buffer)]);
 }
 
-const numbersPerEvent = 5;
+const numbersPerEvent = 6;
 
 function packEvents(events: readonly TraceEvent[]): Uint8Array {
-  const numbers = events.flatMap(({ rank, stream, command, start, end }) => [rank, stream, command, start, end]);
+  const numbers = events.flatMap(({ rank, stream, command, start, end, reached = NaN }) => [
+    rank,
+    stream,
+    command,
+    start,
+    end,
+    reached,
+  ]);
   return new Uint8Array(Float64Array.from(numbers).buffer);
 }
 
@@ -65,6 +72,7 @@ function unpackEvents(bytes: Uint8Array): readonly TraceEvent[] {
   invariant(numbers.length % numbersPerEvent === 0, "events come whole", { numbers: numbers.length });
   return Array.from({ length: numbers.length / numbersPerEvent }, (_, event) => {
     const number = (i: number): number => numbers[event * numbersPerEvent + i] ?? 0;
-    return { rank: number(0), stream: number(1), command: number(2), start: number(3), end: number(4) };
+    const unpacked = { rank: number(0), stream: number(1), command: number(2), start: number(3), end: number(4) };
+    return Number.isNaN(number(5)) ? unpacked : { ...unpacked, reached: number(5) };
   });
 }

@@ -11,7 +11,9 @@ export function alignTraces(events: readonly TraceEvent[], origins: readonly Tra
   return events
     .map((event) => {
       const by = later.get(event.rank) ?? 0;
-      return { ...event, start: event.start + by, end: event.end + by };
+      const { start, end, reached } = event;
+      const moved = { ...event, start: start + by, end: end + by };
+      return reached === undefined ? moved : { ...moved, reached: reached + by };
     })
     .toSorted((a, b) => a.start - b.start);
 }

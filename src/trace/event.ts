@@ -7,6 +7,11 @@ export interface TraceEvent {
   readonly start: number;
   /** Of a transfer: when its data had moved, where the back end knows; its stream may go on later. */
   readonly end: number;
+  /**
+   * Of a waitEvent or waitSignal, where the back end knows: when its stream came to it, `start` being when it could go on. Not
+   * given: when the command before had ended.
+   */
+  readonly reached?: number;
 }
 
 /** Where the zero of a rank's times lies on a clock that the ranks share: each GPU has a clock of its own. */

@@ -32,7 +32,7 @@ interface Context {
   readonly rank: RankProgram;
   readonly index: number;
   readonly event: TraceEvent;
-  /** When its stream came to the command: the end of the one before. */
+  /** When its stream came to the command: the end of the one before, where the back end does not say. */
   readonly reached: number;
   readonly moving: number;
   /** The end of what the command waits for, where that was traced. */
@@ -53,7 +53,7 @@ export function slicesOf(
   return rank.commands.flatMap((command, index) => {
     const event = eventOf(rank.rank, index);
     if (event === undefined) return [];
-    const reached = ends.get(command.stream) ?? 0;
+    const reached = event.reached ?? ends.get(command.stream) ?? 0;
     ends.set(command.stream, event.end);
     const cause = causeOf({ rank: rank.rank, command: index });
     const causeEnd = cause === null ? null : (eventOf(cause.rank, cause.command)?.end ?? null);

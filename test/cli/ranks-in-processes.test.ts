@@ -81,7 +81,7 @@ describe("what ranks gather", () => {
   it("puts events of clocks of their own on one axis", async () => {
     const report = (rank: number, zero: number): RunReport => ({
       milliseconds: 1,
-      trace: [{ rank, stream: 0, command: 0, start: 0.25, end: 0.5 }],
+      trace: [{ rank, stream: 0, command: 0, start: 0.25, end: 0.5, ...(rank === 1 ? { reached: 0.125 } : {}) }],
       origins: [{ rank, at: zero, error: 0.125 }],
     });
     const zeros = [100.5, 100];
@@ -94,6 +94,7 @@ describe("what ranks gather", () => {
       [1, 0.25],
       [0, 0.75],
     ]);
+    expect(first?.[0]?.trace.map(({ reached }) => reached)).toEqual([0.125, undefined]);
   });
 });
 

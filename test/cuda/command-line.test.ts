@@ -86,6 +86,14 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
       "copy, 96 B",
       "copy, 96 B",
     ]);
+    // Where a stream stands is a wait, from when it came there; the taking of what it waited for takes no time.
+    const beginOf = (pid: number): number =>
+      Math.min(...slices.flatMap((slice) => (slice.pid === pid && slice.cat === "order" ? [slice.start] : [])));
+    const waits = slices.filter(({ cat }) => cat === "wait");
+    expect(waits.some(({ name }) => name.startsWith("wait for slot"))).toBe(true);
+    expect(waits.filter(({ pid, start }) => start < beginOf(pid))).toEqual([]);
+    const taken = slices.filter(({ name }) => /^wait(Event|Signal) /.test(name));
+    expect(taken.filter(({ start, end }) => end - start > 1)).toEqual([]);
     const crossing = arrows.filter(({ name, from, to }) => name === "signal" && from.pid !== to.pid);
     expect(crossing.length).toBeGreaterThan(0);
   }, 60_000);

@@ -15,8 +15,9 @@ describe("traces of several clocks", () => {
       { rank: 0, at: 1000.5, error: 0.002 },
       { rank: 1, at: 1000, error: 0.003 },
     ];
-    const aligned = alignTraces([event(0, 0), event(1, 0.25), event(0, 2)], origins);
-    expect(aligned).toEqual([event(1, 0.25), event(0, 0.5), event(0, 2.5)]);
+    const waiting = { ...event(0, 2), reached: 1.5 };
+    const aligned = alignTraces([event(0, 0), event(1, 0.25), waiting], origins);
+    expect(aligned).toEqual([event(1, 0.25), event(0, 0.5), { ...event(0, 2.5), reached: 2 }]);
     expect(alignmentError(origins)).toBe(0.005);
   });
 

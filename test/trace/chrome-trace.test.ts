@@ -5,6 +5,7 @@ import { link } from "../../src/commands/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { partOf } from "../../src/commands/view.ts";
 import type { MachineOptions } from "../../src/machine/machine.ts";
+import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { chromeTrace, chromeTraceText } from "../../src/trace/chrome-trace.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
@@ -87,6 +88,21 @@ describe("chromeTrace", () => {
       "order: recordEvent e2",
       "order: waitEvent e2",
     ]);
+  });
+
+  it("begins a wait where the back end saw the stream come to it", () => {
+    const waits = (later: number): readonly (readonly [string, number, number])[] => {
+      const events = tracedRun(gathering).map((event): TraceEvent => {
+        const { kind } = at(at(gathering.ranks, event.rank).commands, event.command);
+        return kind === "waitEvent" ? { ...event, reached: event.start - later } : event;
+      });
+      const { slices } = checked(gathering, events);
+      const own = slices.filter(({ pid, name }) => pid === 1 && name === "wait for e2");
+      return own.map(({ name, start, end }) => [name, start / millisecond, end / millisecond]);
+    };
+    // e2 is recorded from 30 to 31, and the caller goes on at 36.
+    expect(waits(10)).toEqual([["wait for e2", 26, 31]]);
+    expect(waits(2)).toEqual([]);
   });
 
   it("says of each command where it came from and how much it did", () => {

@@ -1,6 +1,6 @@
 /**
  * A traced run: timing events around every command that takes time, on its own stream, read when the run has ended. Traced runs are eager, since events inside a graph
- * cannot be read; a wait's slice is the time that its stream stood. Times count from an event at the run's begin, for whose completion the host waits and notes the time on
+ * cannot be read. The events around a wait say when its stream came to it and when it could go on. Times count from an event at the run's begin, for whose completion the host waits and notes the time on
  * the world's clock: by it the times of several GPUs come on one axis.
  */
 import type { Command } from "../../../commands/command.ts";
@@ -21,16 +21,17 @@ export interface TracedList {
   readonly read: () => { readonly trace: readonly TraceEvent[]; readonly origins: readonly TraceOrigin[] };
 }
 
-const timed: { readonly [K in Command["kind"]]: boolean } = {
-  launch: true,
-  copy: true,
-  transfer: true,
-  waitEvent: true,
-  waitSignal: true,
-  recordEvent: true,
-  signal: true,
-  alloc: false,
-  free: false,
+/** wait: between its events the stream stands. */
+const timed: { readonly [K in Command["kind"]]: "work" | "wait" | null } = {
+  launch: "work",
+  copy: "work",
+  transfer: "work",
+  waitEvent: "wait",
+  waitSignal: "wait",
+  recordEvent: "work",
+  signal: "work",
+  alloc: null,
+  free: null,
 };
 
 /** The list with its timing events, made once. */
@@ -53,9 +54,10 @@ export function traceList(
     const placed = placeEvent(gpu, origin, at(prepared.streams, 0), clock);
     origins = placed === null ? [] : [{ rank, ...placed }];
   };
-  const spans = prepared.commands
-    .filter(({ index }) => timed[at(own.commands, index).kind])
-    .map(({ index, stream }) => ({ index, stream, start: event(), end: event() }));
+  const spans = prepared.commands.flatMap(({ index, stream }) => {
+    const what = timed[at(own.commands, index).kind];
+    return what === null ? [] : [{ index, stream, what, start: event(), end: event() }];
+  });
   const spanOf = new Map(spans.map((span) => [span.index, span]));
   const inOrder = [
     { action: begin, index: -1 },
@@ -82,13 +84,13 @@ export function traceList(
     read: () => ({
       origins,
       trace: spans
-        .map(({ index, stream, start, end }) => ({
-          rank,
-          stream,
-          command: index,
-          start: since(start),
-          end: since(end),
-        }))
+        .map(({ index, stream, what, start, end }): TraceEvent => {
+          const place = { rank, stream, command: index };
+          const [began, ended] = [since(start), since(end)];
+          return what === "wait"
+            ? { ...place, reached: began, start: ended, end: ended }
+            : { ...place, start: began, end: ended };
+        })
         .toSorted((a, b) => a.start - b.start),
     }),
   };
