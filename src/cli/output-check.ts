@@ -7,6 +7,7 @@ import type { Tensor } from "../numerics/host-tensor.ts";
 import { compare, type Difference } from "../oracle/compare.ts";
 import { evaluateFusion } from "../oracle/evaluate.ts";
 import { at } from "../support/invariant.ts";
+import type { OutputCopy } from "./output-copies.ts";
 
 export interface OutputCheck {
   readonly ok: boolean;
@@ -20,25 +21,53 @@ export interface CheckedOutput {
   readonly failure: Diagnostic | null;
 }
 
-/** In the order of the Fusion's outputs. `inputs` and `outputs` are whole tensors. */
+/**
+ * In the order of the Fusion's outputs: of all copies of an output, the one that is farthest off. `inputs` are whole tensors. `proven`: the
+ * program was verified, so that a difference is not its fault.
+ */
 export function checkOutputs(
   fusion: FusionData,
   inputs: readonly Tensor[],
   sizes: Sizes,
-  outputs: readonly Tensor[],
+  outputs: readonly (readonly OutputCopy[])[],
+  proven: boolean,
 ): readonly CheckedOutput[] {
   const expected = evaluateFusion(fusion, inputs, sizes);
   return fusion.outputs.map((id, i) => {
-    const actual = at(outputs, i);
-    const { maxError, maxRatio, firstBad } = compare(actual, at(expected.outputs, i), at(expected.bounds, i));
+    const copies = at(outputs, i).map(({ tensor, ranks }) => ({
+      shape: tensor.shape,
+      ranks,
+      ...compare(tensor, at(expected.outputs, i), at(expected.bounds, i)),
+    }));
+    const bad = copies.find(({ firstBad }) => firstBad !== null);
+    const name = printTensor(at(fusion.tensors, id));
+    const where = bad === undefined || copies.length === 1 ? name : `${name} of ${rankText(bad.ranks)}`;
     return {
-      check: { ok: firstBad === null, largestError: maxError, partOfBound: maxRatio },
-      failure: firstBad === null ? null : failureOf(printTensor(at(fusion.tensors, id)), actual.shape, firstBad),
+      check: {
+        ok: bad === undefined,
+        largestError: largest(copies.map(({ maxError }) => maxError)),
+        partOfBound: largest(copies.map(({ maxRatio }) => maxRatio)),
+      },
+      failure: bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, proven),
     };
   });
 }
 
-function failureOf(output: string, shape: readonly number[], { index, ...difference }: Difference): Diagnostic {
+/** NaN if one of them is. */
+function largest(values: readonly number[]): number {
+  return values.reduce((a, b) => Math.max(a, b), 0);
+}
+
+function rankText(ranks: readonly number[]): string {
+  return `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;
+}
+
+function failureOf(
+  output: string,
+  shape: readonly number[],
+  { index, ...difference }: Difference,
+  proven: boolean,
+): Diagnostic {
   const { actual, expected, error, bound } = difference;
   return {
     code: "check-failed",
@@ -46,7 +75,9 @@ function failureOf(output: string, shape: readonly number[], { index, ...differe
     place: { kind: "tensor", text: `${output}, element [${positionOf(index, shape).join(", ")}]` },
     found: `${String(actual)} (off by ${error.toPrecision(3)})`,
     expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
-    help: "this is a bug in Braid: please report the program and the command line",
+    help: proven
+      ? "this is a bug in Braid: please report the program and the command line"
+      : "the program was not verified: braid verify says what is wrong with it, if anything is",
   };
 }
 

@@ -6,14 +6,14 @@ import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { VerifyUse } from "../executor/linked-program.ts";
 import { MultiDeviceExecutor } from "../executor/multi-device-executor.ts";
 import type { Signature } from "../executor/program-source.ts";
-import { isSharded, type TensorArgument } from "../executor/tensor-arguments.ts";
+import type { TensorArgument } from "../executor/tensor-arguments.ts";
 import { print } from "../host/print.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import type { World } from "../launch/join-world.ts";
 import { type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
 import { randomInputs, type TensorShape } from "../oracle/random-inputs.ts";
 import type { LoweringOptions } from "../passes/options.ts";
-import { at, invariant } from "../support/invariant.ts";
+import { at } from "../support/invariant.ts";
 import { createRandom } from "../support/random.ts";
 import { chromeTraceText } from "../trace/chrome-trace.ts";
 import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
@@ -24,6 +24,7 @@ import { inputSizes } from "./input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "./load-dump.ts";
 import { loweringFlagsOf } from "./lowering-flags.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
+import { outputCopies } from "./output-copies.ts";
 import type { ProgramFlags } from "./program-flags.ts";
 import { type RecordingFlags, scheduleFlagsOf, scheduleOf } from "./recording-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
@@ -52,6 +53,8 @@ export interface OutputResult {
   readonly shape: readonly number[];
   /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
   readonly fingerprint: string;
+  /** Copies on other devices that have other bits; looked for with --check and --schedule. */
+  readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
   /** Null unless --check was given. */
   readonly check: OutputCheck | null;
 }
@@ -98,13 +101,14 @@ export async function runFile(
   step("drawing inputs");
   const inputs = randomInputs(shapes, createRandom(flags.seed), "uniform");
   step(`lowering for ${flags.devices} devices`);
+  // A schedule is there to look at a program as it is, also at one that is wrong.
+  const verify = flags.verify ?? (flags.schedule === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(source, {
     ...options,
     devices: flags.devices,
     on,
     streams: flags.streams,
-    // A schedule is there to look at a program as it is, also at one that is wrong.
-    verify: flags.verify ?? (flags.schedule === undefined ? "on" : "off"),
+    verify,
     ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
     schedule: scheduleOf(flags),
     timeout: Math.ceil(flags.timeout * 1000),
@@ -113,15 +117,19 @@ export async function runFile(
   });
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
   const ran = await closing(executor, world, async () => {
-    const own = await runRepeatedly(executor, inputs, flags, step);
+    const own = await runRepeatedly(executor, inputs, flags, world === null, step);
     return world === null ? own : gatherRuns(world, signature, sizes, own);
   });
   if (ran === null) return null;
-  const outputs = ran.outputs.map(wholeTensor);
+  const copies = ran.outputs.map((output, i) => {
+    const tensor = at(signature.tensors, at(signature.outputs, i));
+    return outputCopies(tensor, shapeOf(tensor, sizes), output);
+  });
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   if (flags.check) step("evaluating the oracle");
-  const checks = flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, outputs) : null;
+  const checks =
+    flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, copies, verify === "on") : null;
   return {
     file,
     flags,
@@ -129,13 +137,20 @@ export async function runFile(
     options,
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
-    outputs: outputs.map((tensor, i) => ({
-      name: `T${at(signature.outputs, i)}`,
-      dtype: tensor.dtype,
-      shape: tensor.shape,
-      fingerprint: fingerprint(tensor),
-      check: checks === null ? null : at(checks, i).check,
-    })),
+    outputs: copies.map((copiesOf, i) => {
+      const { tensor } = at(copiesOf, 0);
+      const [own = "", ...others] = copiesOf.map((copy) => fingerprint(copy.tensor));
+      return {
+        name: `T${at(signature.outputs, i)}`,
+        dtype: tensor.dtype,
+        shape: tensor.shape,
+        fingerprint: own,
+        unlike: others.flatMap((other, k) =>
+          other === own ? [] : [{ ranks: at(copiesOf, k + 1).ranks, fingerprint: other }],
+        ),
+        check: checks === null ? null : at(checks, i).check,
+      };
+    }),
     choice: executor.choice?.reason ?? null,
     host,
     last,
@@ -195,7 +210,8 @@ function chosenOptions(
 async function runRepeatedly(
   executor: MultiDeviceExecutor,
   inputs: readonly Tensor[],
-  { repeat, devices, trace, timeline }: RunFlags,
+  { repeat, devices, trace, timeline, check, schedule }: RunFlags,
+  isWhole: boolean,
   step: Step,
 ): Promise<Runs> {
   const runs: OneRun[] = [];
@@ -205,7 +221,9 @@ async function runRepeatedly(
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
     // Only the last run is shown. Runs that are not traced may be replayed as graphs.
     const shown = i === repeat - 1 && (trace !== undefined || timeline);
-    outputs = await executor.run(inputs, { onReport, trace: shown });
+    // All copies of an output, where somebody looks for what is wrong.
+    const asShards = isWhole && i === repeat - 1 && (check || schedule !== undefined);
+    outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
   }
   return { outputs, runs };
 }
@@ -213,12 +231,6 @@ async function runRepeatedly(
 function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
   step(`writing ${file}`);
   return writeTraceFile(file, chromeTraceText(program, report.trace, report.origins));
-}
-
-/** Outputs are gathered: by the executor, or from the ranks' processes. */
-function wholeTensor(output: TensorArgument): Tensor {
-  invariant(!isSharded(output), "the outputs of a run are gathered");
-  return output;
 }
 
 function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {

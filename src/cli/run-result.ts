@@ -19,6 +19,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     ...(result.choice === null ? [] : [`schedule: ${result.choice}`]),
     headline(result),
     ...trimmedLines(table.toString()),
+    ...outputs.flatMap(unlikeText),
     ...(trace === null ? [] : [traceText(trace)]),
     "",
   ].join("\n");
@@ -46,6 +47,13 @@ function timeText(milliseconds: readonly number[]): string {
 function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
   const row = [name, dtype, `[${shape.join(", ")}]`, fingerprint];
   return check === null ? row : [...row, ...checkCells(check, colors)];
+}
+
+function unlikeText({ name, unlike }: OutputResult): readonly string[] {
+  return unlike.map(
+    ({ ranks, fingerprint }) =>
+      `${name} is another one on ${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}: ${fingerprint}`,
+  );
 }
 
 function checkCells({ ok, largestError, partOfBound }: OutputCheck, colors: Colors): readonly string[] {

@@ -46,18 +46,25 @@ export function unshardInto(
   copyBox(localSide(part, local), wholeSide(part, whole), part.shape, dtypes[tensor.dtype].bytes);
 }
 
-/** Devices that together hold every part once: of the replicas of a part, the first in the mesh. */
-export function holders(tensor: IrTensor): readonly number[] {
+/** Sets of devices, each of which holds every part once: of the replicas of a part, the k-th in the mesh is in the k-th set. */
+export function replicas(tensor: IrTensor): readonly (readonly number[])[] {
   const { mesh } = tensor;
-  if (mesh === null) return [0];
+  if (mesh === null) return [[0]];
   const types = axisShards(tensor).map(({ type }) => type);
-  const seen = new Set<string>();
-  return mesh.devices.filter((device) => {
+  const counts = new Map<string, number>();
+  const sets: number[][] = [];
+  for (const device of mesh.devices) {
     const part = types.map((type) => mesh.coordinate(device, type)).join(",");
-    if (seen.has(part)) return false;
-    seen.add(part);
-    return true;
-  });
+    const earlier = counts.get(part) ?? 0;
+    counts.set(part, earlier + 1);
+    (sets[earlier] ??= []).push(device);
+  }
+  return sets;
+}
+
+/** The first of the sets. */
+export function holders(tensor: IrTensor): readonly number[] {
+  return at(replicas(tensor), 0);
 }
 
 function wholeSide(part: Part, bytes: Uint8Array): BoxSide {

@@ -2,11 +2,15 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, mul, set } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { checkOutputs } from "../../src/cli/output-check.ts";
+import type { OutputCopy } from "../../src/cli/output-copies.ts";
 import type { Tensor } from "../../src/numerics/host-tensor.ts";
 
 function floats(shape: readonly number[], values: readonly number[]): Tensor {
   return { dtype: "float", shape, data: Float32Array.from(values) };
 }
+
+/** An output of which there is one copy. */
+const whole = (tensor: Tensor): readonly OutputCopy[] => [{ tensor, ranks: [0] }];
 
 describe("checkOutputs", () => {
   const f = new Fusion();
@@ -18,7 +22,7 @@ describe("checkOutputs", () => {
   const square = floats([2, 3], [1, 4, 9, 16, 25, 36]);
 
   it("passes what is right", () => {
-    const checked = checkOutputs(f.data(), [input], new Map(), [input, square]);
+    const checked = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(square)], true);
     expect(checked.map(({ check, failure }) => [check.ok, check.largestError, failure])).toEqual([
       [true, 0, null],
       [true, 0, null],
@@ -31,12 +35,25 @@ describe("checkOutputs", () => {
     [Infinity, "Infinity (off by Infinity)"],
   ])("names the element that is wrong: %d", (wrong, found) => {
     const bad = floats([2, 3], [1, 4, 9, 16, wrong, 36]);
-    const [good, failed] = checkOutputs(f.data(), [input], new Map(), [input, bad]);
+    const [good, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(bad)], true);
     expect(good?.check.ok).toBe(true);
     expect(failed?.check.ok).toBe(false);
     expect(failed?.check.partOfBound).toBeGreaterThan(1);
     expect(failed?.failure).toMatchObject({ code: "check-failed", found });
     expect(failed?.failure?.place).toMatchObject({ text: expect.stringContaining("element [1, 1]") as string });
+  });
+
+  it("looks at every copy, and names the device of one that is wrong", () => {
+    const bad = floats([2, 3], [1, 4, 9, 16, 26, 36]);
+    const copies = [
+      { tensor: square, ranks: [0] },
+      { tensor: bad, ranks: [1] },
+    ];
+    const [, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), copies], false);
+    expect(failed?.failure?.place).toMatchObject({
+      text: expect.stringContaining("of rank 1, element [1, 1]") as string,
+    });
+    expect(failed?.failure?.help).toContain("braid verify");
   });
 });
 

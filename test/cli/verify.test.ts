@@ -6,6 +6,7 @@ import { at } from "../../src/support/invariant.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
+const ring = path.resolve(import.meta.dirname, "../../examples/ring-allgather-matmul.ts");
 
 /** y = x + x on one stream, z = y + y on another that waits for it, or does not. */
 const twoStreams = (waits: boolean): string => `
@@ -189,6 +190,19 @@ describe("braid run", () => {
 
   it("runs it unproven if asked to", async () => {
     expect((await cli("run", racing, "--devices", "1", "--verify", "off")).status).toBe(0);
+  });
+
+  it("shows a race that spoils one of several copies of an output", async () => {
+    const dump = (await cli("lower", ring, "--devices", "3", "--set", "M=9", "--backend", "cuda")).out;
+    // Without the synchronization of the workers with the caller, who writes the inputs.
+    const mutant = folder.write("mutant.hir", dump.replace(/\n *Synchronize Stream 0(?=\n)/, ""));
+    const schedule = path.join(folder.path, "late-inputs.txt");
+    expect((await cli("verify", mutant, "--counterexample", schedule)).status).toBe(1);
+    const right = folder.write("ring.hir", dump);
+    expect((await cli("run", right, "--schedule", "seed:1")).out).not.toContain("is another one on");
+    const { status, out } = await cli("run", mutant, "--schedule", schedule);
+    expect(status).toBe(0);
+    expect(out).toMatch(/^T2 is another one on rank 2: [0-9a-f]{16}$/m);
   });
 
   it("replays the counterexample, whose output differs; the right program passes under it", async () => {
