@@ -4,7 +4,20 @@
  * `buildResharding` reads them modulo what is possible, so that every recipe makes a Fusion.
  */
 import fc from "fast-check";
-import { add, amax, DeviceMesh, Fusion, linear, matmul, permute, prod, set, sum, type TensorView } from "braid";
+import {
+  add,
+  amax,
+  DeviceMesh,
+  Fusion,
+  linear,
+  matmul,
+  permute,
+  prod,
+  set,
+  squeeze,
+  sum,
+  type TensorView,
+} from "braid";
 
 /** How to place one tensor: its mesh, and for DIDx and DIDy an axis and how it is split. */
 interface Place {
@@ -44,7 +57,7 @@ const place: fc.Arbitrary<Place> = fc.record({
 });
 
 export const reshardingRecipes: fc.Arbitrary<ReshardingRecipe> = fc.record({
-  op: fc.nat({ max: 9 }),
+  op: fc.nat({ max: 10 }),
   shape: fc.array(fc.constantFrom(2, 3, 4, 6, 8, 12), { minLength: 2, maxLength: 3 }),
   places: fc.array(place, { minLength: 5, maxLength: 5 }),
   reduced: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
@@ -156,6 +169,10 @@ export function buildResharding(recipe: ReshardingRecipe): Fusion {
     }
     case 8:
       return finish(add(input(shape), input(shape)), shape);
+    case 9: {
+      const unit = recipe.reduced[0] === true ? 0 : shape.length;
+      return finish(squeeze(input(shape.toSpliced(unit, 0, 1)), [unit]), shape);
+    }
     default: {
       const order = shape.map((_, i) => (i + 1) % shape.length);
       return finish(
