@@ -70,20 +70,21 @@ function combine(choices: readonly Choice[]): Combination {
   };
 }
 
-/** Applies schedules to one Program, each rewrite of those that begin alike once. */
+/** Applies schedules to one Program: no rewrite twice to the same one, whatever the schedules. */
 export function scheduleTree(program: Program): (schedule: ScheduleOptions) => Program {
-  const known = new Map<string, Program>();
+  const known = new Map<Program, Map<string, Program>>();
   return (schedule) => {
     requireSchedule(schedule);
-    let [key, left] = ["", program];
-    for (const name of rewriteOrder) {
+    return rewriteOrder.reduce((left, name) => {
       const value = schedule[name];
-      if (value === undefined) continue;
-      key += `${name} ${JSON.stringify(value)} `;
-      const next = known.get(key) ?? applySchedule(left, { [name]: value });
-      known.set(key, next);
-      left = next;
-    }
-    return left;
+      if (value === undefined || value === false) return left;
+      const option = { [name]: value };
+      const rewritten = known.get(left) ?? new Map<string, Program>();
+      known.set(left, rewritten);
+      const key = JSON.stringify(option);
+      const next = rewritten.get(key) ?? applySchedule(left, option);
+      rewritten.set(key, next);
+      return next;
+    }, program);
   };
 }

@@ -91,6 +91,6 @@ export interface FixedCosts {
   readonly signal: number;
   /** What the host takes to issue a command, where a run is not a graph. */
   readonly issue: number;
-  /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. */
+  /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. At least 1. */
   readonly underTransfer: number;
 }

@@ -156,6 +156,9 @@ function step(
       return;
     }
     case "transfer": {
+      // The library's kernels find no room beside a product that is under way; one that begins later shares the device with them.
+      const held = state.underWay.held([`compute ${rank}`]);
+      if (held !== null) return state.underWay.wait(queue, held, true);
       for (const { queue: member, index: own, start } of meetings.arrive(rank, index, queue, time)) {
         begin(state, member, state.costOf(member.rank, own), start);
       }

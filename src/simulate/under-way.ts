@@ -36,8 +36,8 @@ interface Running<Q> extends Work<Q> {
 export interface UnderWay<Q> {
   /** One of the resources that is held; null if all are free. */
   readonly held: (resources: readonly Resource[]) => Resource | null;
-  /** `queue` is called when the resource is free. */
-  readonly wait: (queue: Q, resource: Resource) => void;
+  /** `queue` is called when the resource is free; `isFirst`: before those that have waited longer. */
+  readonly wait: (queue: Q, resource: Resource, isFirst?: boolean) => void;
   readonly begin: (work: Omit<Work<Q>, "start" | "end">, start: number, busy: number) => void;
   /** Called at an end that was announced: null where it has moved or is past, else who waited for what is free now. */
   readonly finish: (work: Work<Q>, time: number) => readonly Q[] | null;
@@ -66,8 +66,9 @@ export function createUnderWay<Q>(slowdown: number, announce: (end: number, work
 
   return {
     held: (resources) => resources.find((resource) => holders.has(resource)) ?? null,
-    wait: (queue, resource) => {
-      waiting.set(resource, [...(waiting.get(resource) ?? []), queue]);
+    wait: (queue, resource, isFirst = false) => {
+      const others = waiting.get(resource) ?? [];
+      waiting.set(resource, isFirst ? [queue, ...others] : [...others, queue]);
     },
     begin: (begun, start, busy) => {
       for (const resource of begun.resources) holders.add(resource);

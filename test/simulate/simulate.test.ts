@@ -1,6 +1,6 @@
 /** Simulated times of lists whose times can be added up by hand. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, link, lower, matmul, record } from "braid";
+import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
 import { loadFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
@@ -146,6 +146,38 @@ describe("several ranks", () => {
       },
     ]);
     expect(time).toBeCloseTo(added + costs.event + 20);
+  });
+
+  it("lets a transfer begin when the product that runs has ended, before one that waits", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([3, 2, 4, 16], "float"), f.input([1, 2, 16, 16], "float")];
+    const partial = matmul(a, b);
+    const c = sum(partial, [1]);
+    f.output(c);
+    for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    for (const tensor of [a, b, partial]) tensor.axis(1).parallelize("DIDx");
+    for (const tensor of [partial, c]) tensor.axis(0).parallelize("Stream");
+    const options = { insertReshardingAfter: true };
+    const lists = [0, 1].map((rank) =>
+      record(lower(f, { rank, ...options }), { rank, sizes: new Map(), numberOfStreams: 3 }),
+    );
+    const program = link(lists);
+    // A product takes 30 us, reducing 8.
+    const profile = {
+      ...roundProfile,
+      products: roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 30] })),
+      transfers: [
+        { type: "Allreduce", ranks: 2, timings: [0, 1e6].map((bytes) => ({ bytes, microseconds: 8 })) },
+      ] as const,
+    };
+    const { trace } = simulate(program, profile, graph);
+    const startsOf = (kind: string) =>
+      trace
+        .filter(({ rank, command }) => rank === 0 && program.ranks[0]?.commands[command]?.kind === kind)
+        .map(({ start }) => Math.floor(start * 1000));
+    // The first reduction could begin at 30; beside it, the third product loses 8.
+    expect(startsOf("launch")).toEqual([0, 30, 60]);
+    expect(startsOf("transfer")).toEqual([60, 98, 106]);
   });
 
   it("makes products longer that run beside a transfer", () => {

@@ -2,7 +2,7 @@
 import { dtypes, type DType } from "../../numerics/dtype.ts";
 import type { ProductShape } from "../../simulate/interpolate.ts";
 import type { ProductGrid, Sustained } from "../../simulate/machine-profile.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
 
@@ -38,23 +38,30 @@ export async function sustainedProducts({ devices, sizes, say, took }: Calibrati
 }
 
 /**
- * How many times as long a product and a transfer take beside each other: by two chunks that are gathered and multiplied, where the second travels beside the first
- * product, and by two that are multiplied and reduced. What such a pipeline takes longer than its longest path was lost while one transfer was under way.
+ * How many times as long a product and a transfer take beside each other, in the mean of two pipelines by the library.
+ *
+ *     two chunks, gathered and multiplied:    gather 1, gather 2 | product 1, product 2
+ *     four, multiplied and reduced:           product 1, product 2, reduce 1 | product 3, reduce 2 | product 4, reduce 3, reduce 4
+ *
+ * A reduction begins no sooner than the product ends that runs when it could. What a pipeline takes longer than this path was lost while a
+ * transfer and a product were under way together.
  */
 export async function slowdownBesideTransfer({ devices, sizes, say, took }: Calibration): Promise<number> {
   say("products beside a transfer");
   const { beside } = sizes;
   const dtype = at(sizes.dtypes, 0);
-  const half: ProductShape = { ...beside, m: beside.m / 2 };
-  const library = { lowering: { communicatorBackend: "nccl" } } as const;
-  const alone = await took(product(devices, half, dtype, 2), {}, "median");
   const { bytes } = dtypes[dtype];
+  const [half, quarter] = [2, 4].map((parts): ProductShape => ({ ...beside, m: beside.m / parts }));
+  invariant(half !== undefined && quarter !== undefined, "rows are cut in two and in four");
+  const library = { lowering: { communicatorBackend: "nccl" } } as const;
   const gather = await took(collectiveProbes.Allgather(devices, half.m * half.k * bytes), library);
-  const reduce = await took(collectiveProbes.Allreduce(devices, half.m * half.n * bytes), library);
+  const halves = await took(product(devices, half, dtype, 2), {}, "median");
   const gathered = await took(gatherAndMultiply(devices, beside, dtype), library, "median");
+  const reduce = await took(collectiveProbes.Allreduce(devices, quarter.m * quarter.n * bytes), library);
+  const quarters = await took(product(devices, quarter, dtype, 4), {}, "median");
   const afterwards = { lowering: { ...library.lowering, insertReshardingAfter: true } };
   const reduced = await took(multiplyAndReduce(devices, beside, dtype), afterwards, "median");
-  const lost = [(gathered - gather - alone) / gather, (reduced - reduce - alone) / reduce];
+  const lost = [(gathered - gather - halves) / gather, (reduced - quarters - 2 * reduce) / (2 * reduce)];
   const mean = lost.reduce((sum, each) => sum + each, 0) / lost.length;
   return 1 + Math.min(1, Math.max(0, mean));
 }

@@ -103,10 +103,10 @@ export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of
   });
 }
 
-/** Rows in two chunks, multiplied and reduced over the devices by the library: the first chunk travels beside the second product. */
+/** Rows in four chunks, multiplied and reduced over the devices by the library. */
 export function multiplyAndReduce(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
-    const a = on(f.input([2, devices, m / 2, k], of));
+    const a = on(f.input([4, devices, m / 4, k], of));
     const b = on(f.input([1, devices, k, n], of));
     const partial = on(matmul(a, b));
     const result = on(sum(partial, [1]));
