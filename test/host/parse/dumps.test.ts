@@ -96,7 +96,7 @@ describe.each([...realDumps, ...writtenDumps])("$file runs", ({ file, devices, s
         await executor.close();
       }
     }
-  });
+  }, 120_000);
 
   it("needs no other sizes than those of its inputs", () => {
     const [host] = hosts;
