@@ -70,11 +70,12 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
   for (const statement of walk(program.body)) {
     const place = (): string => `${statement.kind} at ${pathOf(program.body, statement) ?? "body"}`;
     const { reads, writes } = accessesOf(statement);
-    for (const id of [...reads, ...writes]) {
-      if (program.tensors[id] === undefined) {
-        findings.push(missing(`T${id}`, place(), `one of ${program.tensors.length} tensors`));
-      }
-    }
+    const requireTensor = (id: TensorId): void => {
+      if (program.tensors[id] !== undefined) return;
+      findings.push(missing(`T${id}`, place(), `one of ${program.tensors.length} tensors`));
+    };
+    reads.forEach(requireTensor);
+    writes.forEach(requireTensor);
     for (const id of streamsOf(statement)) {
       if (program.streams[id] === undefined) {
         findings.push(missing(`Stream ${id}`, place(), `one of ${program.streams.length} streams`));
@@ -198,9 +199,12 @@ function postsOf(statement: Statement): readonly Post[] {
     case "ShareMemHandles":
       return statement.communications;
     default:
-      return [];
+      return none;
   }
 }
+
+/** Most statements post nothing and name no stream. */
+const none: readonly never[] = [];
 
 function streamsOf(statement: Statement): readonly StreamId[] {
   switch (statement.kind) {
@@ -209,6 +213,6 @@ function streamsOf(statement: Statement): readonly StreamId[] {
     case "Synchronize":
       return [statement.stream];
     default:
-      return [];
+      return none;
   }
 }

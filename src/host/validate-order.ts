@@ -22,22 +22,26 @@ export function checkOrder(program: HostProgram, report: Report): void {
 }
 
 function checkBindings(program: HostProgram, report: Report): void {
-  const written = new Set(writtenIn(program.body));
+  const written = once(() => new Set(writtenIn(program.body)));
   const bound = createBoundTensors([...program.inputs, ...program.outputs]);
   /** `carried`: what earlier iterations may have bound. Only a branch can use it: the first iteration has none. */
-  const visit = (scope: readonly Statement[], carried: ReadonlySet<TensorId>, branch: boolean): void => {
+  const visit = (scope: readonly Statement[], carried: () => ReadonlySet<TensorId>, branch: boolean): void => {
     for (const statement of scope) {
       for (const tensor of needsBound(statement)) {
-        if (bound.has(tensor) || (branch && carried.has(tensor))) continue;
-        if (at(program.tensors, tensor).mesh !== null && !written.has(tensor)) continue;
-        report(statement, unboundFault(tensor, statement.kind, written.has(tensor)));
+        if (bound.has(tensor) || (branch && carried().has(tensor))) continue;
+        if (at(program.tensors, tensor).mesh !== null && !written().has(tensor)) continue;
+        report(statement, unboundFault(tensor, statement.kind, written().has(tensor)));
         // Reported once.
         bound.add(tensor);
       }
       if (statement.kind === "Deallocate") bound.delete(statement.tensor);
       else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
       if (statement.kind === "ForLoop") {
-        visit(statement.body, new Set([...carried, ...writtenIn(statement.body)]), false);
+        visit(
+          statement.body,
+          once(() => new Set([...carried(), ...writtenIn(statement.body)])),
+          false,
+        );
       } else if (statement.kind === "IfThenElse") {
         bound.either(
           () => {
@@ -50,7 +54,13 @@ function checkBindings(program: HostProgram, report: Report): void {
       }
     }
   };
-  visit(program.body, new Set(), false);
+  visit(program.body, () => new Set(), false);
+}
+
+/** The value of `make`, made when it is first asked for: most programs never ask. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
 }
 
 function writtenIn(scope: readonly Statement[]): readonly TensorId[] {

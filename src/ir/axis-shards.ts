@@ -107,11 +107,6 @@ function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean)
   });
 }
 
-/** The cut that `type` makes; null when the tensor is replicated along it. */
-export function shardAlong(tensor: Tensor, type: DIDType): AxisShard | null {
-  return axisShards(tensor).find((shard) => shard.type === type) ?? null;
-}
-
 /** Whether every device holds one index of the axis. */
 export function isWholeAxis({ outer, inner }: Pick<AxisShard, "outer" | "inner">): boolean {
   return isConstant(outer, 1) && isConstant(inner, 1);

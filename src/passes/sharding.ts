@@ -5,7 +5,7 @@
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../ir/domain.ts";
 import { type AxisPair, axisMap, partialAxes } from "../ir/axis-map.ts";
-import { axisShards, sameCut, shardAlong } from "../ir/axis-shards.ts";
+import { axisShards, sameCut } from "../ir/axis-shards.ts";
 import type { Op } from "../ir/ops.ts";
 import { at } from "../support/invariant.ts";
 
@@ -40,9 +40,12 @@ function changedDIDTypes(
   all: readonly AxisPair[],
   partial: readonly IterDomain[],
 ): readonly DIDType[] {
+  const before = axisShards(producer);
+  const after = axisShards(consumer);
+  if (before.length === 0 && after.length === 0) return [];
   return didTypes.filter((type) => {
-    const from = shardAlong(producer, type);
-    const to = shardAlong(consumer, type);
+    const from = before.find((shard) => shard.type === type) ?? null;
+    const to = after.find((shard) => shard.type === type) ?? null;
     if (to !== null && partial.some(({ id }) => id === to.axis.id)) {
       const isReduced = (id: IterDomain["id"]): boolean =>
         own.some((pair) => pair.producer.id === id && pair.consumer.iterType === "reduction");

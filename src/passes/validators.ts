@@ -121,23 +121,17 @@ function isFlat(program: HostProgram): readonly Diagnostic[] {
 }
 
 function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
-  const computing = walk(program.body).filter(
-    (statement) => isOp(statement) || statement.kind === "PostOnStream" || statement.kind === "Communication",
-  );
-  return computing.flatMap((statement) =>
-    writesOf(statement).flatMap((id) => {
-      const axis = streamAxis(at(program.tensors, id));
-      if (axis === null) return [];
-      return [
-        finding(
-          "a Stream axis is left",
-          statement,
-          axisText(at(program.tensors, id), axis),
-          "only slices without Stream",
-        ),
-      ];
-    }),
-  );
+  const findings: Diagnostic[] = [];
+  for (const statement of walk(program.body)) {
+    if (!isOp(statement) && statement.kind !== "PostOnStream" && statement.kind !== "Communication") continue;
+    for (const id of writesOf(statement)) {
+      const tensor = at(program.tensors, id);
+      const axis = streamAxis(tensor);
+      if (axis === null) continue;
+      findings.push(finding("a Stream axis is left", statement, axisText(tensor, axis), "only slices without Stream"));
+    }
+  }
+  return findings;
 }
 
 function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
