@@ -45,7 +45,9 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
         const time = ofProduct ?? otherTime(rank, index, command);
         const latency = Math.min(profile.costs.launch, time);
         const deviceUse = ofProduct === null ? "none" : "product";
-        return { resources: [`compute ${rank}`], latency, busy: time - latency, deviceUse };
+        // What a combination in peers' memory reads comes over the rank's link.
+        const link: readonly Resource[] = readsPeers(program, rank, command) ? [`in ${rank}`] : [];
+        return { resources: [`compute ${rank}`, ...link], latency, busy: time - latency, deviceUse };
       }
       case "copy":
         return copyCost(program, rank, index, command, profile);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "braid";
 import { combinedSlots } from "../../src/cli/calibrate/combined-slots.ts";
 import { slotSum } from "../../src/cli/calibrate/probe-fusions.ts";
+import { commandCosts } from "../../src/simulate/command-cost.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { verify } from "../../src/verify/verify.ts";
@@ -47,6 +48,28 @@ describe("a sum", () => {
     expect(microseconds(reduction([4, 100], [0], "float"), earlier)).toBeCloseTo(20);
     expect(microseconds(combinedSlots(reduction([4, 100], [0], "float")), earlier)).toBeCloseTo(20);
   });
+});
+
+it("takes what peers' memory gives for a combination that reads it, and holds the rank's link meanwhile", () => {
+  const f = new Fusion();
+  const a = f.input([2, 100], "float");
+  const c = sum(a, [0]);
+  f.output(c);
+  for (const tensor of [a, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
+  a.axis(0).parallelize("DIDx");
+  const options = { communicatorBackend: "cuda" } as const;
+  const lists = [0, 1].map((rank) =>
+    record(lower(f, { rank, ...options }), { rank, sizes: new Map(), numberOfStreams: 1 }),
+  );
+  const program = link(lists);
+  const [first] = simulate(program, roundProfile, { graph: true }).trace.filter(({ rank, command }) => {
+    const launch = program.ranks[rank]?.commands[command];
+    return launch?.kind === "launch" && launch.inputs.some(({ buffer }) => program.buffers[buffer]?.rank !== rank);
+  });
+  // 2 slots of 100 floats and their sum, at 0.1 us a byte.
+  expect(((first?.end ?? NaN) - (first?.start ?? NaN)) * 1000).toBeCloseTo(120);
+  const costOf = commandCosts(program, roundProfile);
+  expect(costOf(first?.rank ?? 0, first?.command ?? 0).resources).toEqual(["compute 0", "in 0"]);
 });
 
 describe("what calibration times", () => {
