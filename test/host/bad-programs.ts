@@ -652,7 +652,7 @@ error[data-race]: a write and a read of T0 on rank 0 have no order
   found: rank 0, worker 0 writes T0[:], and nothing orders it before the caller of rank 0 reads the same
   expected: the first before the second
   fix: Synchronize worker 0 with caller before the program ends
-  note: first: rank 0, stream 1 (worker 0), command 0 (launch), of T0_g_float[iS0{4}] = T0_g_float[iS0{4}] + T0_g_float[iS0{4}];
+  note: first: rank 0, stream 1 (worker 0), command 0 (launch), of T0 = T0 + T0
   note: second: rank 0, stream 0 (caller): the caller reads the outputs
   note: to run it unproven: verify: "off", or --verify off
 `,

@@ -15,7 +15,7 @@ export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & 
 const copies = { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol: "get" } as const;
 
 /** On a lane of their own, with waits and signals in batches, as the schedules that are simulated have them. */
-export const lane = {
+const lane = {
   lowering: copies,
   streams: 64,
   copyLane: "dedicated",
