@@ -28,6 +28,7 @@ export function buildFakes(devices: number): Fakes {
       LD_LIBRARY_PATH: folder,
       XDG_CACHE_HOME: path.join(folder, "cache"),
       FAKE_CUDA_HEADER: path.join(emulate, "cuda-on-cpu.hpp"),
+      FAKE_CUDA_KERNELS: folder,
       FAKE_CUDA_DEVICES: String(devices),
       FAKE_CUDA_LOG: path.join(folder, "calls"),
     },

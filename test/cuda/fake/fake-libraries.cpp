@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -192,17 +193,28 @@ API cuGraphExecDestroy(U64 exec) { delete (Graph *)exec; return 0; }
 API cuGraphDestroy(U64 graph) { delete (Graph *)graph; return 0; }
 
 using Kernel = void (*)(const unsigned *grid, unsigned threads, void **parameters);
+static std::string nameOf(const std::string &source) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (unsigned char each : source) hash = (hash ^ each) * 0x100000001b3;
+  return "kernel-" + std::to_string(hash) + "-" + std::to_string(source.size());
+}
 API cuModuleLoadData(U64 *module, const char *image) {
   // The fake NVRTC's image: an ELF mark, the length, the folder of the header, then the source as a C++ file.
-  std::string path = "/tmp/braid-fake-" + std::to_string(getpid()) + "-" + std::to_string(nextHandle++);
   uint64_t length;
   memcpy(&length, image + 8, 8);
-  std::ofstream(path + ".cpp") << std::string(image + 16, length);
-  std::string command = "g++ -std=c++17 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing " + path + ".cpp -o " + path + ".so";
-  int status = system(command.c_str());
+  std::string source(image + 16, length);
+  // g++ takes half a second: the first process that needs a kernel compiles it, the others wait for that.
+  std::string path = std::string(setting("FAKE_CUDA_KERNELS", "/tmp")) + "/" + nameOf(source);
+  int lock = open((path + ".lock").c_str(), O_CREAT | O_RDWR, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX)) return 999;
+  int status = 0;
+  if (access((path + ".so").c_str(), R_OK)) {
+    std::ofstream(path + ".cpp") << source;
+    std::string flags = "-std=c++17 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing ";
+    status = system(("g++ " + flags + path + ".cpp -o " + path + ".part && mv " + path + ".part " + path + ".so").c_str());
+  }
+  close(lock);
   void *library = status == 0 ? dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  unlink((path + ".cpp").c_str());
-  unlink((path + ".so").c_str());
   if (library == nullptr) return 200;
   *module = (U64)library;
   return 0;
