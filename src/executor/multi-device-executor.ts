@@ -29,6 +29,7 @@ import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 import { withChoice } from "./with-choice.ts";
 
+/** Runs one program again and again: `create` lowers it, `run` takes whole tensors or shards and gives whole ones, `close` frees what it holds. */
 export class MultiDeviceExecutor {
   /** What `scheduleChoice: "auto"` chose, and why; null without it. */
   readonly choice: ScheduleChoice | null;

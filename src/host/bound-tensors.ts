@@ -13,6 +13,7 @@ export interface BoundTensors {
   readonly either: (then: () => void, otherwise: () => void) => void;
 }
 
+/** The state in which the tensors `initial` are bound. */
 export function createBoundTensors(initial: Iterable<TensorId>): BoundTensors {
   const bound = new Set(initial);
   /** What the side under way has changed so far, with the state before it. */

@@ -67,6 +67,7 @@ import type {
   P2PCommunication,
 } from "./nodes.ts";
 
+/** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
 export class HostProgramBuilder {
   /** Index arithmetic, `rank` and `numberOfStreams`. */
   readonly scalars: ScalarArithmetic;

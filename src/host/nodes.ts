@@ -164,6 +164,7 @@ export interface HostProgram {
   readonly exprCount: number;
 }
 
+/** Whether a value is a HostProgram, by its `kind`: also one that another copy of the package made. */
 export function isHostProgram(value: unknown): value is HostProgram {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "HostProgram";
 }

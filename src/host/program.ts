@@ -44,6 +44,10 @@ export interface Program<P extends Parameters = Parameters, B extends Built = Bu
   readonly reference: ((request: BuildRequest<P>) => Fusion) | null;
 }
 
+/**
+ * What a program file exports as default: `build` makes a Fusion, or the HostProgram of `rank`, for a device count and parameters, of
+ * which `defaults` has the names and values. Throws `option-value` for a default that is no finite number.
+ */
 export function program<P extends Parameters, B extends Built>(
   defaults: P,
   build: (context: BuildContext<P>) => B,

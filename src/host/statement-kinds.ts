@@ -33,6 +33,7 @@ const isOpKind: { readonly [K in StatementKind]: K extends OpKind ? true : false
   PostOnStream: false,
 };
 
+/** Whether a statement is an op of the Fusion IR, rather than one of the Host IR's own kinds. */
 export function isOp(statement: Statement): statement is Op {
   return isOpKind[statement.kind];
 }

@@ -43,6 +43,7 @@ export function accessesOf(statement: Statement): Access {
   return { reads: accumulates(statement) ? [...inputs, output] : inputs, writes: [output] };
 }
 
+/** The tensors that the statement itself writes or binds. */
 export const writesOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).writes;
 
 /** The statement lists inside a statement; empty for all but loops and branches. */

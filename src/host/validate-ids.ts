@@ -10,6 +10,7 @@ import { isOp } from "./statement-kinds.ts";
 import { pathOf } from "./statement-paths.ts";
 import { accessesOf, walk } from "./traverse.ts";
 
+/** What is wrong with the ids of a program; empty where all of them lead somewhere. */
 export function checkIds(program: HostProgram): readonly Diagnostic[] {
   return [
     ...tableFindings(program),

@@ -14,6 +14,7 @@ import { checkStreams } from "./validate-streams.ts";
 
 type Report = (statement: Statement, fault: Fault) => void;
 
+/** Reports every statement that stands where it cannot run. */
 export function checkOrder(program: HostProgram, report: Report): void {
   checkBindings(program, report);
   checkGroups(program.body, report);

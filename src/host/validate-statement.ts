@@ -17,6 +17,7 @@ import type {
 import { isOp } from "./statement-kinds.ts";
 import { checkOp } from "./validate-op.ts";
 
+/** What is wrong with a statement, whatever stands around it; its ids have been checked. */
 export function checkStatement(statement: Statement, program: HostProgram): readonly Fault[] {
   return isOp(statement) ? checkOp(statement, program.tensors) : dispatch(rules, statement, program);
 }

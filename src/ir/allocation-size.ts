@@ -3,6 +3,7 @@ import { type Tensor, withoutReductions } from "./domain.ts";
 import { constant, type Scalar } from "./scalar.ts";
 import { foldMul } from "./scalar-fold.ts";
 
+/** The number of elements of the whole tensor, reduced axes left out: the `size` of its ALLOCATE. */
 export function allocationSize(tensor: Tensor): Scalar {
   const { allocation, logical } = tensor.domain;
   const extents = withoutReductions(allocation ?? logical).map((axis) => axis.extent);

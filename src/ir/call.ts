@@ -12,6 +12,7 @@ export type Call = Extract<Place, { kind: "call" }>;
 export type CallArgument =
   { readonly tensor: TensorId } | { readonly code: string } | number | string | readonly unknown[] | null | undefined;
 
+/** The place `name(args)`, for diagnostics: tensors by name, `undefined` arguments left out. */
 export function call(name: string, ...args: readonly CallArgument[]): Call {
   const text = args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ");
   return { kind: "call", text: `${name}(${text})` };
@@ -26,6 +27,7 @@ function argumentText(arg: Exclude<CallArgument, undefined>): string {
   return `[${arg.map(String).join(", ")}]`;
 }
 
+/** Throws a diagnostic at the call. */
 export function reject(place: Call, diagnostic: Omit<Diagnostic, "place">): never {
   return fail({ ...diagnostic, place });
 }

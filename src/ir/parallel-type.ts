@@ -7,6 +7,7 @@ export type ParallelType = "Serial" | "Stream" | DIDType;
 
 export const didTypes: readonly DIDType[] = ["DIDx", "DIDy", "DIDz"];
 
+/** Whether the type distributes an axis over devices. */
 export function isDID(type: ParallelType): type is DIDType {
   return type === "DIDx" || type === "DIDy" || type === "DIDz";
 }

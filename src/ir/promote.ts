@@ -14,6 +14,7 @@ const rank: { readonly [K in DType]: number } = {
   double: 5,
 };
 
+/** The dtype of an elementwise op on `a` and `b`, as PyTorch promotes tensors. */
 export function promoteDTypes(a: DType, b: DType): DType {
   if (a === b) return a;
   if (rank[a] === rank[b]) return "float";

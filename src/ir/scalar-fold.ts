@@ -11,6 +11,7 @@ export function constantValue(scalar: Scalar): number | null {
   return scalar.kind === "constant" ? scalar.value : null;
 }
 
+/** Whether a scalar is the constant `value`. */
 export function isConstant(scalar: Scalar, value: number): boolean {
   return scalar.kind === "constant" && scalar.value === value;
 }
@@ -36,16 +37,19 @@ export function extentsDiffer(a: Scalar, b: Scalar): boolean {
   return a.kind === "constant" && b.kind === "constant" && a.value !== b.value;
 }
 
+/** The sum; a constant goes to the right. */
 export function foldAdd(lhs: Scalar, rhs: Scalar): Scalar {
   if (lhs.kind === "constant" && rhs.kind !== "constant") return foldAdd(rhs, lhs);
   return isConstant(rhs, 0) ? lhs : folded("add", lhs, rhs);
 }
 
+/** The difference; 0 for equal operands. */
 export function foldSub(lhs: Scalar, rhs: Scalar): Scalar {
   if (sameScalar(lhs, rhs)) return constant(0);
   return isConstant(rhs, 0) ? lhs : folded("sub", lhs, rhs);
 }
 
+/** The product; a constant goes to the right. */
 export function foldMul(lhs: Scalar, rhs: Scalar): Scalar {
   if (lhs.kind === "constant" && rhs.kind !== "constant") return foldMul(rhs, lhs);
   if (isConstant(rhs, 0)) return constant(0);

@@ -11,6 +11,7 @@ import { nextExpr } from "./loop-edit.ts";
 import type { PointToPointForm } from "./point-to-point-form.ts";
 import type { TeamPositions } from "./team-positions.ts";
 
+/** One iteration of an op whose ranks send to and receive from one peer each. */
 export function exchangeStatements(
   op: Op,
   form: PointToPointForm,

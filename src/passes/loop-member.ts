@@ -32,6 +32,7 @@ export interface PeerTeam {
   readonly type: DIDType;
 }
 
+/** The op as a member of a loop over `stream`; `form` where devices share the axis, which `exchanges` chunks by sends and receives, or else has a collective per chunk. */
 export function loopMember(
   op: Op,
   stream: IterDomain,

@@ -27,10 +27,12 @@ function opText(op: Op): string {
   return `T${op.output} = ${opName(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 
+/** The op as it prints, as the place of a diagnostic. */
 export function opPlace(op: Op): Place {
   return { kind: "statement", text: opText(op) };
 }
 
+/** `T0, T1`. */
 export function tensorList(ids: readonly TensorId[]): string {
   return ids.map((id) => `T${id}`).join(", ");
 }

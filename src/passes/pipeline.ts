@@ -44,6 +44,7 @@ const promisesOf: ReadonlyMap<string, readonly Stage[]> = new Map([
   [convertOpToCommunication.name, ["communicating"]],
 ]);
 
+/** Lowers a Fusion to one rank's HostProgram. Throws `bad-option` for a pass that does not exist, and what passes and validators find. */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
   requireKnownPasses(context.options.disablePasses);
   const prepared = prepareFusion(fusion, context.options);

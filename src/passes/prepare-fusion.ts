@@ -22,6 +22,7 @@ function withoutStreams(fusion: FusionData): FusionData {
   return tensors.every((tensor, i) => tensor === fusion.tensors[i]) ? fusion : { ...fusion, tensors };
 }
 
+/** The Fusion without the ops that lead to no output. */
 export function withoutDeadOps(fusion: FusionData): FusionData {
   const needed = new Set<TensorId>(fusion.outputs);
   const live: Op[] = [];

@@ -26,6 +26,7 @@ const reduceOps: { readonly [K in ReductionOpType]: ReduceOpType } = {
   amin: "min",
 };
 
+/** One iteration of an op as a collective with the iteration's device as root. */
 export function rootedStatements(
   op: Op,
   form: PointToPointForm,

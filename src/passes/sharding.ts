@@ -14,10 +14,12 @@ export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
   return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
 }
 
+/** The Stream axis of the loop domain; null where there is none. */
 export function streamAxis(tensor: Tensor): IterDomain | null {
   return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
 }
 
+/** Whether both are on one mesh, or both on none. */
 export function sameMesh(a: DeviceMesh | null, b: DeviceMesh | null): boolean {
   return a === null || b === null ? a === b : a.equals(b);
 }
@@ -101,6 +103,7 @@ function isSharded(tensor: Tensor): boolean {
   return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
+/** Whether an operand of `op` lies otherwise on the devices than its output. */
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;
 }

@@ -23,6 +23,7 @@ import { teamPositions } from "./team-positions.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
+/** The statements of one group: allocations, the loop in which worker streams wait for the current one, the loop that does the work. */
 export function emitLoop(
   loop: StreamLoop,
   edit: LoopEdit,

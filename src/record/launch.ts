@@ -28,6 +28,7 @@ export interface LaunchRequest {
   readonly make: MakeKernel;
 }
 
+/** Emits one kernel. An output that overlaps an input otherwise than in place is computed in a temporary and copied. */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, inPlace } = request;
   const staged = outputs.map((output) =>
@@ -125,6 +126,7 @@ export function alias(recorder: Recorder, tensor: TensorId, view: View, statemen
   bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
 }
 
+/** Throws `size-mismatch` where `shape` is not the local shape of tensor `id`. */
 export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
   requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
 }

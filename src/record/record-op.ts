@@ -29,6 +29,7 @@ import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf
 import { requireWholeAxes } from "./whole-axes.ts";
 import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "./views.ts";
 
+/** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */
 export function recordOp(recorder: Recorder, op: Op): void {
   requireWholeAxes(recorder, op, recorder.program.tensors);
   dispatch(rules, op, recorder);

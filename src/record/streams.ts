@@ -16,6 +16,7 @@ export interface Streams {
   current: CommandStreamId;
 }
 
+/** The streams of a list: at first the caller's alone, which is stream 0. */
 export function createStreams(tape: Tape): Streams {
   const caller = makeId<CommandStreamId>(0);
   return {
@@ -64,12 +65,14 @@ export function order({ tape }: Streams, earlier: CommandStreamId, later: Comman
   waitFor(tape, recordOn(tape, earlier), later);
 }
 
+/** Records a new event on `stream`. */
 export function recordOn(tape: Tape, stream: CommandStreamId): EventId {
   const event = nextEvent(tape);
   emit(tape, { kind: "recordEvent", stream, event });
   return event;
 }
 
+/** `stream` waits for the event. */
 export function waitFor(tape: Tape, event: EventId, stream: CommandStreamId): void {
   emit(tape, { kind: "waitEvent", stream, event });
 }

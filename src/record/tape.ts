@@ -27,6 +27,7 @@ export interface Tape {
   readonly iteration: number[];
 }
 
+/** An empty tape: no command, kernel or event yet. */
 export function createTape(program: HostProgram): Tape {
   const textOf = createStatementText(program);
   const texts = new Map<Statement, string>();
@@ -49,6 +50,7 @@ export function createTape(program: HostProgram): Tape {
   };
 }
 
+/** Appends a command, with the statement and iteration under way as its origin. */
 export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origin ??= {
     statement: tape.statement === null ? "%HostIrContainer" : tape.textOf(tape.statement),
@@ -59,10 +61,12 @@ export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origins.push(tape.origin);
 }
 
+/** A new event: every record has its own. */
 export function nextEvent(tape: Tape): EventId {
   return makeId<EventId>(tape.eventCount++);
 }
 
+/** Adds a kernel; its id is its position. */
 export function addKernel(tape: Tape, kernel: Kernel): KernelId {
   return makeId<KernelId>(tape.kernels.push(kernel) - 1);
 }

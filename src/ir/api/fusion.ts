@@ -12,6 +12,7 @@ import { TensorView } from "./tensor-view.ts";
 /** Marks Fusions across copies of the package, where `instanceof` fails. */
 const fusionMarker: unique symbol = Symbol.for("braid.fusion");
 
+/** A tensor program under construction, on whole tensors: `input`, the ops, `output`. Shardings are annotations of its TensorViews. */
 export class Fusion {
   readonly [fusionMarker] = true;
   readonly #builder = createFusionBuilder();

@@ -13,6 +13,7 @@ import { internals, type TensorHandle, tensorOf } from "./handle.ts";
 
 const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];
 
+/** One axis of a tensor: its extent, and what runs its indices. From `tensor.axis(i)`. */
 export class IterDomain {
   readonly #tensor: TensorHandle;
   readonly #made: IterDomainData;

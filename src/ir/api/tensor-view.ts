@@ -22,6 +22,7 @@ export interface SplitOptions {
   readonly inner?: boolean;
 }
 
+/** A tensor of a Fusion and its schedule: mesh, parallel types of its axes, splits and merges, order in memory. */
 export class TensorView implements TensorHandle {
   readonly [internals]: TensorInternals;
 
