@@ -133,14 +133,15 @@ const otherMesh: readonly LoweredCommunication[] = [
     to: { mesh: to, axis: 0 },
     communications: `SendRecv ${to.length}`,
   })),
-  ...[2, 3, 8].flatMap((devices): readonly LoweredCommunication[] => [
+  ...[1, 2, 3, 4, 8].flatMap((devices): readonly LoweredCommunication[] => [
     {
       name: "Broadcast",
       shape: [devices, 4],
       op: set,
       from: { mesh: [0], axis: null },
       to: { mesh: mesh(devices), axis: null },
-      communications: "Broadcast 1",
+      // One device has the tensor already.
+      communications: devices === 1 ? "" : "Broadcast 1",
     },
     {
       name: "Reduce",
@@ -148,7 +149,7 @@ const otherMesh: readonly LoweredCommunication[] = [
       op: (x) => sum(x, [0]),
       from: { mesh: mesh(devices), axis: 0 },
       to: { mesh: [0], axis: null },
-      communications: "Reduce 1",
+      communications: devices === 1 ? "Allreduce 1" : "Reduce 1",
     },
   ]),
   {
