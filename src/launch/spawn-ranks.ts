@@ -20,7 +20,7 @@ export interface SpawnOptions {
   readonly env: Environment;
   /** Milliseconds for joining and for each exchange. */
   readonly timeout: number;
-  /** Milliseconds from the end of the world to the killing of ranks that are still there; 3000 if not given. */
+  /** Milliseconds from the end of the world to the killing of ranks that are still there; 2500 if not given. */
   readonly grace?: number;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
@@ -39,7 +39,7 @@ export interface WorldResult {
 }
 
 export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
-  const { worldSize, timeout, grace = 3000 } = options;
+  const { worldSize, timeout, grace = 2500 } = options;
   const token = newToken();
   const hub = await openHub({ worldSize, token, host: "127.0.0.1", port: 0, timeout });
   let end: WorldEnd | null = null;
