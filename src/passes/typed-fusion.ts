@@ -2,7 +2,8 @@
  * Partitions the nodes of a directed acyclic graph into groups of one type each, so that the groups have no cycle either. Two nodes of
  * a type stay apart only where a path between them leaves the type, or an edge says so; nodes that no such path connects are together
  * whatever their order. Per type the partition has as few groups as there can be; where groups of two types would have to contain
- * each other's predecessors, the type that appears first keeps its group.
+ * each other's predecessors, the type whose nodes lie nearer to the beginning of the graph keeps its group. The order of the nodes
+ * decides only between types that look alike.
  *
  * Source: K. Kennedy and K. S. McKinley, "Typed Fusion with Applications to Parallel and Sequential Code Generation" (Rice
  * University, TR93-208): every node's group is one more than the last group of its type that reaches it through a path that must
@@ -34,7 +35,7 @@ export function typedFusion(
   });
   const order: (readonly number[])[] = edges.map((_, node) => [node]);
   const positionOf = Int32Array.from(edges, (_, node) => node);
-  for (const nodes of nodesOf.values()) {
+  for (const nodes of byPlace([...nodesOf.values()], edges)) {
     const positions = nodes.map((node) => at(positionOf, node)).sort((a, b) => a - b);
     const first = at(positions, 0);
     const end = at(positions, positions.length - 1) + 1;
@@ -50,6 +51,35 @@ export function typedFusion(
   }
   const groups = order.filter((group) => group.length > 0).sort((a, b) => at(a, 0) - at(b, 0));
   return sorted(groups, edges);
+}
+
+/** Types in an order that is the graph's: by where their nodes lie between its beginning and its end, early nodes and long ways on first. */
+function byPlace(
+  types: readonly (readonly number[])[],
+  edges: readonly (readonly Edge[])[],
+): readonly (readonly number[])[] {
+  if (types.length < 2) return types;
+  const count = edges.length;
+  const depth = new Int32Array(count);
+  const height = new Int32Array(count);
+  edges.forEach((before, node) => {
+    for (const { from } of before) depth[node] = Math.max(at(depth, node), at(depth, from) + 1);
+  });
+  for (let node = count - 1; node >= 0; node--) {
+    for (const { from } of at(edges, node)) height[from] = Math.max(at(height, from), at(height, node) + 1);
+  }
+  const place = (node: number): number => at(depth, node) * count + (count - 1 - at(height, node));
+  return types
+    .map((nodes) => ({ nodes, places: nodes.map(place).sort((a, b) => a - b) }))
+    .sort((a, b) => compareLists(a.places, b.places))
+    .map(({ nodes }) => nodes);
+}
+
+/** As words: by the first difference. Of two that are alike as far as they go the longer is first. */
+function compareLists(a: readonly number[], b: readonly number[]): number {
+  const differing = a.findIndex((value, i) => value !== b[i]);
+  if (differing < 0) return b.length - a.length;
+  return differing < b.length ? at(a, differing) - at(b, differing) : -1;
 }
 
 /** The number of the group of each node of the type, by its place in the stretch; 0 for groups of other types. */
