@@ -54,9 +54,11 @@ export function scopesOf(statement: Statement): readonly (readonly Statement[])[
     case "IfThenElse":
       return [statement.then, statement.else];
     default:
-      return [];
+      return noScopes;
   }
 }
+
+const noScopes: readonly never[] = [];
 
 /** All statements in program order, outer before inner. */
 export function walk(body: readonly Statement[]): readonly Statement[] {

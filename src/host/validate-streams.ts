@@ -10,15 +10,17 @@
 import { at } from "../support/invariant.ts";
 import type { Fault } from "./fault.ts";
 import type { HostProgram, Statement, StreamId } from "./nodes.ts";
-import { scopesOf, walk } from "./traverse.ts";
+import { walk } from "./traverse.ts";
 
 export function checkStreams(
   { body, streams }: HostProgram,
   report: (statement: Statement, fault: Fault) => void,
 ): void {
-  const bound = new Set(walk(body).flatMap((each) => (each.kind === "GetCurrentStream" ? [each.stream] : [])));
+  const statements = walk(body);
+  const bound = new Set<StreamId>();
+  for (const each of statements) if (each.kind === "GetCurrentStream") bound.add(each.stream);
   const known = new Set<StreamId>();
-  const visit = (statement: Statement): void => {
+  for (const statement of statements) {
     if (statement.kind === "GetCurrentStream") known.add(statement.stream);
     else if (statement.kind === "SetCurrentStream" || statement.kind === "Synchronize") {
       const { kind, stream } = statement;
@@ -29,9 +31,7 @@ export function checkStreams(
       // Reported once.
       known.add(stream);
     }
-    for (const scope of scopesOf(statement)) scope.forEach(visit);
-  };
-  body.forEach(visit);
+  }
 }
 
 function unknownFault(stream: StreamId, later: boolean): Fault {

@@ -14,7 +14,7 @@ import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId } from ".
 import { binary, named, type Scalar } from "../ir/scalar.ts";
 import { isConstant, sameScalar } from "../ir/scalar-fold.ts";
 import type { ForLoop, HirAliasSelect, HostProgram, Statement } from "../host/nodes.ts";
-import { accessesOf, scopesOf, walk } from "../host/traverse.ts";
+import { accessesOf, walk } from "../host/traverse.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
@@ -59,10 +59,16 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
   for (const statement of program.body) {
     if (statement.kind === "Allocate" && !statement.zeroInit) allocated.add(statement.tensor);
     if (statement.kind === "Allocate" || statement.kind === "Deallocate") continue;
-    for (const inner of [statement, ...scopesOf(statement).flatMap(walk)]) {
+    const use = (tensor: TensorId): void => {
+      const known = users.get(tensor);
+      if (known === undefined) users.set(tensor, new Set([statement]));
+      else known.add(statement);
+    };
+    for (const inner of walk([statement])) {
       if (inner.kind === "HirAliasSelect") sliceOf.set(inner.output, inner.input);
       const { reads, writes } = accessesOf(inner);
-      for (const tensor of [...reads, ...writes]) users.set(tensor, (users.get(tensor) ?? new Set()).add(statement));
+      reads.forEach(use);
+      writes.forEach(use);
     }
   }
   for (const [slice, statements] of users) {

@@ -137,10 +137,13 @@ function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
 function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
   // All loops bind the same name `streamIdx`, so that an inner loop would change the outer one's index.
   return program.body.flatMap((statement) =>
-    scopesOf(statement)
-      .flatMap((scope) => walk(scope))
-      .filter((inner) => inner.kind === "ForLoop" && statement.kind === "ForLoop" && sameIndex(inner, statement))
-      .map((inner) => finding("two nested loops bind the same index", inner, "a loop in a loop", "loops side by side")),
+    statement.kind === "ForLoop"
+      ? walk(statement.body)
+          .filter((inner) => inner.kind === "ForLoop" && sameIndex(inner, statement))
+          .map((inner) =>
+            finding("two nested loops bind the same index", inner, "a loop in a loop", "loops side by side"),
+          )
+      : [],
   );
 }
 
@@ -149,9 +152,14 @@ function sameIndex(a: Extract<Statement, { kind: "ForLoop" }>, b: Extract<Statem
 }
 
 function hasNoResharding(program: HostProgram): readonly Diagnostic[] {
-  const direct = program.body.flatMap((statement) => (statement.kind === "ForLoop" ? statement.body : [statement]));
-  return direct
-    .filter(isOp)
-    .filter((op) => isResharding(op, program.tensors))
-    .map((op) => finding("an op changes the sharding", op, op.kind, "a communication"));
+  const findings: Diagnostic[] = [];
+  const check = (statement: Statement): void => {
+    if (!isOp(statement) || !isResharding(statement, program.tensors)) return;
+    findings.push(finding("an op changes the sharding", statement, statement.kind, "a communication"));
+  };
+  for (const statement of program.body) {
+    if (statement.kind === "ForLoop") statement.body.forEach(check);
+    else check(statement);
+  }
+  return findings;
 }
