@@ -1,7 +1,7 @@
 /**
  * A conflict of two accesses as a finding. Which of the two should come first is read from the program: the earlier run, then the earlier statement and
  * iteration. What they are says which mistake it is: an alloc or free makes it one of lifetimes, a library's transfer on the same
- * rank a missing Wait, anything else a race.
+ * rank, which no other stream waits for, a missing Wait, anything else a race.
  */
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import type { Region } from "../commands/region.ts";
@@ -42,8 +42,9 @@ export function conflictDraft(graph: Graph, table: RegionTable, conflict: Confli
   const memory = sharedMemory(graph, table, first.access.region, second.access.region);
   const before = second.place.kind === "alloc" ? first : second;
   const tenant = at(graph.program.buffers, at(table.buffer, before.access.region)).name;
+  const waiter = waiterOf(graph, first.place, second.place);
   const apart = table.buffer[first.access.region] !== table.buffer[second.access.region];
-  const { code, message } = apart ? movedIn(before, memory, tenant) : mistakeOf(first, second, memory);
+  const { code, message } = apart ? movedIn(before, memory, tenant) : mistakeOf(first, second, memory, waiter);
   return {
     code,
     severity: "error",
@@ -52,7 +53,7 @@ export function conflictDraft(graph: Graph, table: RegionTable, conflict: Confli
     memory,
     found: `${accessText(first)} ${memory.slice}, and nothing orders it before ${accessText(second)} the same`,
     expected: `the first before the second${second.place.run > first.place.run ? ", also from one run to the next" : ""}`,
-    help: fixOf(first.place, second.place),
+    help: fixOf(first.place, second.place, waiter),
     notes: [
       `first: ${placeText(first.place)}${runText(first.place, second.place)}`,
       `second: ${placeText(second.place)}${runText(second.place, first.place)}`,
@@ -88,7 +89,21 @@ function movedIn(first: Side, { tensor, rank }: SharedMemory, tenant: string): M
   };
 }
 
-function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory): Mistake {
+/** Another stream than the second's that waits for the transfer; null where `first` is none, or none does. */
+function waiterOf({ program }: Graph, first: CommandPlace, second: CommandPlace): string | null {
+  if (first.kind !== "transfer" || first.command === null) return null;
+  const { commands, streams } = at(program.ranks, first.rank);
+  for (const command of commands.slice(first.command + 1)) {
+    if (command.kind !== "recordEvent" || command.stream !== first.stream) continue;
+    const waits = commands.filter((other) => other.kind === "waitEvent" && other.event === command.event);
+    const waiting = waits.find(({ stream }) => stream !== second.stream) ?? null;
+    const isLate = waits.some(({ stream }) => stream === second.stream);
+    return waiting === null || isLate ? null : (streams.find(({ id }) => id === waiting.stream)?.name ?? null);
+  }
+  return null;
+}
+
+function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory, waiter: string | null): Mistake {
   const what = `${tensor} on rank ${rank}`;
   const [a, b] = [first.place, second.place];
   const anew = b.run > a.run ? "the next run" : "it";
@@ -109,7 +124,7 @@ function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory): M
   if (b.kind === "alloc") {
     return { code: "freed-in-use", message: `${what} may be allocated by ${anew} while it is still ${verbOf(first)}` };
   }
-  if (a.kind === "transfer" && a.rank === b.rank) {
+  if (a.kind === "transfer" && a.rank === b.rank && waiter === null) {
     return {
       code: "transfer-not-waited",
       message: `${what} is ${verbOf(second)} without a Wait for the transfer that ${first.access.writes ? "writes" : "reads"} it`,
@@ -141,19 +156,21 @@ function runText(place: CommandPlace, other: CommandPlace): string {
 }
 
 /** The statement that would order the two. */
-function fixOf(first: CommandPlace, second: CommandPlace): string {
+function fixOf(first: CommandPlace, second: CommandPlace, waiter: string | null): string {
   const target = second.command === null ? null : statementText(second);
   if (first.rank !== second.rank) {
     const when =
       second.run > first.run ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
     return `let rank ${second.rank} wait, ${when}, for a signal or transfer that rank ${first.rank} sends after ${statementText(first)}`;
   }
+  const waits =
+    first.kind === "transfer" && waiter === null
+      ? `Wait for ${statementText(first)}`
+      : `Synchronize ${waiter ?? first.streamName}`;
   if (second.run > first.run || target === null) {
-    return first.kind === "transfer"
-      ? `Wait for ${statementText(first)} before the program ends`
-      : `Synchronize ${first.streamName} with ${second.streamName} before the program ends`;
+    return first.kind === "transfer" && waiter === null
+      ? `${waits} before the program ends`
+      : `${waits} with ${second.streamName} before the program ends`;
   }
-  return first.kind === "transfer"
-    ? `Wait for ${statementText(first)} on ${second.streamName} before ${target}`
-    : `Synchronize ${first.streamName} on ${second.streamName} before ${target}`;
+  return `${waits} on ${second.streamName} before ${target}`;
 }

@@ -43,7 +43,8 @@ export const missingFinalSync: HistoricalBug = {
   wrong: programOf(devices, () => matmulReduceScatter(false), slots),
   right: programOf(devices, () => matmulReduceScatter(true), slots),
   finding: {
-    code: "transfer-not-waited",
+    // Each worker has its Wait: what lacks is that the caller waits for the workers.
+    code: "data-race",
     places: [
       { rank: 1, streamName: "NCCL (0 1)", kind: "transfer", statement: "Communication 0 (type=ReduceScatter", run: 1 },
       { rank: 1, streamName: "caller", kind: "callerReads", statement: "the caller reads the outputs", run: 1 },
