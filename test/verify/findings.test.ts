@@ -175,6 +175,24 @@ describe("transfers", () => {
     expect(first.occurrences).toBe(2);
   });
 
+  test("data-race: another stream has the Wait, and is not synchronized with", () => {
+    const lists = buildLists(2, (list) => {
+      const [lane, worker] = [list.stream("nccl", "communicator"), list.stream("worker 0")];
+      const [a, all, c] = [list.input([4]), list.temporary([2, 4]), list.output([2, 4])];
+      list.alloc(0, all);
+      list.synchronize(worker, 0);
+      list.synchronize(lane, worker);
+      list.statement("Allgather").collective(lane, "Allgather", { team: [0, 1], input: a, output: all });
+      list.wait(worker, list.record(lane));
+      list.statement("use").copy(0, all, c);
+      list.synchronize(0, worker);
+      list.free(0, all);
+    });
+    const [race, ...others] = errors(lists);
+    expect([race?.code, race?.help]).toEqual(["data-race", "Synchronize worker 0 on caller before use"]);
+    expect(others).toEqual([]);
+  });
+
   test("the root of a Broadcast may go on before the others have received", () => {
     // Rank 0's completion tells nothing of rank 1, so that rank 1's memory is not free for a get by rank 0.
     const lists = buildLists(2, (list, rank) => {
