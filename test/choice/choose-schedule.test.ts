@@ -105,7 +105,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
       decide(
         considered([
           ["put", 1],
-          ["serial", 1.02],
+          ["serial", 1.07],
         ]),
       ).chosen.name,
     ).toBe("serial");
@@ -113,7 +113,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
       decide(
         considered([
           ["put", 1],
-          ["serial", 1.05],
+          ["serial", 1.09],
         ]),
       ).chosen.name,
     ).toBe("put");
