@@ -1,6 +1,5 @@
 /** The flags of `braid bench`, and the settings that they make. Numbers may be lists: `-m 4096,8192`. */
 import { type Command, Option } from "commander";
-import { fail } from "../diagnostics/diagnostic.ts";
 import type { BackendName } from "../executor/backend-by-name.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -8,7 +7,7 @@ import { type BenchConfig, dtypeNames, readBenchConfig, type Size } from "./benc
 import type { BenchSettings } from "./bench/bench-plan.ts";
 import { type Implementation, parseImplementations } from "./bench/implementation.ts";
 import { chosenBy, profileHelp } from "./choice-flags.ts";
-import { choice, positiveNumber, wholeNumber } from "./option-values.ts";
+import { badValue, choice, positiveNumber, wholeNumber } from "./option-values.ts";
 
 export interface BenchFlags {
   readonly m?: readonly number[];
@@ -125,7 +124,7 @@ function sizes(flag: string): (text: string) => readonly number[] {
 function sizeOf(text: string): Size {
   const [, m, n, k] = /^(\d+)x(\d+)x(\d+)$/.exec(text) ?? [];
   if (m === undefined || n === undefined || k === undefined) {
-    return bad("--size", text, "MxNxK", "write it like --size 8192x1024x4096");
+    return badValue("--size", text, "MxNxK", "write it like --size 8192x1024x4096");
   }
   const read = wholeNumber("--size", 1);
   return { m: read(m), n: read(n), k: read(k) };
@@ -133,22 +132,13 @@ function sizeOf(text: string): Size {
 
 function dtypeOf(text: string): DType {
   const dtype = Object.hasOwn(dtypeNames, text) ? dtypeNames[text] : undefined;
-  return dtype ?? bad("--dtype", text, `one of ${keysOf(dtypeNames).join(", ")}`, "several are separated by commas");
+  return (
+    dtype ?? badValue("--dtype", text, `one of ${keysOf(dtypeNames).join(", ")}`, "several are separated by commas")
+  );
 }
 
 function plotFile(text: string): string {
   return /\.(svg|html)$/.test(text)
     ? text
-    : bad("--plot", text, "a file that ends in .svg or .html", "name such a file");
-}
-
-function bad(flag: string, found: string, expected: string, help: string): never {
-  return fail({
-    code: "option-value",
-    message: `option ${flag} has a bad value`,
-    place: { kind: "option", text: flag },
-    found: found === "" ? "nothing" : found,
-    expected,
-    help,
-  });
+    : badValue("--plot", text, "a file that ends in .svg or .html", "name such a file");
 }

@@ -79,7 +79,8 @@ export function assignment(
 /** Collects the names of a repeated option. */
 export const names: Parser<readonly string[]> = (text, previous) => [...previous, text];
 
-function badValue(flag: string, text: string, expected: string, help: string): never {
+/** Throws `option-value`. */
+export function badValue(flag: string, text: string, expected: string, help: string): never {
   return fail({
     code: "option-value",
     message: `option ${flag} has a bad value`,

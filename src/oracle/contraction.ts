@@ -2,18 +2,12 @@
  * matmul and linear: sums of products in double, with the error that a float32 accumulator may make:
  * gamma(c) * sum |a||b|, and what the operands' own errors add. Integers wrap as their dtype does.
  */
+import { accumulatorOf } from "../numerics/accumulator.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { binaryFunction } from "../numerics/scalar-functions.ts";
 import { at } from "../support/invariant.ts";
 import { storeAccumulated } from "./accumulation.ts";
-import {
-  accumulationError,
-  accumulatorOf,
-  contractionRoundings,
-  gamma,
-  overflowThreshold,
-  smallestRounding,
-} from "./tolerance.ts";
+import { accumulationError, contractionRoundings, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, type Value } from "./value.ts";
 
 /**

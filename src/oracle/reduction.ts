@@ -2,19 +2,13 @@
  * Reductions. Floats accumulate in double and round once; the bound says what a float32 accumulator in any order, and
  * a collective that rounds to the dtype once per hop, may lose.
  */
+import { accumulatorOf } from "../numerics/accumulator.ts";
 import type { ReductionOpType } from "../ir/ops.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { reductionFunctions } from "../numerics/scalar-functions.ts";
 import { at } from "../support/invariant.ts";
 import { type Accumulated, storeAccumulated } from "./accumulation.ts";
-import {
-  accumulationError,
-  accumulatorOf,
-  gamma,
-  overflowThreshold,
-  reductionRoundings,
-  smallestRounding,
-} from "./tolerance.ts";
+import { accumulationError, gamma, overflowThreshold, reductionRoundings, smallestRounding } from "./tolerance.ts";
 import { type Bounded, type Element, elementAt, makeValue, type Value } from "./value.ts";
 
 /** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */

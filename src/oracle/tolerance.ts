@@ -11,19 +11,9 @@
  * stores its own part, and once per hop on the wire.
  * Integers, comparisons and copies are exact.
  */
+import { accumulatorOf } from "../numerics/accumulator.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
-
-/** What a back end computes in. */
-export const accumulatorOf: { readonly [K in DType]: DType } = {
-  double: "double",
-  float: "float",
-  half: "float",
-  bfloat16: "float",
-  int: "int",
-  int64: "int64",
-  bool: "bool",
-};
 
 /** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
 export const smallestRounding: { readonly [K in DType]: number } = {

@@ -2,11 +2,12 @@
  * A tensor inside the oracle: elements as plain numbers (bigint for int64, 0 and 1 for bool), row-major, and beside each
  * the absolute error that a back end may have made so far.
  */
+import { accumulatorOf } from "../numerics/accumulator.ts";
 import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { Value as Element } from "../numerics/storage.ts";
 import { at } from "../support/invariant.ts";
-import { accumulatorOf, overflowThreshold, smallestRounding } from "./tolerance.ts";
+import { overflowThreshold, smallestRounding } from "./tolerance.ts";
 
 export type { Element };
 

@@ -11,7 +11,8 @@
 import type { BufferRef, CommandStreamId, Launch } from "../commands/command.ts";
 import type { CombineKernel, Operand, ReductionKernel } from "../commands/kernel.ts";
 import { contiguousStrides } from "../commands/view.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf } from "../numerics/accumulator.ts";
+import { dtypes } from "../numerics/dtype.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { type Draft, type DraftNode, freshId } from "./draft.ts";
@@ -20,7 +21,7 @@ import { type Grouping, grouped } from "./grouping.ts";
 import { conflict } from "./memory.ts";
 import { isProductLaunch } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
-import { concerns, doneByOthers } from "./told-by-signals.ts";
+import { concerns } from "./told-by-signals.ts";
 
 export const earlySums: Rewrite<Grouping> = {
   name: "early-sums",
@@ -28,16 +29,6 @@ export const earlySums: Rewrite<Grouping> = {
     editRanks(program, (draft, context) =>
       draft.nodes.reduce((left, { id }) => sumEarly(left, id, context, grouping), draft),
     ),
-};
-
-const accumulators: { readonly [D in DType]: DType } = {
-  double: "double",
-  float: "float",
-  half: "float",
-  bfloat16: "float",
-  int: "int",
-  int64: "int64",
-  bool: "bool",
 };
 
 /** One of the tensors that are added, where it lies. */
@@ -59,7 +50,7 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
 
   const output: Part = { ref: at(command.outputs, 0), operand: at(kernel.outputs, 0) };
   const { shape } = output.operand;
-  const dtype = accumulators[output.operand.dtype];
+  const dtype = accumulatorOf[output.operand.dtype];
   const buffer = memory.addTemporary(draft.rank, { dtype, shape, name: "sum" });
   const accumulator: Part = {
     ref: { buffer, offset: 0 },
@@ -143,8 +134,7 @@ function arrivalOf(
   const reading = { kind: "copy", stream: makeId<CommandStreamId>(0), source: view, destination: view } as const;
   const part = at(memory.touches(reading), 0);
   const position = before.findLastIndex(({ id, command, told }) => {
-    if (command.kind === "waitSignal")
-      return sync.includes(id) && told !== null && conflict(doneByOthers(told, rank), [part]);
+    if (command.kind === "waitSignal") return sync.includes(id) && told !== null && conflict(told.done, [part]);
     return command.kind !== "alloc" && conflict(memory.touches(command), [part]);
   });
   const last = before[position]?.command;

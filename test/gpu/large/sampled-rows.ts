@@ -6,7 +6,7 @@
  * share K, each rounds its part to the dtype and so does every hop of the wire.
  */
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { accumulatorOf } from "../../../src/oracle/tolerance.ts";
+import { accumulatorOf } from "../../../src/numerics/accumulator.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { type LargeMatrix, readRow } from "./large-matrix.ts";
 

@@ -7,13 +7,13 @@
 import type { Memory } from "../../../kernels/nest.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./body-text.ts";
-import { elementBytes, storageTypes } from "./element-text.ts";
+import { elementBytes } from "./element-text.ts";
 import { indented } from "./indented.ts";
 import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./nest-groups.ts";
 import { withPrelude } from "./prelude.ts";
-import { accessesOf, elementLines, parametersOf, parametersText, storeLines } from "./result-text.ts";
+import { accessesOf, parametersOf, parametersText, resultLines } from "./result-text.ts";
 import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 const blockThreads = 256;
@@ -65,14 +65,7 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
     `const ${type} t = first + u * ${blockThreads}u;`,
     `if (t >= ${vectors}u) break;`,
     ...contexts.flatMap((context, i) => (at(group, i).stores ? variables(context) : [])),
-    ...contexts.flatMap(({ nest, prefix }, i) =>
-      at(group, i).stores ? [`alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`] : [],
-    ),
-    "#pragma unroll",
-    `for (int v = 0; v < ${width}; v++) {`,
-    ...contexts.flatMap((context, i) => elementLines(context, at(group, i).stores, "u")),
-    "}",
-    ...contexts.flatMap(({ nest, prefix }, i) => (at(group, i).stores ? storeLines(nest, prefix, nameOf, width) : [])),
+    ...resultLines(group, contexts, width),
     "}",
     "}",
   ];

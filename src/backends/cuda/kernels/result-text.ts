@@ -8,8 +8,25 @@ import { affineText } from "./index-text.ts";
 import { distinctMemories } from "./kernel-source.ts";
 import type { GroupedNest } from "./nest-groups.ts";
 
+/** Computes and stores copy `u` of `width` elements of every nest; `contexts` are those of `group`, in its order. */
+export function resultLines(
+  group: readonly GroupedNest[],
+  contexts: readonly BodyContext[],
+  width: number,
+): readonly string[] {
+  const stored = contexts.filter((_, i) => at(group, i).stores);
+  return [
+    ...stored.map(({ nest, prefix }) => `alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`),
+    "#pragma unroll",
+    `for (int v = 0; v < ${width}; v++) {`,
+    ...contexts.flatMap((context, i) => elementLines(context, at(group, i).stores, "u")),
+    "}",
+    ...stored.flatMap(({ nest, prefix, nameOf }) => storeLines(nest, prefix, nameOf, width)),
+  ];
+}
+
 /** Element `v` of copy `copy`: its value, and what is stored of it. */
-export function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
+function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
   const { prefix } = context;
   return [
     ...valueLines(context, copy, "v"),
@@ -29,12 +46,7 @@ function storedText(context: BodyContext, copy: string): string {
 }
 
 /** Moves the `width` encoded elements to memory. */
-export function storeLines(
-  nest: Nest,
-  prefix: string,
-  nameOf: (memory: Memory) => string,
-  width: number,
-): readonly string[] {
+function storeLines(nest: Nest, prefix: string, nameOf: (memory: Memory) => string, width: number): readonly string[] {
   const to = `${nameOf(nest.target.memory)} + (${affineText(nest.target.offset, `${prefix}i`)})`;
   return moveLines(nest.target, to, `${prefix}s`, width);
 }

@@ -10,7 +10,7 @@ import { affineText, indexType, loopName, offsetType, widerType } from "./index-
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./nest-groups.ts";
 import { withPrelude } from "./prelude.ts";
-import { accessesOf, elementLines, parametersOf, parametersText, storeLines } from "./result-text.ts";
+import { accessesOf, parametersOf, parametersText, resultLines } from "./result-text.ts";
 import type { StagedLoad, TilePlan } from "./tile-plan.ts";
 
 const blockThreads = 256;
@@ -78,16 +78,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
         const register = registerName(at(contexts, nest), instruction);
         return Array.from({ length: width }, (_, v) => `${register}[u][${v}] = tile${i}[column + ${v}u][row];`);
       }),
-      ...contexts.flatMap(({ nest, prefix }, i) =>
-        at(group, i).stores ? [`alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`] : [],
-      ),
-      "#pragma unroll",
-      `for (int v = 0; v < ${width}; v++) {`,
-      ...contexts.flatMap((context, i) => elementLines(context, at(group, i).stores, "u")),
-      "}",
-      ...contexts.flatMap(({ nest, prefix, nameOf }, i) =>
-        at(group, i).stores ? storeLines(nest, prefix, nameOf, width) : [],
-      ),
+      ...resultLines(group, contexts, width),
     ]),
     "}",
   ];
