@@ -8,7 +8,7 @@ import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes, type Sizes } from "../ir/sizes.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { moveCopiesToLane } from "../schedule/copy-lane.ts";
-import { applySchedule, type ScheduleOptions } from "../schedule/schedule-options.ts";
+import type { ScheduleOptions } from "../schedule/schedule-options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { at } from "../support/invariant.ts";
@@ -98,7 +98,8 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
   const roots: Root<CopyLoop>[] = [];
   for (const loop of copyLoops) {
     withLinked(loop.lowering, (program) => {
-      roots.push({ of: { ...loop, apply: scheduleTree(program) }, rows: ableChoices(program) });
+      const apply = scheduleTree(program);
+      roots.push({ of: { ...loop, apply }, rows: ableChoices(program, apply) });
     });
   }
   considered.push(...searched(roots, timeOf));
@@ -197,10 +198,10 @@ function linkedProgram(
 }
 
 /** The rows of choices without those that alone leave the program as it is. */
-function ableChoices(program: Program): readonly ChoiceRow[] {
+function ableChoices(program: Program, apply: CopyLoop["apply"]): readonly ChoiceRow[] {
   return choicesFor(program).map(([usual, ...others]) => [
     usual,
-    ...others.filter(({ schedule }) => isEmpty(schedule) || applySchedule(program, schedule) !== program),
+    ...others.filter(({ schedule }) => isEmpty(schedule) || apply(schedule) !== program),
   ]);
 }
 

@@ -9,7 +9,7 @@ import type { SlotId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";
-import { concerns, type Done, type Told, toldOf } from "./told-by-signals.ts";
+import { concerns, type Done, doneByOthers, type Told, toldOf } from "./told-by-signals.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
 import { type Draft, type DraftCommand, type DraftNode, isBlocking, isSignalling } from "./draft.ts";
 
@@ -26,7 +26,8 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
   const next = (slot: SlotId): Told | null => {
     const n = waits.get(slot) ?? 0;
     waits.set(slot, n + 1);
-    return told(slot, n);
+    const account = told(slot, n);
+    return account === null ? null : doneByOthers(account, list.rank);
   };
   const nodes: DraftNode[] = [];
   /** Nodes that a later one may have to stay behind, with how they matter. */

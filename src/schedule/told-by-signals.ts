@@ -27,7 +27,7 @@ const longestAccount = 256;
 export function concerns(told: Told | null, rank: number, touches: readonly Touch[]): boolean {
   if (told === null) return true;
   const isSenders = touches.some((touch) => touch.rank !== rank && told.senders.has(touch.rank));
-  return isSenders || conflict(doneByOthers(told, rank), touches);
+  return isSenders || conflict(told.done, touches);
 }
 
 /** What a wait tells a command of `rank` with these touches: of the same memory, and of which ranks' memory it may be about; null for anything. */
@@ -39,14 +39,14 @@ export function toldOf(
   if (told === null) return null;
   const others = new Set(touches.flatMap((touch) => (touch.rank === rank ? [] : [touch.rank])));
   return {
-    done: doneByOthers(told, rank).filter((touch) => conflict([touch], touches)),
+    done: told.done.filter((touch) => conflict([touch], touches)),
     senders: [...others].filter((other) => told.senders.has(other)),
   };
 }
 
-/** What `rank` is told that it has not done itself. */
-export function doneByOthers({ done }: Told, rank: number): readonly Done[] {
-  return done.filter(({ by }) => by !== rank);
+/** Without what `rank`, which waits, has done itself. */
+export function doneByOthers(told: Told, rank: number): Told {
+  return { ...told, done: told.done.filter(({ by }) => by !== rank) };
 }
 
 /** Before a signal: a wait, with what number it is of its slot, or touches of memory of more than one rank; null for a transfer. */
