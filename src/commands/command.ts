@@ -38,6 +38,8 @@ export interface Launch extends CommandBase {
   readonly kernel: KernelId;
   readonly inputs: readonly BufferRef[];
   readonly outputs: readonly BufferRef[];
+  /** Multiprocessors that a product leaves to kernels beside it on a GPU, none if not given. Nothing but time depends on it. */
+  readonly smMargin?: number;
 }
 /** Copies elements of equal shape and dtype. Never overlapping. In a linked Program either side may be a peer's buffer. */
 export interface Copy extends CommandBase {
