@@ -6,13 +6,15 @@
  *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
  *
  * So it is with waits for signals that their ranks give without waiting themselves, so that no one waits in a circle, and with signals
- * that nothing but the end of a run waits for.
+ * that nothing but the end of a run waits for; not with those around a kernel in peers' memory, which are part of it.
  */
 import type { CommandStreamId, SlotId } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
+import { meetingsIn } from "./meetings.ts";
+import type { Memory } from "./memory.ts";
 import type { Rewrite } from "./rewrite.ts";
 
 export const batchSignals: Rewrite<true> = {
@@ -28,10 +30,12 @@ export const batchSignals: Rewrite<true> = {
 function batchWaits(draft: Draft, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
   const after = dependentsOf(before);
+  const isMet = inMeetings(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const waits = draft.nodes.flatMap(({ command, told }, position) => {
       const isEarly = told !== null && told.senders.size === 1 && at(before, position).length === 0;
-      return command.kind === "waitSignal" && command.stream === stream && isEarly ? [position] : [];
+      const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(isMet, position);
+      return isOwn && isEarly ? [position] : [];
     });
     const needing = new Set(waits.flatMap((position) => at(after, position)));
     if (waits.length < 2 || needing.size === 0) return left;
@@ -48,10 +52,11 @@ function batchWaits(draft: Draft, { memory }: EditContext): Draft {
 /** On every stream the signals that only the end of a run waits for, behind the last command that one of them tells of. */
 function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
+  const isMet = inMeetings(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const signals = draft.nodes.flatMap(({ command }, position) => {
       const isLast = command.kind === "signal" && command.stream === stream && finals.has(command.slot);
-      return isLast && at(before, position).length > 0 ? [position] : [];
+      return isLast && !at(isMet, position) && at(before, position).length > 0 ? [position] : [];
     });
     const last = Math.max(...signals.flatMap((position) => at(before, position)));
     const told = draft.nodes[last];
@@ -59,6 +64,13 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
     const batch = signals.map((position) => withSync(at(draft.nodes, position), [told]));
     return gather(left, batch, told.id, (node) => [node, ...batch]);
   });
+}
+
+/** By position: whether a node is part of a meeting. */
+function inMeetings({ nodes, rank }: Draft, memory: Memory): readonly boolean[] {
+  const isMet = nodes.map(() => false);
+  for (const { first, last } of meetingsIn(nodes, rank, memory)) isMet.fill(true, first, last + 1);
+  return isMet;
 }
 
 /** The slots whose waits let nothing go on but frees, at the end of a run. */

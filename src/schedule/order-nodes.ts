@@ -1,31 +1,36 @@
 /**
  * The order in which the commands of a draft are issued: all that can go on without another rank first, signals as early as they can be
  * given, and a blocking command only when nothing else is left, as late as what needs it allows. So is a free that nothing needs, which
- * would else make its stream wait for the last use.
+ * would else make its stream wait for the last use. A meeting around a kernel in peers' memory is issued whole, as one blocking
+ * command would be, its signals only then.
  *
  * So the list still completes on one queue if the draft did. Of all ranks' heads, all blocking, take the one that comes first in an
- * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still.
+ * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still. With
+ * meetings that needs drafts that complete with each meeting whole; it is one only if the list that was read had it so.
  */
 import { at, invariant } from "../support/invariant.ts";
 import { dependentsOf } from "./dependences.ts";
 import { type DraftNode, isBlocking } from "./draft.ts";
 
-/** Positions of `nodes` in issue order. `dependences` as of `dependencesOf`. */
+/**
+ * Places in `groups` in issue order: each is a node, or the nodes of a meeting. `dependences` between them, as of
+ * `groupDependences`.
+ */
 export function issueOrder(
-  nodes: readonly DraftNode[],
+  groups: readonly (readonly DraftNode[])[],
   dependences: readonly (readonly number[])[],
 ): readonly number[] {
   const dependents = dependentsOf(dependences);
-  const keys = issueKeys(nodes, dependences, dependents);
+  const keys = issueKeys(groups, dependences, dependents);
   const open = dependences.map((before) => before.length);
   const free = createQueue(keys);
   const late = createQueue(keys);
-  const add = (position: number): void => {
-    const { command } = at(nodes, position);
-    const isLast = command.kind === "free" && at(dependents, position).length === 0;
-    (isLast || isBlocking(command) ? late : free).push(position);
+  const add = (group: number): void => {
+    const nodes = at(groups, group);
+    const isLast = at(nodes, 0).command.kind === "free" && at(dependents, group).length === 0;
+    (isLast || nodes.some(({ command }) => isBlocking(command)) ? late : free).push(group);
   };
-  for (const [position, count] of open.entries()) if (count === 0) add(position);
+  for (const [group, count] of open.entries()) if (count === 0) add(group);
   const order: number[] = [];
   for (;;) {
     const next = free.pop() ?? late.pop();
@@ -36,30 +41,31 @@ export function issueOrder(
       if (open[dependent] === 0) add(dependent);
     }
   }
-  invariant(order.length === nodes.length, "dependences of a draft have no cycle", { nodes: nodes.length });
+  invariant(order.length === groups.length, "dependences of a draft have no cycle", { groups: groups.length });
   return order;
 }
 
 /**
- * Positions; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that needs
- * it, or at the end.
+ * Places in the draft; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that
+ * needs it, or at the end. A meeting has its own place.
  */
 function issueKeys(
-  nodes: readonly DraftNode[],
+  groups: readonly (readonly DraftNode[])[],
   dependences: readonly (readonly number[])[],
   dependents: readonly (readonly number[])[],
 ): readonly number[] {
-  const keys = nodes.map((_, position) => position);
-  for (const [position, { command }] of nodes.entries()) {
-    if (command.kind !== "signal" && command.kind !== "alloc") continue;
-    const earliest = command.kind === "alloc" ? -2 : -1;
-    keys[position] = at(dependences, position).reduce((last, other) => Math.max(last, at(keys, other)), earliest) + 0.5;
+  const keys = groups.map((_, group) => group);
+  const kinds = groups.map((nodes) => (nodes.length === 1 ? at(nodes, 0).command.kind : "meeting"));
+  for (const [group, kind] of kinds.entries()) {
+    if (kind !== "signal" && kind !== "alloc") continue;
+    const earliest = kind === "alloc" ? -2 : -1;
+    keys[group] = at(dependences, group).reduce((last, other) => Math.max(last, at(keys, other)), earliest) + 0.5;
   }
-  for (let position = nodes.length - 1; position >= 0; position--) {
-    const { kind } = at(nodes, position).command;
+  for (let group = groups.length - 1; group >= 0; group--) {
+    const kind = at(kinds, group);
     if (kind !== "waitSignal" && kind !== "free") continue;
-    const first = at(dependents, position).reduce((least, other) => Math.min(least, at(keys, other)), nodes.length);
-    keys[position] = first - 0.5;
+    const first = at(dependents, group).reduce((least, other) => Math.min(least, at(keys, other)), groups.length);
+    keys[group] = first - 0.5;
   }
   return keys;
 }

@@ -1,7 +1,7 @@
 /**
  * Gives each kind of work streams of its own: copies over links one lane per device, in order, products one or more compute streams in
- * turn. One compute stream is the caller's, which saves the edges there and back. Waits stand where what they let go on stands, signals
- * behind what they tell of.
+ * turn. One compute stream is the caller's, which saves the edges there and back. Kernels in peers' memory are on the lane, too, with the
+ * meetings around them. Other waits stand where what they let go on stands, signals behind what they tell of.
  *
  *     worker 1: wait, copy, signal, product       ->     lane:     wait, copy, signal, wait, copy, signal
  *     worker 2: wait, copy, signal, product              compute:  product, product, each behind its copy
@@ -12,6 +12,7 @@ import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
+import { meetingsIn } from "./meetings.ts";
 import { isProductLaunch } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
 
@@ -25,7 +26,9 @@ const caller = makeId<CommandStreamId>(0);
 
 function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
-  if (!nodes.some((node) => isLinkCopy(node, draft.rank, context) || isProductLaunch(node.command, context.memory)))
+  const isOnLane = nodes.map((node) => isLinkCopy(node, draft.rank, context));
+  for (const { first, last } of meetingsIn(nodes, draft.rank, context.memory)) isOnLane.fill(true, first, last + 1);
+  if (!nodes.some(({ command }, position) => at(isOnLane, position) || isProductLaunch(command, context.memory)))
     return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");
   const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
@@ -46,8 +49,8 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const { command } = node;
     const library = libraryOf.get(command.stream);
     if (library !== undefined) placed[position] = library;
-    else if (isLinkCopy(node, draft.rank, context)) placed[position] = lane;
-    else if (isProductLaunch(node.command, context.memory)) placed[position] = at(compute, turn++ % count);
+    else if (at(isOnLane, position)) placed[position] = lane;
+    else if (isProductLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }

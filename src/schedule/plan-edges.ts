@@ -6,8 +6,8 @@
 import { at, invariant } from "../support/invariant.ts";
 
 export interface Step {
-  /** In the dependences. */
-  readonly position: number;
+  /** Place in the dependences: of a command, or of a meeting, whose events stand before and behind it. */
+  readonly group: number;
   readonly stream: number;
   /** An alloc or a free, which do nothing at run time. */
   readonly isMark: boolean;
@@ -31,7 +31,7 @@ export function planEdges(
   streamCount: number,
 ): EdgePlan {
   const stepAt = new Int32Array(steps.length);
-  for (const [step, { position }] of steps.entries()) stepAt[position] = step;
+  for (const [step, { group }] of steps.entries()) stepAt[group] = step;
   const known = Array.from({ length: streamCount }, () => new Int32Array(streamCount));
   const clockAfter = new Map<number, Int32Array>();
   const recorded = new Set<number>();
@@ -65,14 +65,14 @@ export function planEdges(
   const end = Math.max(start, lastWork + 1);
   const lasts = new Map(steps.slice(0, end).map(({ stream }, step) => [stream, step]));
   let joins: readonly number[] = [];
-  const waits = steps.map(({ position, stream }, step) => {
+  const waits = steps.map(({ group, stream }, step) => {
     if (step === start) finish(-1);
     if (step === end) joins = wait(0, [...lasts.values()]);
     if (step < start) {
       finish(step);
       return [];
     }
-    const before = at(dependences, position).map((other) => at(stepAt, other));
+    const before = at(dependences, group).map((other) => at(stepAt, other));
     const own = wait(stream, [...before.filter((other) => other >= start), -1]);
     finish(step);
     return own;

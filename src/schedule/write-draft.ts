@@ -1,6 +1,7 @@
 /**
  * Writes a Draft as a list: commands in issue order, each on its stream, with as few events as their dependences need. An edge that
- * streams and earlier events already give is left out; all streams begin behind the caller's and end before it.
+ * streams and earlier events already give is left out; all streams begin behind the caller's and end before it. No event stands
+ * within a meeting.
  */
 import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
@@ -8,6 +9,7 @@ import { makeId } from "../support/ids.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { dependencesOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
+import { groupDependences, groupsOf, meetingsIn } from "./meetings.ts";
 import type { Memory } from "./memory.ts";
 import { issueOrder } from "./order-nodes.ts";
 import { planEdges } from "./plan-edges.ts";
@@ -20,12 +22,14 @@ export interface WrittenList {
 
 export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   const { nodes, streams } = usedStreams(draft);
-  const dependences = dependencesOf(nodes, memory);
-  const order = issueOrder(nodes, dependences);
+  const groups = groupsOf(nodes, meetingsIn(nodes, draft.rank, memory));
+  const dependences = groupDependences(groups, dependencesOf(nodes, memory));
+  const members = groups.map((positions) => positions.map((position) => at(nodes, position)));
+  const order = issueOrder(members, dependences);
   const plan = planEdges(
-    order.map((position) => {
-      const { command } = at(nodes, position);
-      return { position, stream: command.stream, isMark: command.kind === "alloc" || command.kind === "free" };
+    order.map((group) => {
+      const { command } = at(at(members, group), 0);
+      return { group, stream: command.stream, isMark: command.kind === "alloc" || command.kind === "free" };
     }),
     dependences,
     streams.length,
@@ -54,14 +58,17 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
     }
   };
   const caller = makeId<CommandStreamId>(0);
-  for (const [step, position] of order.entries()) {
-    const { command, origin, transfer, sources } = at(nodes, position);
+  for (const [step, group] of order.entries()) {
+    const own = at(members, group);
+    const { command: first, origin } = at(own, 0);
     if (step === plan.end) addWaits(plan.joins, caller, origin);
     if (step === plan.start) addRecord(-1, caller, origin);
-    addWaits(at(plan.waits, step), command.stream, origin);
-    for (const source of sources) positions.set(source, commands.length);
-    add(command, origin, transfer);
-    addRecord(step, command.stream, origin);
+    addWaits(at(plan.waits, step), first.stream, origin);
+    for (const node of own) {
+      for (const source of node.sources) positions.set(source, commands.length);
+      add(node.command, node.origin, node.transfer);
+    }
+    addRecord(step, first.stream, origin);
   }
   const last = nodes.at(-1);
   if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last.origin);

@@ -40,9 +40,30 @@ function matmulReduceScatter(dtype: DType = "float"): Fusion {
   return f;
 }
 
+/** Partial products of [24, 16] and [16, 5] by shares of K, in four chunks of rows, each added by one collective. */
+function matmulAllreduce(dtype: DType = "float"): Fusion {
+  const f = new Fusion();
+  const a = f.input([4, devices, 6, 4], dtype);
+  const b = f.input([devices, 4, 5], dtype);
+  const partial = matmul(a, b);
+  const c = sum(partial, [1]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const [tensor, axis] of [
+    [a, 1],
+    [b, 0],
+    [partial, 1],
+  ] as const)
+    tensor.axis(axis).parallelize("DIDx");
+  partial.axis(0).parallelize("Stream");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
 export const pipelines = {
   "allgather + matmul": allgatherMatmul,
   "matmul + reduce-scatter": matmulReduceScatter,
+  "matmul + all-reduce": matmulAllreduce,
 } as const;
 export type Pipeline = keyof typeof pipelines;
 

@@ -32,6 +32,7 @@ import { allgatherMatmul, countOf, devices, outputsOf, recorded } from "./progra
 const ranks = Array.from({ length: devices }, (_, rank) => rank);
 const gather = "allgather + matmul";
 const scatter = "matmul + reduce-scatter";
+const reduce = "matmul + all-reduce";
 
 function counts(program: Program, kind: CommandKind): readonly number[] {
   return ranks.map((rank) => countOf(program, rank, kind));
@@ -87,6 +88,21 @@ describe("compute-streams", () => {
         caller: "rsssPCPrPrPrwwwPe",
         "copy lane": "eweCsweCsweCsr",
       });
+    }
+  });
+
+  it("puts kernels in peers' memory on the lane, and nothing between them and the signals and waits around them", () => {
+    const meeting = "ssswwwPssswww";
+    for (const options of [{}, { inPlace: true, batchSignals: true }]) {
+      const program = applySchedule(recorded(reduce), { ...options, computeStreams: 1 });
+      for (const rank of ranks) {
+        expect(streamsOf(program, rank)).toEqual({
+          caller: `${"Pr".repeat(4)}e`,
+          "copy lane": `${`e${meeting}`.repeat(4)}r`,
+        });
+        const list = at(program.ranks, rank).commands.map(({ kind }) => letters[kind]);
+        expect(list.join("").split(meeting)).toHaveLength(5);
+      }
     }
   });
 
@@ -324,6 +340,12 @@ describe("batch-signals", () => {
       const { "copy lane": lane } = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
       expect(lane).toBe("ewwweCseCseCsr");
     }
+  });
+
+  it("does not tear apart what stands around a kernel in peers' memory", () => {
+    const program = recorded(reduce);
+    const { "copy lane": lane } = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), 0);
+    expect(lane).toBe(streamsOf(placeStreams.run(program, 1), 0)["copy lane"]);
   });
 
   it("leaves a Program without signals as it is", () => {
