@@ -1,0 +1,113 @@
+/**
+ * Where the buffers of a group of lives lie. They are stacked in some order: each on the highest of those before it that it overlaps. The
+ * stack of a fixed order never grows when a buffer shrinks, and some order gives the best placement there is. So the
+ * orders that are tried here depend on lives alone, and the lowest of their stacks never grows either. First fit, and greedy by size
+ * (Pisarchyk and Lee, 2020), do not have this: a smaller buffer can leave a gap that is too small for the next.
+ *
+ *   a: |----|        4 KiB   rows a d | b c
+ *   b:   |-----|     2 KiB   a at 0, d at 0, b at 4, c at 1 (on d; b has ended)
+ *   c:          |--| 1 KiB
+ *   d:       |-----| 1 KiB
+ */
+import { at } from "../../support/invariant.ts";
+import { createRandom } from "../../support/random.ts";
+import { type Rows, rowsFromEnd, rowsFromStart, rowsInOrder, type Span } from "./life-rows.ts";
+import { createSkyline } from "./skyline.ts";
+
+export interface Stack {
+  readonly offsets: readonly number[];
+  readonly bytes: number;
+}
+
+/** Bounds of the search, so that link takes about the same time for each buffer: orders, puts on a stack, spans in `rowsInOrder`. */
+const mostRounds = 10;
+const mostPuts = 8192;
+const mostOverlaps = 65_536;
+
+/**
+ * `lives` in order of `from`; `sizes` of each, in bytes. The search ends where a stack has the most bytes that live at once: no
+ * placement has less.
+ */
+export function stackLives(lives: readonly Span[], sizes: readonly number[]): Stack {
+  const lasts = lastOverlaps(lives);
+  const least = mostAtOnce(lasts, sizes);
+  let best: Stack | null = null;
+  for (const rows of candidates(lives, lasts)) {
+    best = lowerStack(rows, lasts, sizes, best);
+    if (best.bytes === least) break;
+  }
+  return best ?? { offsets: [], bytes: 0 };
+}
+
+/** The stack of rows, or `best` if that is not higher. */
+function lowerStack(rows: Rows, lasts: readonly number[], sizes: readonly number[], best: Stack | null): Stack {
+  const skyline = createSkyline(sizes.length);
+  const offsets = sizes.map(() => 0);
+  let bytes = 0;
+  for (const row of rows) {
+    for (const i of row) {
+      const size = at(sizes, i);
+      const offset = skyline.put(i, at(lasts, i), size);
+      offsets[i] = offset;
+      bytes = Math.max(bytes, offset + size);
+    }
+    if (best !== null && bytes >= best.bytes) return best;
+  }
+  return { offsets, bytes };
+}
+
+/** Orders of stacking, row by row. Nothing in here may know sizes. */
+function* candidates(lives: readonly Span[], lasts: readonly number[]): Generator<Rows> {
+  const fromStart = rowsFromStart(lives);
+  yield fromStart;
+  const fromEnd = rowsFromEnd(lives);
+  yield fromEnd;
+  // The longest at the bottom: above short ones it would keep the gaps between them from others.
+  const longestFirst = (lengths: readonly number[]): Rows => {
+    const order = [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
+    return rowsInOrder(order, lasts);
+  };
+  const lengths = lasts.map((last, i) => last - i + 1);
+  const maySearch = lives.length * fromStart.length <= mostOverlaps;
+  if (!maySearch) return;
+  yield longestFirst(lengths);
+  const random = createRandom(1);
+  const shuffled = (rows: Rows): Rows => {
+    const places = rows.map((row) => ({ row, place: random.uint32() }));
+    return places.sort((a, b) => a.place - b.place).map(({ row }) => row);
+  };
+  const rounds = Math.min(mostRounds, Math.floor(mostPuts / (3 * lives.length)));
+  for (let round = 0; round < rounds; round++) {
+    yield shuffled(fromStart);
+    yield shuffled(fromEnd);
+    const spread = 1 + (round % 4);
+    yield longestFirst(lengths.map((length) => length * 2 ** (random.float() * spread)));
+  }
+}
+
+/** The last life that starts before each one's end: of those that start later, it overlaps all up to there. */
+function lastOverlaps(lives: readonly Span[]): readonly number[] {
+  const starts = Float64Array.from(lives, ({ from }) => from);
+  return lives.map(({ to }, i) => {
+    let [low, high] = [i, lives.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (at(starts, middle) < to) low = middle;
+      else high = middle;
+    }
+    return low;
+  });
+}
+
+/** The most bytes that live at once. If some do, they do where one of them starts. */
+function mostAtOnce(lasts: readonly number[], sizes: readonly number[]): number {
+  const ending = new Float64Array(sizes.length + 1);
+  let [now, most] = [0, 0];
+  for (const [i, size] of sizes.entries()) {
+    now += size - at(ending, i);
+    most = Math.max(most, now);
+    const end = at(lasts, i) + 1;
+    ending[end] = at(ending, end) + size;
+  }
+  return most;
+}
