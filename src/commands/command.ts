@@ -8,7 +8,6 @@
 import type { Id } from "../support/ids.ts";
 import type { BufferId, Buffer } from "./buffer.ts";
 import type { Kernel } from "./kernel.ts";
-import type { Slices } from "./slices.ts";
 import type { Collective, PointToPointGroup, View } from "./transfer.ts";
 
 /** Counts the streams of one rank; 0 is the caller's. */
@@ -123,14 +122,17 @@ export interface PeerCollective {
   readonly communicator: string;
   readonly operation: Collective;
   /**
-   * null: every member makes its whole result of the members' inputs. Else, of an Allreduce: position p combines slice p, and the
-   * others copy it from its output. All members have the same slices.
+   * Positions of the members that combine a slice of all inputs into all outputs, of an Allreduce; null where every member makes its
+   * whole result. Link cuts the slices, since only it knows how the tensors of all members lie.
    */
-  readonly slices: Slices | null;
+  readonly combining: readonly number[] | null;
 }
 
-/** ready: my input may be read. slice: my slice of the output is combined. done: I have read what I need of yours. */
-export type MemberSlot = "ready" | "slice" | "done";
+/**
+ * ready: you may read my input and, where slices are combined, write my output. done: I have read what I need of yours, and written
+ * what I combine for you.
+ */
+export type MemberSlot = "ready" | "done";
 
 interface MemberCommand extends CommandBase {
   readonly collective: number;
@@ -147,11 +149,11 @@ export interface WaitMember extends MemberCommand {
   readonly kind: "waitMember";
   readonly slot: MemberSlot;
 }
-/** Copies what `member` (also oneself) has of this rank's result: the piece of its input or, with slices, its slice of the output. */
+/** Copies the piece of this rank's result that `member` (also oneself) has as its input. */
 export interface CopyMember extends MemberCommand {
   readonly kind: "copyMember";
 }
-/** Combines the members' inputs in team order into this rank's result or, with slices, into its slice of it. */
+/** Combines the members' inputs in team order: into this rank's result or, of a slice, into the results of all members. */
 export interface CombineMembers extends CommandBase {
   readonly kind: "combineMembers";
   readonly collective: number;

@@ -3,7 +3,7 @@
  * Kernel, so that a back end prepares each once. Shapes are local and concrete; strides are in elements and may
  * be 0 in inputs (broadcast), so operands are read in place.
  *
- * In place: `unary`, `cast` between dtypes of equal size and `binary` may write exactly the region they read (same
+ * In place: `unary`, `cast` between dtypes of equal size, `binary` and `combine` may write exactly the region they read (same
  * offset and strides). All others need an output apart from their inputs. `matmul` and `linear` with `accumulate` read their output, too.
  */
 import type { DType } from "../numerics/dtype.ts";
@@ -51,7 +51,10 @@ export interface MatmulKernel extends ContractionKernel {
 export interface LinearKernel extends ContractionKernel {
   readonly kind: "linear";
 }
-/** `output += input` style combination of parts in order: used by one-sided reductions. Output may be one of the inputs. */
+/**
+ * The inputs combined in their order, with one rounding; every output gets the result. An output may be one of the inputs: at every
+ * index all inputs are read before an output is written.
+ */
 export interface CombineKernel extends KernelBase {
   readonly kind: "combine";
   readonly op: ReductionOpType;

@@ -37,8 +37,9 @@ export function cutIntoSlices(shape: readonly number[], elementBytes: number, co
   return { shape, axis, bounds };
 }
 
-export function isEmptySlice({ bounds }: Slices, index: number): boolean {
-  return at(bounds, index) === at(bounds, index + 1);
+/** Positions whose slice is not empty: all, unless there is less to share than members. */
+export function positionsWithSlice({ bounds }: Slices): readonly number[] {
+  return bounds.slice(1).flatMap((end, position) => (end > at(bounds, position) ? [position] : []));
 }
 
 /** Slice `index` of one of the views that were cut, whatever its own shape. */

@@ -1,19 +1,23 @@
-/** The nest of a `combine` kernel: folds the parts at each index, in their order, and rounds once. */
-import type { CombineKernel } from "../commands/kernel.ts";
+/** The nests of a `combine` kernel: one folds the parts at each index, in their order, and rounds once; the others copy what it wrote. */
+import type { CombineKernel, Operand } from "../commands/kernel.ts";
 import { reductionSemantics } from "../numerics/scalar-semantics.ts";
-import { at } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import { dot } from "./affine.ts";
-import { createIndexSpace, unsplit } from "./index-space.ts";
-import type { Instruction, Nest } from "./nest.ts";
+import { createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
+import type { Access, Instruction, Memory, Nest } from "./nest.ts";
 
-/** At each index all parts are read before the output is written, so the output may be one of them. */
-export function combineNest(kernel: CombineKernel): Nest {
-  const output = at(kernel.outputs, 0);
-  const space = createIndexSpace(unsplit(output.shape));
-  const { combine, finish } = reductionSemantics(kernel.op, output.dtype);
-  const body = kernel.inputs.map(({ dtype, strides }, position): Instruction => {
-    const offset = dot(space.axes, strides);
-    return { kind: "load", access: { memory: { kind: "input", position }, dtype, offset } };
+/** At each index all parts are read before an output is written, so an output may be one of them. */
+export function combineNests(kernel: CombineKernel): readonly Nest[] {
+  const [first, ...others] = kernel.outputs.map((_, position) => position);
+  invariant(first !== undefined, "a combination has an output", kernel);
+  return [sumNest(kernel), ...others.map((position) => copyNest(kernel, position))];
+}
+
+function sumNest(kernel: CombineKernel): Nest {
+  const space = createIndexSpace(unsplit(at(kernel.outputs, 0).shape));
+  const { combine, finish } = reductionSemantics(kernel.op, at(kernel.outputs, 0).dtype);
+  const body = kernel.inputs.map((operand, position): Instruction => {
+    return { kind: "load", access: accessOf(space, { kind: "input", position }, operand) };
   });
   // The identity is neutral, so the first part stands for it.
   let sum = 0;
@@ -21,12 +25,21 @@ export function combineNest(kernel: CombineKernel): Nest {
     if (position > 0) sum = body.push({ kind: "apply", expression: combine, operands: [sum, position] }) - 1;
   }
   body.push({ kind: "apply", expression: finish, operands: [sum] });
-  return {
-    atoms: space.atoms,
-    loops: space.atoms.map(({ extent }, atom) => ({ atom, extent })),
-    reducedLoops: [],
-    reduction: null,
-    body,
-    target: { memory: { kind: "output", position: 0 }, dtype: output.dtype, offset: dot(space.axes, output.strides) },
-  };
+  return nestOf(space, body, accessOf(space, { kind: "output", position: 0 }, at(kernel.outputs, 0)));
+}
+
+/** Output 0 to the output at `position`: in a kernel that does both, from a register. */
+function copyNest({ outputs }: CombineKernel, position: number): Nest {
+  const space = createIndexSpace(unsplit(at(outputs, 0).shape));
+  const load: Instruction = { kind: "load", access: accessOf(space, { kind: "output", position: 0 }, at(outputs, 0)) };
+  return nestOf(space, [load], accessOf(space, { kind: "output", position }, at(outputs, position)));
+}
+
+function accessOf(space: IndexSpace, memory: Memory, { dtype, strides }: Operand): Access {
+  return { memory, dtype, offset: dot(space.axes, strides) };
+}
+
+function nestOf({ atoms }: IndexSpace, body: readonly Instruction[], target: Access): Nest {
+  const loops = atoms.map(({ extent }, atom) => ({ atom, extent }));
+  return { atoms, loops, reducedLoops: [], reduction: null, body, target };
 }

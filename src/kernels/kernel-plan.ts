@@ -3,7 +3,7 @@ import type { Kernel } from "../commands/kernel.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { arrangeLoops } from "./arrange-loops.ts";
 import { asUnit } from "./as-unit.ts";
-import { combineNest } from "./combine-nest.ts";
+import { combineNests } from "./combine-nest.ts";
 import { fillNest } from "./fill-nest.ts";
 import type { Nest } from "./nest.ts";
 import { planUnit, type UnitPlan } from "./unit-plan.ts";
@@ -20,14 +20,14 @@ export function planKernel(kernel: Kernel): UnitPlan {
     case "unit":
       return planUnit(kernel);
     case "combine":
-      return oneNest(combineNest(kernel));
+      return nests(combineNests(kernel));
     case "fill":
-      return oneNest(fillNest(kernel));
+      return nests([fillNest(kernel)]);
     default:
       return unreachable(kernel);
   }
 }
 
-function oneNest(nest: Nest): UnitPlan {
-  return { phases: [{ kind: "nest", nest: arrangeLoops(nest) }], valueBytes: 0, workBytes: 0 };
+function nests(list: readonly Nest[]): UnitPlan {
+  return { phases: list.map((nest) => ({ kind: "nest", nest: arrangeLoops(nest) })), valueBytes: 0, workBytes: 0 };
 }

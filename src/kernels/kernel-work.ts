@@ -25,7 +25,7 @@ export function kernelWork(kernel: Kernel): number {
       return unitWork(asUnit(kernel));
     case "combine":
     case "fill":
-      return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + 1);
+      return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + kernel.outputs.length);
     default:
       return unreachable(kernel);
   }

@@ -5,23 +5,25 @@
  *   Allgather, member p of n       signal ready to p-1, p-2, ...; copy the own piece
  *                                  wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
  *                                  signal done to all        Wait: wait done of all
- *   Allreduce of a large tensor    signal ready to all; wait ready of all; combine slice p
- *                                  signal slice to all; wait slice of p+1, copy slice p+1 of its output; ...
- *                                  signal done to all        Wait: wait done of all
+ *   Allreduce, member p of n       signal ready to all; wait ready of all
+ *                                  combine slice p of all inputs into slice p of all outputs
+ *                                  signal done to all; wait done of all
+ *   Reduce, ReduceScatter          wait ready of all; combine the own result; signal done to all
  *
- * In every step k all members read from another one, so that no link carries two copies at once. A member signals all that it can
- * before it first waits: with one queue per rank, too, every wait has its signal (docs/commands.md).
+ * The members of an Allreduce share its work and end it on its stream, as NCCL does: the waits directly before and behind the one
+ * kernel can be part of it. In every step k of the others all members read from another one, so that no link carries two copies at
+ * once. A member signals all that it can before it first waits: with one queue per rank, too, every wait has its signal
+ * (docs/commands.md).
  */
 import { collectiveRules } from "../commands/collectives.ts";
 import type { MemberSlot } from "../commands/command.ts";
-import { boxToCut, cutIntoSlices, isEmptySlice, type Slices } from "../commands/slices.ts";
+import { boxToCut, cutIntoSlices, positionsWithSlice } from "../commands/slices.ts";
 import type { Collective } from "../commands/transfer.ts";
-import { alignViews, elementCount, partOf, sameView } from "../commands/view.ts";
+import { alignViews, partOf, sameView } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import type { Post } from "./posts.ts";
 import type { Recorder } from "./recorder.ts";
 import { emit } from "./tape.ts";
-import { mayOverlap } from "./views.ts";
 
 export interface PeerCollectiveRequest {
   readonly communicator: string;
@@ -37,7 +39,7 @@ export interface PeerCollectiveRequest {
 export function recordPeerCollective(recorder: Recorder, request: PeerCollectiveRequest): Post {
   const { communicator, operation } = request;
   const { tape, streams } = recorder;
-  const slices = slicesOf(operation);
+  const combining = combiningOf(operation);
   const collective = tape.peerCollectives.length;
   const stream = streams.current;
   const member: Member = {
@@ -47,10 +49,10 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
     combine: () => emit(tape, { kind: "combineMembers", stream, collective }),
   };
   const before = tape.commands.length;
-  const awaited = slices === null ? inOneRound(member, request) : inTwoRounds(member, request, slices);
-  // Alone and in place there is nothing to do.
+  const awaited = combining === null ? inOneRound(member, request) : shared(member, request, combining);
+  // Alone and in place, or without an element, there is nothing to do.
   if (tape.commands.length === before) return { kind: "nothing" };
-  tape.peerCollectives.push({ communicator, operation, slices });
+  tape.peerCollectives.push({ communicator, operation, combining });
   const signals = awaited.map((from) => ({ kind: "waitMember", collective, member: from, slot: "done" }) as const);
   if (signals.length === 0) return { kind: "stream", stream };
   return { kind: "signals", stream: operation.output === null ? null : stream, signals };
@@ -85,27 +87,21 @@ function inOneRound(member: Member, request: PeerCollectiveRequest): readonly nu
 }
 
 /**
- * Every member combines a slice, then copies those of the others. That all have signalled their slices says that they have read
- * the inputs, so that only the second round ends with `done`.
+ * Every member with a slice combines it and writes it into all results. Here ready says of a member's output, too, that it may be
+ * written, and done that the slice is there: no more is left to wait for.
  */
-function inTwoRounds(member: Member, request: PeerCollectiveRequest, slices: Slices): readonly number[] {
+function shared(member: Member, request: PeerCollectiveRequest, combining: readonly number[]): readonly number[] {
   const { position, readers } = request;
-  const combining = readers.filter((each) => !isEmptySlice(slices, each));
-  const combines = combining.includes(position);
-  const behind = rotated(readers, request, -1);
-  for (const to of rotated(combining, request, -1)) member.signal(to, "ready");
-  if (combines) {
-    for (const from of rotated(readers, request, 1)) member.wait(from, "ready");
+  const writers = rotated(combining, request, -1);
+  for (const to of writers) member.signal(to, "ready");
+  if (combining.includes(position)) {
+    const others = rotated(readers, request, 1);
+    for (const from of others) member.wait(from, "ready");
     member.combine();
-    for (const to of behind) member.signal(to, "slice");
+    for (const to of others) member.signal(to, "done");
   }
-  const ahead = rotated(combining, request, 1);
-  for (const from of ahead) {
-    member.wait(from, "slice");
-    member.copy(from);
-  }
-  for (const to of ahead) member.signal(to, "done");
-  return combines ? behind : [];
+  for (const from of writers) member.wait(from, "done");
+  return [];
 }
 
 /** The members after (step 1) or before (step -1) this one, around the team, without itself. */
@@ -132,23 +128,11 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
 }
 
 /**
- * In one round every member reads all of n-1 inputs, in two 2(n-1)/n of them: (n-1)(n-2)/n inputs less, for one signal more. Up to
- * this many bytes less the second round takes longer than it saves: about 10 us of NVLink, against the launches, signals and
- * copies of a round.
+ * The members of an Allreduce that have a slice of it; null for other collectives. The members' tensors lie alike, so that this rank's
+ * say how many slices there are; link refuses members that see it differently. Views without a common box are the linker's to refuse.
  */
-const worthOneRound = 4 * 2 ** 20;
-
-/**
- * How the members of an Allreduce share the work: null for each doing all of it. In place they must share: who writes its result
- * over its input at once would spoil what others have yet to read.
- */
-function slicesOf({ type, team, input, output }: Collective): Slices | null {
+function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
   if (type !== "Allreduce" || team.length === 1 || input === null || output === null) return null;
-  const count = team.length;
   const box = boxToCut([input, output]);
-  if (box === null) return null;
-  const elementBytes = dtypes[input.dtype].bytes;
-  const saved = ((count - 1) * (count - 2) * elementCount(box.shape) * elementBytes) / count;
-  if (saved <= worthOneRound && !mayOverlap(input, output)) return null;
-  return cutIntoSlices(box.shape, elementBytes, count);
+  return box === null ? null : positionsWithSlice(cutIntoSlices(box.shape, dtypes[input.dtype].bytes, team.length));
 }

@@ -79,7 +79,8 @@ const kernelFlops: RuleTable<Kernel, number> = {
   reduction: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
   matmul: productKernelFlops,
   linear: productKernelFlops,
-  combine: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
+  // However many outputs the result goes to.
+  combine: ({ inputs }) => sumOf(inputs.slice(1)),
   fill: () => 0,
   unit: (unit) =>
     unit.steps.reduce((sum, step) => sum + dispatch<UnitStep, number, [UnitKernel]>(stepFlops, step, unit), 0),

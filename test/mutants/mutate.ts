@@ -123,7 +123,7 @@ function* retargeted(list: CommandList, index: number, command: UnlinkedCommand)
       return;
     case "signalMember":
     case "waitMember": {
-      for (const slot of ["ready", "slice", "done"] as const) {
+      for (const slot of ["ready", "done"] as const) {
         if (slot !== command.slot) yield [`of slot ${slot}`, replace(list, index, { ...command, slot })];
       }
       const { team } = at(list.peerCollectives, command.collective).operation;

@@ -5,6 +5,7 @@
 import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "braid";
 import { describe, expect, it } from "vitest";
 import { accesses } from "../../src/commands/accesses.ts";
+import type { Region } from "../../src/commands/region.ts";
 import type { CommunicationType, HostProgram } from "../../src/host/nodes.ts";
 import { communicationTypes } from "../../src/host/communication-types.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -116,7 +117,7 @@ describe("a member", () => {
     `);
   });
 
-  it("of an Allreduce combines all inputs", () => {
+  it("of an Allreduce combines its slice of all inputs into all outputs", () => {
     expect(listing(record(build("Allreduce", { team: [2, 0, 3] }), { rank: 0 }))).toMatchInlineSnapshot(`
       "
       caller: signal ready to 2 on CUDA (2 0 3)
@@ -132,25 +133,24 @@ describe("a member", () => {
     `);
   });
 
-  it("of an Allreduce in place combines a slice and copies the others", () => {
-    const program = build("Allreduce", { team: [2, 0, 3], inPlace: true, width: 48 });
+  it("of an Allreduce of fewer elements than members may have no slice", () => {
+    const program = build("Allreduce", { team: [2, 0, 3], width: 2 });
+    expect(listing(record(program, { rank: 2 }))).toMatchInlineSnapshot(`
+      "
+      caller: signal ready to 3 on CUDA (2 0 3)
+      caller: signal ready to 0 on CUDA (2 0 3)
+      caller: wait for done of 3 on CUDA (2 0 3)
+      caller: wait for done of 0 on CUDA (2 0 3)
+      "
+    `);
     expect(listing(record(program, { rank: 0 }))).toMatchInlineSnapshot(`
       "
-      caller: copy T0 in float [1, 48] -> T0 float [1, 48]
-      caller: signal ready to 2 on CUDA (2 0 3)
       caller: signal ready to 3 on CUDA (2 0 3)
       caller: wait for ready of 3 on CUDA (2 0 3)
       caller: wait for ready of 2 on CUDA (2 0 3)
-      caller: combine Allreduce sum T0 float [48] -> T0 float [48]
-      caller: signal slice to 2 on CUDA (2 0 3)
-      caller: signal slice to 3 on CUDA (2 0 3)
-      caller: wait for slice of 3 on CUDA (2 0 3)
-      caller: copy from 3 on CUDA (2 0 3)
-      caller: wait for slice of 2 on CUDA (2 0 3)
-      caller: copy from 2 on CUDA (2 0 3)
+      caller: combine Allreduce sum T0 float [2] -> T1 float [2]
       caller: signal done to 3 on CUDA (2 0 3)
       caller: signal done to 2 on CUDA (2 0 3)
-      caller: wait for done of 2 on CUDA (2 0 3)
       caller: wait for done of 3 on CUDA (2 0 3)
       "
     `);
@@ -225,16 +225,56 @@ describe("the schedule", () => {
     ]);
   });
 
-  it("of an Allreduce moves each slice once to combine and once to copy it", () => {
-    const program = linked(programs("Allreduce", { width: 64, inPlace: true }));
-    const bytes = program.ranks.map(({ rank, commands }) =>
-      commands
-        .flatMap((_, index) => accesses(program, rank, index).reads)
-        .filter(({ buffer }) => at(program.buffers, buffer).rank !== rank)
-        .reduce((sum, region) => sum + region.bytes, 0),
+  it.each([false, true])("of an Allreduce reads each slice once and writes it once, in place: %s", (inPlace) => {
+    const program = linked(programs("Allreduce", { width: 64, inPlace }));
+    const bytes = program.ranks.map(({ rank, commands }) => {
+      const own = commands.map((_, index) => accesses(program, rank, index));
+      const withPeers = (regions: readonly Region[]): number =>
+        regions
+          .filter(({ buffer }) => at(program.buffers, buffer).rank !== rank)
+          .reduce((sum, region) => sum + region.bytes, 0);
+      return [withPeers(own.flatMap(({ reads }) => reads)), withPeers(own.flatMap(({ writes }) => writes))];
+    });
+    // (n-1) / n of 64 floats each way.
+    expect(bytes).toEqual(onRanks(world, () => [192, 192]));
+    // All members have slices of one shape, and so one kernel.
+    expect(program.kernels).toEqual([
+      {
+        kind: "combine",
+        op: "sum",
+        inputs: onRanks(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
+        outputs: onRanks(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
+      },
+    ]);
+  });
+
+  it("of an Allreduce writes to the own output first, then around the team", () => {
+    const program = linked(programs("Allreduce", { team: [2, 0, 3], width: 48 }));
+    const writers = program.ranks.map(({ commands }) =>
+      commands.flatMap((command) =>
+        command.kind === "launch"
+          ? command.outputs.map(({ buffer, offset }) => [at(program.buffers, buffer).rank, offset])
+          : [],
+      ),
     );
-    // 2 (n-1) / n of 64 floats.
-    expect(bytes).toEqual([384, 384, 384, 384]);
+    expect(writers).toEqual([
+      [
+        [0, 64],
+        [3, 64],
+        [2, 64],
+      ],
+      [],
+      [
+        [2, 0],
+        [0, 0],
+        [3, 0],
+      ],
+      [
+        [3, 128],
+        [2, 128],
+        [0, 128],
+      ],
+    ]);
   });
 
   it("of every kind signals each slot once and waits for it once", () => {
@@ -259,7 +299,7 @@ describe("the schedule", () => {
     }
   });
 
-  it("puts what others read into the symmetric arena, and nothing else", () => {
+  it("puts what others read and write into the symmetric arena, and nothing else", () => {
     const arenas = (type: CommunicationType, setting: Setting = {}): readonly string[] =>
       linked(programs(type, setting)).buffers.map(({ rank, name, arena }) => `${rank} ${name} ${arena}`);
     expect(arenas("Reduce", { team: [0, 1], root: 1 })).toEqual([
@@ -276,7 +316,9 @@ describe("the schedule", () => {
     ]);
     expect(arenas("Allreduce", { team: [0, 1] }).filter((text) => text.endsWith("symmetric"))).toEqual([
       "0 T0 symmetric",
+      "0 T1 symmetric",
       "1 T0 symmetric",
+      "1 T1 symmetric",
     ]);
   });
 });
@@ -334,7 +376,8 @@ describe("the judge finds nothing wrong", () => {
       h.deallocate(t);
     }
     const program = linked(onRanks(3, () => h.build()));
-    expect(program.ranks.map(({ arenaBytes }) => arenaBytes.symmetric)).toEqual([256, 256, 256]);
+    // The sums, which all members write, and one temporary at a time.
+    expect(program.ranks.map(({ arenaBytes }) => arenaBytes.symmetric)).toEqual([512, 512, 512]);
     expect(judge(program)).toMatchObject({ ok: true });
   });
 
@@ -353,19 +396,26 @@ describe("Allreduce", () => {
     for (const [output] of outputs) expect(output).toEqual(counted([1, width], (i) => 60 + 4 * i));
   });
 
-  it("of a large tensor shares the work", async () => {
-    const width = 2 ** 20;
-    const lists = programs("Allreduce", { width }).map((program, rank) => record(program, { rank }));
-    expect(lists.map(({ peerCollectives }) => peerCollectives[0]?.slices?.bounds)).toEqual(
-      lists.map(() => [0, width / 4, width / 2, (width / 4) * 3, width]),
-    );
-    const { ranks } = link(lists);
-    const kinds = (kind: string): number[] =>
-      ranks.map(({ commands }) => commands.filter((command) => command.kind === kind).length);
-    expect([kinds("launch"), kinds("copy")]).toEqual([
-      [1, 1, 1, 1],
-      [3, 3, 3, 3],
+  it("in place on some members", async () => {
+    const [width, team] = [50, [0, 1, 2, 3]];
+    const mixed = team.map((rank) => build("Allreduce", { team, width, inPlace: rank % 2 === 1 }));
+    expect(judge(linked(mixed))).toMatchObject({ ok: true });
+    const inputs = onRanksOf(world, (rank) => [counted([1, width], (i) => rank * 10 + i)]);
+    for (const [output] of await runPrograms(mixed, { inputs })) {
+      expect(output).toEqual(counted([1, width], (i) => 60 + 4 * i));
+    }
+  });
+
+  it("of tensors that lie in different ways", async () => {
+    const mixed = team4.map((rank) => rowsOf(4, { apart: rank === 1 }));
+    const program = linked(mixed);
+    expect(judge(program)).toMatchObject({ ok: true });
+    const inputs = onRanksOf(world, (rank) => [
+      rank === 1 ? counted([4, 2, 4], (i) => i) : counted([4, 4], (i) => 100 * rank + i),
     ]);
+    // Row r of rank 1 begins at 8 r.
+    const expected = counted([4, 4], (i) => 500 + 3 * i + 8 * Math.floor(i / 4) + (i % 4));
+    for (const [output] of await runPrograms(mixed, { inputs })) expect(output).toEqual(expected);
   });
 
   it("has the identities of its reduction", async () => {
@@ -386,6 +436,19 @@ describe("Allreduce", () => {
 
 function onRanksOf<T>(count: number, of: (rank: number) => T): T[] {
   return Array.from({ length: count }, (_, rank) => of(rank));
+}
+
+const team4 = [0, 1, 2, 3];
+
+/** An Allreduce of n rows of n elements, one behind the other or, with `apart`, every other row of the input. */
+function rowsOf(n: number, { apart = false } = {}): HostProgram {
+  const h = new HostProgramBuilder();
+  const mesh = new DeviceMesh(team4);
+  const [x, y] = [h.input(apart ? [n, 2, n] : [n, n], { mesh }), h.tensor([n, n], { mesh })];
+  h.output(y);
+  const input = apart ? h.select(x, 1, 0) : x;
+  h.wait(h.communication("Allreduce", { input, output: y, backend: "cuda" }));
+  return h.build();
 }
 
 describe("members that do not fit", () => {
@@ -434,16 +497,13 @@ describe("members that do not fit", () => {
     `);
   });
 
-  it("of which one works in place", () => {
-    const team = [0, 1];
-    const mixed = [build("Allreduce", { team }), build("Allreduce", { team, inPlace: true })];
-    expect(messageOf(mixed)).toMatchInlineSnapshot(`
+  it("of which one has fewer slices", () => {
+    expect(messageOf(team4.map((rank) => rowsOf(3, { apart: rank === 1 })))).toMatchInlineSnapshot(`
       "error[transfer-mismatch]: the members of a collective do not share its work in one way
-        at: rank 1, stream 0: Communication 0 (type=Allreduce, team=(0 1), input=T1_l_float[iS2{4}] (DeviceMesh{0 1}), output=T2_l_float[iS3{4}] (DeviceMesh{0 1}), backend=CUDA)
-        found: cut as [4] on rank 1, not cut on rank 0
-        expected: tensors that lie in memory in one way, and in place on all ranks or on none
-        fix: give the input and the output the same strides on every rank
-        note: on rank 0: Communication 0 (type=Allreduce, team=(0 1), input=T2_l_float[iS4{4}] (DeviceMesh{0 1}), output=T3_l_float[iS5{4}] (DeviceMesh{0 1}), backend=CUDA)"
+        at: rank 0, stream 0: Communication 0 (type=Allreduce, team=(0 1 2 3), input=T0_g_float[iS0{3}, iS1{3}] (DeviceMesh{0 1 2 3}), output=T1_g_float[iS2{3}, iS3{3}] (DeviceMesh{0 1 2 3}), backend=CUDA)
+        found: 4 slices on rank 0
+        expected: 3 slices, by the strides of all members' tensors
+        fix: give the input and the output the same strides on every rank"
     `);
   });
 });

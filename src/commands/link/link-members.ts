@@ -1,10 +1,10 @@
 /** What a member of a collective in the CUDA idiom copies and combines: pieces of the table of collectives, in own and peers' memory. */
 import { at, invariant } from "../../support/invariant.ts";
-import { type Assembly, assembliesOf } from "../collectives.ts";
+import { assembliesOf } from "../collectives.ts";
 import type { BufferRef } from "../command.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
-import type { View } from "../transfer.ts";
+import type { Collective, View } from "../transfer.ts";
 import { alignViews } from "../view.ts";
 import type { LinkedCollective } from "./match-peer-collectives.ts";
 
@@ -14,55 +14,49 @@ export interface Combination {
   readonly outputs: readonly BufferRef[];
 }
 
-/** The copy from the member at `from` into the result of the one at `position`. */
+/** The copy of what the member at `from` has of the result of the one at `position`. */
 export function memberCopy(
-  collective: LinkedCollective,
+  { members }: LinkedCollective,
   position: number,
   from: number,
 ): { readonly source: View; readonly destination: View } {
-  const [source, destination] =
-    collective.slices === null ? pieceFrom(collective, position, from) : sliceFrom(collective, position, from);
-  return { source, destination };
-}
-
-/** The whole result of the member at `position`, or its slice of it, combined of the inputs in team order. */
-export function memberCombination(collective: LinkedCollective, position: number): Combination {
-  const { members, slices } = collective;
-  const assembly = at(assembliesOf(members, position), 0);
-  const { reduceOp } = at(members, position);
-  invariant(reduceOp !== null && assembly.sources.length > 1, "a reduction combines several inputs", assembly);
-  const views = viewsOf(assembly);
-  const [output, ...inputs] = slices === null ? aligned(views) : views.map((view) => sliceOf(view, slices, position));
-  invariant(output !== undefined, "a combination has an output", { position });
-  return {
-    kernel: {
-      kind: "combine",
-      op: reduceOp,
-      inputs: inputs.map(operandOf),
-      outputs: [operandOf(output)],
-    },
-    inputs: inputs.map(refOf),
-    outputs: [refOf(output)],
-  };
-}
-
-function pieceFrom({ members }: LinkedCollective, position: number, from: number): readonly [View, View] {
   const pieces = assembliesOf(members, position).flatMap(({ output, sources }) =>
-    sources.filter((source) => source.from === from).map(({ view }) => [view, output]),
+    sources.filter((piece) => piece.from === from).map(({ view }) => [view, output]),
   );
   const [source, destination] = aligned(at(pieces, 0, "a member copies from those whose data it needs"));
   invariant(source !== undefined && destination !== undefined, "alignment keeps the views", { position, from });
-  return [source, destination];
+  return { source, destination };
 }
 
-function sliceFrom({ members, slices }: LinkedCollective, position: number, from: number): readonly [View, View] {
-  const [theirs, own] = [at(members, from).output, at(members, position).output];
-  invariant(theirs !== null && own !== null && slices !== null, "slices are of an Allreduce", { position, from });
-  return [sliceOf(theirs, slices, from), sliceOf(own, slices, from)];
+/** What the member at `position` combines: its whole result, or its slice of all inputs into all outputs. */
+export function memberCombination(collective: LinkedCollective, position: number): Combination {
+  const { members, slices } = collective;
+  const { reduceOp } = at(members, position);
+  const assembly = at(assembliesOf(members, position), 0);
+  invariant(reduceOp !== null && assembly.sources.length > 1, "a reduction combines several inputs", assembly);
+  const sources = assembly.sources.map(({ view }) => view);
+  if (slices === null) {
+    const [output, ...inputs] = aligned([assembly.output, ...sources]);
+    invariant(output !== undefined, "a combination has an output", { position });
+    return combination(reduceOp, inputs, [output]);
+  }
+  const sliced = (views: readonly View[]): readonly View[] => views.map((view) => sliceOf(view, slices, position));
+  return combination(reduceOp, sliced(sources), sliced(outputsFrom(members, position)));
 }
 
-function viewsOf({ output, sources }: Assembly): readonly View[] {
-  return [output, ...sources.map(({ view }) => view)];
+/** The outputs of all members, the own one first and then around the team, so that members begin at different ones. */
+function outputsFrom(members: readonly Collective[], position: number): readonly View[] {
+  return [...members.slice(position), ...members.slice(0, position)].flatMap(({ output }) =>
+    output === null ? [] : [output],
+  );
+}
+
+function combination(op: CombineKernel["op"], inputs: readonly View[], outputs: readonly View[]): Combination {
+  return {
+    kernel: { kind: "combine", op, inputs: inputs.map(operandOf), outputs: outputs.map(operandOf) },
+    inputs: inputs.map(refOf),
+    outputs: outputs.map(refOf),
+  };
 }
 
 function aligned(views: readonly View[]): readonly View[] {

@@ -5,12 +5,14 @@
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { makeId } from "../../support/ids.ts";
+import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import { counted } from "../../support/wording.ts";
 import type { BufferId } from "../buffer.ts";
 import { collectiveRules } from "../collectives.ts";
 import type { CommandList, MemberSlot, SlotId } from "../command.ts";
 import type { Slot } from "../program.ts";
-import { boxToCut, type Slices } from "../slices.ts";
+import { boxToCut, cutIntoSlices, positionsWithSlice, type Slices } from "../slices.ts";
 import type { Collective, View } from "../transfer.ts";
 import { sameNumbers } from "../view.ts";
 import type { CollectiveUse } from "./check-collective.ts";
@@ -22,6 +24,7 @@ export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */
   readonly members: readonly Collective[];
   readonly team: readonly number[];
+  /** How the members that combine share the work; null where each makes its whole result. */
   readonly slices: Slices | null;
   readonly slots: Map<string, SlotId>;
 }
@@ -30,14 +33,14 @@ export interface MatchedPeerCollectives {
   /** collectiveOf[rank][collective of that rank's list]; undefined where a problem was found. */
   readonly collectiveOf: readonly (readonly (LinkedCollective | undefined)[])[];
   readonly slots: readonly Slot[];
-  /** visible[rank]: buffers of that rank's list that other members read. */
+  /** visible[rank]: buffers of that rank's list that other members read or write. */
   readonly visible: readonly ReadonlySet<BufferId>[];
   readonly problems: readonly Diagnostic[];
 }
 
 interface PeerUse extends Posted<Collective> {
   readonly collective: number;
-  readonly slices: Slices | null;
+  readonly combining: readonly number[] | null;
 }
 
 /** `bufferBases[rank]` is the id of the rank's buffer 0, `firstSlot` the id of the first slot. */
@@ -53,18 +56,19 @@ export function matchPeerCollectives(
   const visible = lists.map(() => new Set<BufferId>());
   const found: Diagnostic[] = [...problems];
   for (const { members } of matched) {
-    const problem = sliceMismatch(lists, members);
+    const slices = slicesOf(members);
+    const problem = sharingMismatch(lists, members, slices);
     if (problem !== null) {
       found.push(problem);
       continue;
     }
-    const { operation, slices } = at(members, 0);
-    const operations = members.map((use) => use.operation);
-    const linked: LinkedCollective = { members: operations, team: operation.team, slices, slots: new Map() };
+    const operations = members.map(({ operation }) => operation);
+    const { team } = at(operations, 0);
+    const linked: LinkedCollective = { members: operations, team, slices, slots: new Map() };
     for (const { rank, collective } of members) {
       at(collectiveOf, rank)[collective] = linked;
       const own = at(at(lists, rank).peerCollectives, collective).operation;
-      for (const view of readByOthers(own, slices)) at(visible, rank).add(view.buffer);
+      for (const view of usedByOthers(own, slices)) at(visible, rank).add(view.buffer);
     }
   }
   return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found };
@@ -84,46 +88,58 @@ function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): 
     for (const [index, command] of commands.entries()) {
       if ("collective" in command && !first.has(command.collective)) first.set(command.collective, index);
     }
-    return peerCollectives.map(({ communicator, operation, slices }, collective): PeerUse => {
+    return peerCollectives.map(({ communicator, operation, combining }, collective): PeerUse => {
       const command = first.get(collective);
       invariant(command !== undefined, "a collective in the CUDA idiom has commands", { rank, collective });
       const relocated = relocateOperation(at(bufferBases, rank), operation);
       invariant(relocated.kind === "collective", "relocation keeps the kind", relocated.kind);
-      return { rank, command, communicator, operation: relocated, collective, slices };
+      return { rank, command, communicator, operation: relocated, collective, combining };
     });
   });
 }
 
-/** The views of a member that another one may read. */
-function readByOthers({ type, root, team, input, output }: Collective, slices: Slices | null): readonly View[] {
+/** The views of a member that another one may read or write. */
+function usedByOthers({ type, root, team, input, output }: Collective, slices: Slices | null): readonly View[] {
   const { writes } = collectiveRules[type];
   const alone = writes === "root" && team[root ?? -1] !== undefined && output !== null;
   return [...(input === null || alone ? [] : [input]), ...(output === null || slices === null ? [] : [output])];
 }
 
-/** Members that cut in different ways would wait for signals that nobody sends. */
-function sliceMismatch(
+/** One slice per member, under the box that all their tensors share; null where they have none, or no slices are wanted. */
+function slicesOf(members: readonly PeerUse[]): Slices | null {
+  if (members.some(({ combining }) => combining === null)) return null;
+  const views = members.flatMap(({ operation: { input, output } }) => [input, output].filter((view) => view !== null));
+  const box = boxToCut(views);
+  return box === null ? null : cutIntoSlices(box.shape, dtypes[at(views, 0).dtype].bytes, members.length);
+}
+
+/** Members that share the work in different ways would wait for signals that nobody sends. */
+function sharingMismatch(
   lists: readonly CommandList[],
   members: readonly (PeerUse & CollectiveUse)[],
+  slices: Slices | null,
 ): Diagnostic | null {
-  const first = at(members, 0);
-  const views = members.flatMap(({ operation: { input, output } }) => [input, output].filter((view) => view !== null));
-  const box = first.slices === null ? null : boxToCut(views);
-  const fits = ({ slices }: PeerUse): boolean =>
-    slices === null || first.slices === null
-      ? slices === first.slices
-      : box !== null && sameNumbers(box.shape, slices.shape) && sameNumbers(slices.bounds, first.slices.bounds);
-  const use = members.find((member) => !fits(member));
+  const expected = slices === null ? null : positionsWithSlice(slices);
+  const use = members.find(({ combining }) => !sameSharing(combining, expected));
   if (use === undefined) return null;
-  const text = ({ slices }: PeerUse): string => (slices === null ? "not cut" : `cut as [${slices.shape.join(", ")}]`);
+  const first = at(members, 0);
+  const text = ({ rank, combining }: PeerUse): string =>
+    `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
   return mismatch(lists, {
     message: "the members of a collective do not share its work in one way",
     at: use,
     against: use === first ? null : first,
-    found: `${text(use)} on rank ${use.rank}, ${text(first)} on rank ${first.rank}`,
-    expected: "tensors that lie in memory in one way, and in place on all ranks or on none",
+    found: use === first ? text(use) : `${text(use)}, ${text(first)}`,
+    expected:
+      expected === null
+        ? "tensors that can be walked under one shape"
+        : `${counted(expected.length, "slice")}, by the strides of all members' tensors`,
     help: "give the input and the output the same strides on every rank",
   });
+}
+
+function sameSharing(a: readonly number[] | null, b: readonly number[] | null): boolean {
+  return a === null || b === null ? a === b : sameNumbers(a, b);
 }
 
 /** A slot for every signal and wait, in order of ranks and their lists. */
