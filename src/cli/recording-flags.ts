@@ -61,13 +61,19 @@ export function addRecordingFlags(command: Command): Command {
         "copies over links of at most so many bytes by a small kernel instead of the copy engines (--on cuda)",
       ).argParser(wholeNumber("--kernel-copies", 1)),
     )
-    .addOption(new Option("--batch-signals", "wait for all peers before the first copy, tell all behind the last"));
+    .addOption(new Option("--batch-signals", "wait for all peers before the first copy, tell all behind the last"))
+    .addOption(
+      new Option(
+        "--sm-margin <n>",
+        "products leave n multiprocessors free for kernels in peers' memory beside them (--on cuda)",
+      ).argParser(wholeNumber("--sm-margin", 1)),
+    );
 }
 
 /** The schedule that the flags ask for. */
 export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
   const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams } = flags;
-  const { earlySums, kernelCopies, batchSignals } = flags;
+  const { earlySums, kernelCopies, batchSignals, smMargin } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
@@ -77,6 +83,7 @@ export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
     ...(earlySums === undefined ? {} : { earlySums }),
     ...(kernelCopies === undefined ? {} : { kernelCopies }),
     ...(batchSignals === undefined ? {} : { batchSignals }),
+    ...(smMargin === undefined ? {} : { smMargin }),
   };
 }
 

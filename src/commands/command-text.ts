@@ -9,7 +9,8 @@ import type { Collective, PointToPointGroup, View } from "./transfer.ts";
 import { contiguousStrides } from "./view.ts";
 
 const table: RuleTable<Command, string, [string]> = {
-  launch: ({ kernel, inputs, outputs }) => `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}`,
+  launch: ({ kernel, inputs, outputs, smMargin = 0 }) =>
+    `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}${smMargin === 0 ? "" : ` leaving ${smMargin} multiprocessors`}`,
   copy: ({ source, destination, engine = "copy" }) =>
     `${viewText(source)} -> ${viewText(destination)}${engine === "kernel" ? " by kernel" : ""}`,
   transfer: ({ communicator, operation }, transfer) => `${transfer} on ${communicator}: ${operationText(operation)}`,

@@ -6,14 +6,10 @@
  *     product | signal ready, wait ready, combine, signal done, wait done | product
  */
 import type { CommandKind } from "../commands/command.ts";
+import { touchesPeers } from "../commands/touches-peers.ts";
 import { at } from "../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
 import type { Memory } from "./memory.ts";
-
-/** Whether a node is a launch that reads or writes memory of another rank than `rank`. */
-export function isPeerLaunch({ command }: DraftNode, rank: number, memory: Memory): boolean {
-  return command.kind === "launch" && memory.touches(command).some((touch) => touch.rank !== rank);
-}
 
 /** Positions of neighbours in a draft. */
 export interface Meeting {
@@ -25,7 +21,7 @@ export interface Meeting {
 export function meetingsIn(nodes: readonly DraftNode[], rank: number, memory: Memory): readonly Meeting[] {
   const meetings: Meeting[] = [];
   for (const [position, node] of nodes.entries()) {
-    if (!isPeerLaunch(node, rank, memory)) continue;
+    if (!touchesPeers(memory, rank, node.command)) continue;
     const { stream } = node.command;
     const start = (meetings.at(-1)?.last ?? -1) + 1;
     const is = (other: number, kind: CommandKind): boolean => {

@@ -10,6 +10,7 @@ import { mergeProducts } from "./merge-products.ts";
 import { ownChunkLast } from "./own-chunk-last.ts";
 import { placeStreams } from "./place-streams.ts";
 import type { Rewrite } from "./rewrite.ts";
+import { smMargin } from "./sm-margin.ts";
 import { splitChunks } from "./split-chunks.ts";
 import { useInPlace } from "./use-in-place.ts";
 
@@ -33,6 +34,8 @@ export interface ScheduleOptions {
   readonly kernelCopies?: number;
   /** Waits for peers to be ready stand together before the first copy, signals that only the end waits for behind the last. */
   readonly batchSignals?: boolean;
+  /** Products beside kernels in peers' memory, or that copy over links, leave so many multiprocessors of a GPU free for them. */
+  readonly smMargin?: number;
 }
 
 interface Step {
@@ -51,6 +54,7 @@ const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   earlySums: step(earlySums, ({ earlySums: sizes }) => sizes, expectedSizes),
   kernelCopies: step(kernelCopies, ({ kernelCopies: bytes }) => bytes, expectedCount),
   batchSignals: flag(batchSignals, ({ batchSignals: isAsked }) => isAsked),
+  smMargin: step(smMargin, ({ smMargin: count }) => count, expectedCount),
 };
 
 /** Rewrites applied one by one in this order make the same Program as all at once. */

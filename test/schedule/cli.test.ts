@@ -40,6 +40,7 @@ it.each([
   ["--early-sums", ""],
   ["--compute-streams", "0"],
   ["--kernel-copies", "1.5"],
+  ["--sm-margin", "0"],
 ])("%s refuses '%s'", async (flag, value) => {
   const { err, status } = await cli("run", ...ring, flag, value);
   expect(err).toContain(`option ${flag} has a bad value`);

@@ -25,6 +25,7 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
     computeStreams: fc.integer({ min: 1, max: 3 }),
     kernelCopies: fc.constantFrom(1, 64),
     batchSignals: fc.boolean(),
+    smMargin: fc.constant(8),
   },
   { requiredKeys: [] },
 );

@@ -23,6 +23,7 @@ import { mergeProducts } from "../../src/schedule/merge-products.ts";
 import { ownChunkLast } from "../../src/schedule/own-chunk-last.ts";
 import { placeStreams } from "../../src/schedule/place-streams.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { smMargin } from "../../src/schedule/sm-margin.ts";
 import { splitChunks } from "../../src/schedule/split-chunks.ts";
 import { useInPlace } from "../../src/schedule/use-in-place.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -366,12 +367,47 @@ describe("kernel-copies", () => {
   });
 });
 
+describe("sm-margin", () => {
+  const margins = (program: Program): readonly (readonly (number | undefined)[])[] =>
+    program.ranks.map(({ commands }) => commands.flatMap((c) => (c.kind === "launch" ? [c.smMargin] : [])));
+
+  it("is for products behind the first, which kernels in peers' memory may run beside, on whatever streams", () => {
+    const program = recorded(reduce);
+    const none = undefined;
+    // As recorded, product and combination of each chunk in turn; on one compute stream all products first.
+    expect(margins(smMargin.run(program, 8))).toEqual(ranks.map(() => [none, none, 8, none, 8, none, 8, none]));
+    const placed = applySchedule(program, { computeStreams: 1, smMargin: 8 });
+    expect(margins(placed)).toEqual(ranks.map(() => [none, 8, 8, 8, none, none, none, none]));
+    expect(smMargin.run(placed, 8)).toBe(placed);
+    expect(printProgram(placed, { ranks: [0] })).toMatch(/launch .* leaving 8 multiprocessors/);
+  });
+
+  it("is for products beside copies by kernels, and for no others", () => {
+    const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1 });
+    expect(smMargin.run(program, 8)).toBe(program);
+    const copied = applySchedule(recorded(gather), {
+      inPlace: true,
+      computeStreams: 1,
+      kernelCopies: 192,
+      smMargin: 4,
+    });
+    // The last product is behind the last copy.
+    expect(margins(copied)).toEqual(ranks.map(() => [4, 4, 4, undefined]));
+  });
+
+  it("leaves products alone that one stream puts between the kernels", () => {
+    const program = recorded(reduce, { streams: 1 });
+    expect(smMargin.run(program, 8)).toBe(program);
+  });
+});
+
 describe("a schedule", () => {
   it.each<[ScheduleOptions, string]>([
     [{ mergeProducts: [] }, "schedule.mergeProducts"],
     [{ mergeProducts: [1, 0] }, "schedule.mergeProducts"],
     [{ computeStreams: 0 }, "schedule.computeStreams"],
     [{ splitChunks: 1.5 }, "schedule.splitChunks"],
+    [{ smMargin: 0 }, "schedule.smMargin"],
   ])("refuses %o", async (schedule, place) => {
     const creating = MultiDeviceExecutor.create(allgatherMatmul(), { devices, schedule });
     await expect(creating).rejects.toMatchObject({ diagnostics: [{ code: "bad-option", place: { text: place } }] });

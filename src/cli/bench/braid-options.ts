@@ -62,6 +62,7 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   earlySums: groups((earlySums) => ({ schedule: { earlySums } })),
   kernelCopies: count((kernelCopies) => ({ schedule: { kernelCopies } })),
   batchSignals: flag((batchSignals) => ({ schedule: { batchSignals } })),
+  smMargin: count((smMargin) => ({ schedule: { smMargin } })),
 };
 
 export const braidOptionNames: readonly BraidOption[] = keysOf(braidOptionTable);
