@@ -1,36 +1,42 @@
 /** Memory operations of neighbours become one call of the driver; everything else keeps its place in the list. */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Work } from "../../src/backends/cuda/run/action-context.ts";
 import { joinWork, type StreamWork } from "../../src/backends/cuda/run/join-work.ts";
-import { signalOperations, waitOperations } from "../../src/backends/cuda/run/memory-operations.ts";
+import { noOperations } from "../../src/backends/cuda/run/meeting-operations.ts";
+import type { StreamOperation } from "../../src/backends/cuda/run/memory-operations.ts";
 import type { CommandStreamId } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 const call: Work = { kind: "call", action: () => {} };
-const raise = (slot: number): Work => ({ kind: "memory", operations: signalOperations(slot) });
-const take = (slot: number): Work => ({ kind: "memory", operations: waitOperations(slot) });
+const signal = (word: number): StreamOperation => ({ kind: "signal", word });
+const wait = (word: number): StreamOperation => ({ kind: "wait", word, progress: 8, says: word + 1 });
+const raise = (word: number): Work => ({ kind: "memory", operations: [signal(word)] });
+const take = (word: number): Work => ({ kind: "memory", operations: [wait(word)] });
+const meeting: Work = { kind: "meeting", operations: noOperations, launch: () => () => {} };
 
 function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly StreamWork[] {
   return pieces.map(([stream, work], index) => ({ stream: makeId<CommandStreamId>(stream), index, work }));
 }
 
 /** Per piece: its first command, its stream, and how many operations it has. */
-function shape(pieces: readonly StreamWork[]): readonly (readonly [number, number, number | "call"])[] {
-  return pieces.map(({ index, stream, work }) => [
-    index,
-    stream,
-    work.kind === "memory" ? work.operations.length : "call",
-  ]);
+function shape(pieces: readonly StreamWork[]): readonly (readonly [number, number, number | string])[] {
+  return pieces.map(({ index, stream, work }) => [index, stream, sizeOf(work)]);
+}
+
+function sizeOf(work: Work): number | string {
+  if (work.kind === "call") return "call";
+  if (work.kind === "memory") return work.operations.length;
+  return `${work.operations.before.length} kernel ${work.operations.after.length}`;
 }
 
 it("joins a signal with the wait that follows it on its stream, in order", () => {
   const joined = joinWork(list([1, raise(64)], [1, take(128)], [1, call], [1, take(192)], [1, raise(256)]));
   expect(shape(joined)).toEqual([
-    [0, 1, 3],
+    [0, 1, 2],
     [2, 1, "call"],
-    [3, 1, 3],
+    [3, 1, 2],
   ]);
-  expect(joined[0]?.work).toEqual({ kind: "memory", operations: [...signalOperations(64), ...waitOperations(128)] });
+  expect(joined[0]?.work).toEqual({ kind: "memory", operations: [signal(64), wait(128)] });
 });
 
 it("moves nothing across the work of another stream", () => {
@@ -40,5 +46,53 @@ it("moves nothing across the work of another stream", () => {
 
 it("ends a batch before it is longer than a call may be", () => {
   const joined = joinWork(list(...Array.from({ length: 100 }, () => [0, take(64)] as const)));
-  expect(shape(joined).map(([, , count]) => count)).toEqual([64, 64, 64, 8]);
+  expect(shape(joined).map(([, , count]) => count)).toEqual([16, 16, 16, 16, 16, 16, 4]);
+});
+
+describe("a kernel over links", () => {
+  it("takes in the signals and waits right before and behind it", () => {
+    const joined = joinWork(list([2, raise(4)], [2, take(8)], [2, meeting], [2, raise(12)], [2, take(16)], [2, call]));
+    expect(shape(joined)).toEqual([
+      [2, 2, "2 kernel 2"],
+      [5, 2, "call"],
+    ]);
+    expect(joined[0]?.work).toMatchObject({
+      operations: { before: [signal(4), wait(8)], after: [signal(12), wait(16)] },
+    });
+  });
+
+  it("leaves to memory operations what is not in its order: a signal behind a wait", () => {
+    const before = list([2, take(4)], [2, raise(8)], [2, take(12)], [2, meeting]);
+    expect(shape(joinWork(before))).toEqual([
+      [0, 2, 1],
+      [3, 2, "2 kernel 0"],
+    ]);
+    const behind = list([2, meeting], [2, take(4)], [2, raise(8)], [2, raise(12)]);
+    expect(shape(joinWork(behind))).toEqual([
+      [0, 2, "0 kernel 1"],
+      [2, 2, 2],
+    ]);
+  });
+
+  it("gives what stands between two of them to the first", () => {
+    const joined = joinWork(list([2, meeting], [2, raise(4)], [2, take(8)], [2, raise(12)], [2, meeting]));
+    expect(shape(joined)).toEqual([
+      [0, 2, "0 kernel 2"],
+      [4, 2, "1 kernel 0"],
+    ]);
+  });
+
+  it("takes in nothing of another stream, and nothing across its work", () => {
+    const pieces = list([1, raise(4)], [2, meeting], [1, call], [2, raise(8)]);
+    expect(joinWork(pieces)).toEqual(pieces);
+  });
+
+  it("waits outside where more streams have some than the GPU has room for", () => {
+    const pieces = Array.from({ length: 9 }, (_, stream) => [
+      [stream, take(4)] as const,
+      [stream, meeting] as const,
+    ]).flat();
+    expect(joinWork(list(...pieces))).toEqual(list(...pieces));
+    expect(joinWork(list(...pieces.slice(2)))).toHaveLength(8);
+  });
 });

@@ -4,7 +4,7 @@ import { productLayout } from "../../src/backends/cuda/matmul/product-layout.ts"
 import { config } from "../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../src/backends/cuda/nccl/transfer-plan.ts";
 import { planCopy } from "../../src/backends/cuda/run/copy-plan.ts";
-import { signalOperations, waitOperations, writeOperation } from "../../src/backends/cuda/run/memory-operations.ts";
+import { memoryOperations, writeOperation } from "../../src/backends/cuda/run/memory-operations.ts";
 import { writePlaneCopy } from "../../src/backends/cuda/run/plane-copy.ts";
 import { missingEdges } from "../../src/backends/cuda/run/stream-edges.ts";
 import type { BufferId } from "../../src/commands/buffer.ts";
@@ -254,9 +254,12 @@ describe("a pitched copy", () => {
 });
 
 describe("a signal", () => {
-  it("writes 1; its wait waits for 1 and writes 0, as cuda.h lays the operations out", () => {
-    const operations = [...signalOperations(0x7f00_0000_1000), ...waitOperations(0x7f00_0000_2000)];
-    const bytes = new DataView(new ArrayBuffer(3 * 48));
+  it("writes 1; its wait says so, waits for 1, writes 0 and says that it is past, as cuda.h lays the operations out", () => {
+    const operations = [
+      ...memoryOperations({ kind: "signal", word: 0x7f00_0000_1000 }),
+      ...memoryOperations({ kind: "wait", word: 0x7f00_0000_2000, progress: 0x7e00_0000_0010, says: 41 }),
+    ];
+    const bytes = new DataView(new ArrayBuffer(5 * 48));
     operations.forEach((operation, i) => writeOperation(bytes, 48 * i, operation));
     const read = (i: number) => ({
       type: bytes.getUint32(48 * i, true),
@@ -264,10 +267,12 @@ describe("a signal", () => {
       value: bytes.getUint32(48 * i + 16, true),
       flags: bytes.getUint32(48 * i + 24, true),
     });
-    expect([0, 1, 2].map(read)).toEqual([
+    expect([0, 1, 2, 3, 4].map(read)).toEqual([
       { type: 2, address: 0x7f00_0000_1000, value: 1, flags: 0 },
+      { type: 2, address: 0x7e00_0000_0010, value: 41, flags: 0 },
       { type: 1, address: 0x7f00_0000_2000, value: 1, flags: 1 },
       { type: 2, address: 0x7f00_0000_2000, value: 0, flags: 0 },
+      { type: 2, address: 0x7e00_0000_0010, value: 41 + 0x8000_0000, flags: 0 },
     ]);
   });
 });

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <sched.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -66,6 +67,19 @@ static unsigned short emulate_float_to_bfloat16(float x) {
   unsigned word = bits<unsigned>(x);
   return (unsigned short)((word + 0x7fff + ((word >> 16) & 1)) >> 16);
 }
+
+// Words that other processes write, and blocks before this one.
+static unsigned emulate_look(const unsigned *word) {
+  unsigned x = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  if (x != 1) sched_yield();
+  return x;
+}
+static long long clock64() {
+  static long long ticks;
+  return ticks++;
+}
+static void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static unsigned atomicAdd(unsigned *word, unsigned added) { return __atomic_fetch_add(word, added, __ATOMIC_SEQ_CST); }
 
 namespace emulation {
 static ucontext_t scheduler;

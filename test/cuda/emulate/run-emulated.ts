@@ -154,6 +154,8 @@ const instructions: readonly (readonly [RegExp, string])[] = [
   [/asm\("cvt\.f32\.f16 .*$/gm, "y = emulate_half_to_float(x);"],
   [/asm\("cvt\.rn\.f16\.f32 .*$/gm, "y = emulate_float_to_half(x);"],
   [/asm\("cvt\.rn\.bf16\.f32 .*$/gm, "y = emulate_float_to_bfloat16(x);"],
+  [/asm volatile\("st\.release\.sys\.global\.u32 .*$/gm, "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);"],
+  [/asm volatile\("ld\.acquire\.sys\.global\.u32 .*$/gm, "x = emulate_look(word);"],
 ];
 
 function programText(laid: readonly Laid[]): string {

@@ -251,6 +251,8 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceLine(text, "asm(\"cvt.f32.f16 ", "y = emulate_half_to_float(x);");
   replaceLine(text, "asm(\"cvt.rn.f16.f32 ", "y = emulate_float_to_half(x);");
   replaceLine(text, "asm(\"cvt.rn.bf16.f32 ", "y = emulate_float_to_bfloat16(x);");
+  replaceLine(text, "asm volatile(\"st.release.sys.global.u32 ", "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);");
+  replaceLine(text, "asm volatile(\"ld.acquire.sys.global.u32 ", "x = emulate_look(word);");
   bool barriers = text.find("__syncthreads") != std::string::npos;
   size_t open = text.find("braid_kernel(") + 13;
   std::string list = text.substr(open, text.find(") {", open) - open);
@@ -259,7 +261,7 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceAll(text, "extern \"C\" ", "static ");
   std::string arguments;
   for (size_t i = 0; i < parameters; i++) arguments += (i ? ", " : "") + ("Any{*(char **)parameters[" + std::to_string(i) + "]}");
-  text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } };\n" + text +
+  text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } operator unsigned long long() const { return (unsigned long long)at; } };\n" + text +
          "\nextern \"C\" void run(const unsigned *grid, unsigned threads, void **parameters) { emulation::launch({grid[0], grid[1], grid[2]}, threads, " +
          (barriers ? "true" : "false") + ", [=] { braid_kernel(" + arguments + "); }); }\n";
   return 0;

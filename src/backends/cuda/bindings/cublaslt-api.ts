@@ -87,6 +87,8 @@ export const CUBLASLT_MATMUL_DESC_TRANSA = 3;
 export const CUBLASLT_MATMUL_DESC_TRANSB = 4;
 export const CUBLASLT_MATMUL_DESC_EPILOGUE = 7;
 export const CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8;
+/** int32: multiprocessors that the algorithm is to be chosen for; 0 for all. */
+export const CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15;
 export const CUBLASLT_EPILOGUE_BIAS = 4;
 
 export const CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1;

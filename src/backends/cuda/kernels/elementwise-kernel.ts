@@ -23,20 +23,67 @@ const manyVectors = 1 << 19;
 
 /** All nests of `group` loop over the same extents. */
 export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: AlignmentOf): KernelSource {
+  const { width, vectors } = vectorsOf(group, alignmentOf);
+  const copies = vectors >= manyVectors ? vectorsPerThread : 1;
+  const blockVectors = blockThreads * copies;
+  const { parameters, parameterText, type, lines } = elementwiseBody(group, {
+    width,
+    vectors,
+    copies,
+    stride: blockThreads,
+    most: vectors + blockVectors,
+  });
+  const text = [
+    `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${parameterText}) {`,
+    `const ${type} first = (${type})blockIdx.x * ${blockVectors}u + threadIdx.x;`,
+    ...lines,
+    "}",
+  ];
+  return {
+    text: withPrelude(`${indented(text)}\n`),
+    grid: [Math.ceil(vectors / blockVectors), 1, 1],
+    block: [blockThreads, 1, 1],
+    parameters,
+  };
+}
+
+export interface Vectors {
+  /** Elements of a vector, and how many vectors there are. */
+  readonly width: number;
+  readonly vectors: number;
+}
+
+export function vectorsOf(group: readonly GroupedNest[], alignmentOf: AlignmentOf): Vectors {
   const nests = group.map(({ nest }) => nest);
-  const { loops } = at(nests, 0);
-  const total = loops.reduce((product, { extent }) => product * extent, 1);
+  const total = at(nests, 0).loops.reduce((product, { extent }) => product * extent, 1);
   const smallest = Math.min(...nests.flatMap(accessesOf).map(({ dtype }) => elementBytes(dtype)));
   const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf, smallest)));
-  const vectors = total / width;
-  const copies = vectors >= manyVectors ? vectorsPerThread : 1;
+  return { width, vectors: total / width };
+}
+
+export interface ElementwiseForm extends Vectors {
+  /** Vectors that a thread takes at once: `first`, and others each `stride` behind the one before. */
+  readonly copies: number;
+  readonly stride: number;
+  /** Of all numbers that are computed. */
+  readonly most: number;
+}
+
+export interface ElementwiseBody {
+  readonly parameters: readonly Memory[];
+  readonly parameterText: string;
+  /** Of the numbers of vectors. */
+  readonly type: string;
+  /** What a thread does with its vectors, the first of which is `first`. */
+  readonly lines: readonly string[];
+}
+
+export function elementwiseBody(group: readonly GroupedNest[], form: ElementwiseForm): ElementwiseBody {
+  const { width, vectors, copies, stride, most } = form;
+  const nests = group.map(({ nest }) => nest);
   const parameters = parametersOf(group);
   const nameOf = (memory: Memory): string => parameterName(parameters, memory);
-  const blockVectors = blockThreads * copies;
-  const type = widerType([
-    indexType(vectors + blockVectors),
-    ...nests.map((nest) => offsetType(accessesOf(nest), nest.atoms)),
-  ]);
+  const type = widerType([indexType(most), ...nests.map((nest) => offsetType(accessesOf(nest), nest.atoms))]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,
     prefix: `n${i}`,
@@ -50,31 +97,23 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
     ...loopVariables(context.nest.loops, "t", type, `${context.prefix}i`, width).map((line) => renamed(line, context)),
     ...divisionVariables(context.nest.atoms, type, `${context.prefix}i`),
   ];
-  const text = [
-    `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${parametersText(group, parameters, nameOf)}) {`,
-    `const ${type} first = (${type})blockIdx.x * ${blockVectors}u + threadIdx.x;`,
+  const lines = [
     ...contexts.flatMap((context) => registerLines(context, copies)),
     "#pragma unroll",
     `for (int u = 0; u < ${copies}; u++) {`,
-    `const ${type} t = first + u * ${blockThreads}u;`,
+    `const ${type} t = first + u * ${stride}u;`,
     `if (t >= ${vectors}u) break;`,
     ...contexts.flatMap((context) => [...variables(context), ...loadLines(context, "u")]),
     "}",
     "#pragma unroll",
     `for (int u = 0; u < ${copies}; u++) {`,
-    `const ${type} t = first + u * ${blockThreads}u;`,
+    `const ${type} t = first + u * ${stride}u;`,
     `if (t >= ${vectors}u) break;`,
     ...contexts.flatMap((context, i) => (at(group, i).stores ? variables(context) : [])),
     ...resultLines(group, contexts, width),
     "}",
-    "}",
   ];
-  return {
-    text: withPrelude(`${indented(text)}\n`),
-    grid: [Math.ceil(vectors / blockVectors), 1, 1],
-    block: [blockThreads, 1, 1],
-    parameters,
-  };
+  return { parameters, parameterText: parametersText(group, parameters, nameOf), type, lines };
 }
 
 function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf, smallest: number): number {

@@ -63,6 +63,26 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }`,
+  braid_raise: `static __device__ __forceinline__ void braid_raise(unsigned *word) {
+  asm volatile("st.release.sys.global.u32 [%0], 1;" : : "l"(word) : "memory");
+}`,
+  braid_look: `static __device__ __forceinline__ unsigned braid_look(const unsigned *word) {
+  unsigned x;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
+  return x;
+}`,
+  // Who waits for a millisecond says so.
+  braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
+  const long long start = clock64();
+  bool said = false;
+  while (braid_look(word) != 1) {
+    if (said || clock64() - start < 2000000) continue;
+    *(volatile unsigned *)progress = says;
+    said = true;
+  }
+  *(volatile unsigned *)word = 0;
+  if (said) *(volatile unsigned *)progress = says + 0x80000000u;
+}`,
 };
 
 /** Helpers stand after those that they call. */
@@ -81,6 +101,9 @@ const order: readonly string[] = [
   "braid_encode_bfloat16",
   "braid_round_half",
   "braid_round_bfloat16",
+  "braid_raise",
+  "braid_look",
+  "braid_await",
 ];
 
 /** The helpers that `text` needs, before it. */

@@ -19,14 +19,18 @@ export interface ProductAddresses {
   readonly c: number;
 }
 
+/** Where a product runs. */
+export interface ProductPlace {
+  readonly stream: number;
+  /** The stream's own, of `workspaceBytes`. */
+  readonly workspace: number;
+  /** Multiprocessors that it leaves to kernels beside it: a product that fills all holds them until it ends. */
+  readonly margin: number;
+}
+
 export interface Products extends Disposable {
-  /** A product on this stream; null where cuBLASLt has no algorithm for it. Allocates nothing when it runs. */
-  readonly prepare: (
-    layout: ProductLayout,
-    addresses: ProductAddresses,
-    stream: number,
-    workspace: number,
-  ) => (() => void) | null;
+  /** Null where cuBLASLt has no algorithm for it. Allocates nothing when it runs. */
+  readonly prepare: (layout: ProductLayout, addresses: ProductAddresses, place: ProductPlace) => (() => void) | null;
 }
 
 /** Loads the library. Throws `backend-unavailable`, `gpu-call-failed`. */
@@ -48,7 +52,8 @@ export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
   const recipeOf = createRecipes(raw, call, handle, blocks, resources);
 
   return {
-    prepare: (layout, addresses, stream, workspace) => {
+    prepare: (layout, addresses, { stream, workspace, margin }) => {
+      const multiprocessors = margin === 0 ? 0 : Math.max(1, gpu.multiprocessors - margin);
       const { bytes } = dtypes[layout.dtype];
       const calls: (() => void)[] = [];
       for (const offset of layout.offsets) {
@@ -56,7 +61,8 @@ export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
         const b = addresses.b + offset.b * bytes;
         const c = addresses.c + offset.c * bytes;
         const [left, right] = layout.swapped ? [b, a] : [a, b];
-        const recipe = recipeOf(layout, addresses.bias, [left, right, c].map(alignmentOf));
+        const alignments = [left, right, c].map(alignmentOf);
+        const recipe = recipeOf(layout, { bias: addresses.bias, alignments, multiprocessors });
         if (recipe === null) return null;
         const { one, zero } = scalars(layout.dtype);
         const beta = layout.accumulate === true ? one : zero;

@@ -11,6 +11,7 @@ import {
   CUBLASLT_HEURISTIC_RESULT_SIZE,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER,
   CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
   CUBLASLT_MATMUL_DESC_TRANSA,
   CUBLASLT_MATMUL_DESC_TRANSB,
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -58,8 +59,17 @@ export interface Recipe {
   readonly algorithm: number;
 }
 
-/** Null where cuBLASLt has no algorithm. `bias` is an address, 0 without one; `alignments` are those of the left and right operand and of the result. */
-export type Recipes = (layout: ProductLayout, bias: number, alignments: readonly number[]) => Recipe | null;
+export interface RecipeOptions {
+  /** An address, 0 without one. */
+  readonly bias: number;
+  /** Of the left and right operand and of the result. */
+  readonly alignments: readonly number[];
+  /** How many the product is to run on; 0 for all. */
+  readonly multiprocessors: number;
+}
+
+/** Null where cuBLASLt has no algorithm. */
+export type Recipes = (layout: ProductLayout, options: RecipeOptions) => Recipe | null;
 
 /** `resources` own what is made. The recipes throw `gpu-call-failed`. */
 export function createRecipes(
@@ -89,7 +99,10 @@ export function createRecipes(
     return made;
   };
 
-  const makeDescriptor = ({ dtype, left, right, hasBias }: ProductLayout, bias: number): number => {
+  const makeDescriptor = (
+    { dtype, left, right, hasBias }: ProductLayout,
+    { bias, multiprocessors }: RecipeOptions,
+  ): number => {
     const { compute, scale } = types[dtype];
     const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
     resources.defer(() => call.cublasLtMatmulDescDestroy(made));
@@ -101,12 +114,14 @@ export function createRecipes(
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32(CUBLASLT_EPILOGUE_BIAS));
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uint64(bias));
     }
+    if (multiprocessors > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(multiprocessors));
     return made;
   };
 
-  const makeRecipe = (layout: ProductLayout, bias: number, alignments: readonly number[]): Recipe | null => {
+  const makeRecipe = (layout: ProductLayout, options: RecipeOptions): Recipe | null => {
     const { dtype, batchCount } = layout;
-    const descriptor = makeDescriptor(layout, bias);
+    const { alignments } = options;
+    const descriptor = makeDescriptor(layout, options);
     const left = makeLayout(dtype, layout.left, batchCount);
     const right = makeLayout(dtype, layout.right, batchCount);
     const result = makeLayout(dtype, layout.result, batchCount);
@@ -135,11 +150,11 @@ export function createRecipes(
     return { descriptor, left, right, result, algorithm: address };
   };
 
-  return (layout, bias, alignments) => {
-    const key = JSON.stringify([layout, bias, alignments]);
+  return (layout, options) => {
+    const key = JSON.stringify([layout, options]);
     const known = recipes.get(key);
     if (known !== undefined) return known;
-    const made = makeRecipe(layout, bias, alignments);
+    const made = makeRecipe(layout, options);
     recipes.set(key, made);
     return made;
   };

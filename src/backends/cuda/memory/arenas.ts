@@ -1,6 +1,6 @@
 /**
  * Where the buffers of a Program lie for one rank: its own arenas in device memory, every rank's symmetric arena in peer memory, and behind
- * each symmetric arena the slots that its rank waits on.
+ * each symmetric arena the slots that its rank waits on and the gates of its kernels over links.
  */
 import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
@@ -15,7 +15,9 @@ export interface Arenas {
   readonly bufferAddress: (buffer: BufferId) => number;
   /** Of the slot's word, which lies in the memory of the rank that waits. */
   readonly slotAddress: (slot: SlotId) => number;
-  /** The slots that this rank waits on, to be zeroed; both 0 where it waits on none. */
+  /** Of the two words by which the blocks of a launch over links meet; `command` is one of this rank. */
+  readonly gateAddress: (command: number) => number;
+  /** The slots that this rank waits on and its gates, to be zeroed; both 0 where there are none. */
   readonly ownSlots: { readonly address: number; readonly bytes: number };
 }
 
@@ -24,6 +26,7 @@ const privateArenas = ["input", "output", "temporary"] as const;
 /** A word per slot; slots of different ranks never share a sector. */
 const slotBytes = 4;
 const alignment = 256;
+const gateBytes = 8;
 
 /** All ranks call it together. Throws `gpu-memory`. */
 export async function placeProgram(
@@ -42,8 +45,10 @@ export async function placeProgram(
   );
   const slots = slotPlaces(program);
   const symmetric = (of: number): number => aligned(at(program.ranks, of).arenaBytes.symmetric);
-  const slotsOf = (of: number): number => at(slots.counts, of) * slotBytes;
-  const peers = await heap.allocate(symmetric(rank) + slotsOf(rank));
+  const slotsOf = (of: number): number => aligned(at(slots.counts, of) * slotBytes);
+  const gates = new Map(overLinks(program, rank).map((command, i) => [command, i * gateBytes]));
+  const wordBytes = slotsOf(rank) + gates.size * gateBytes;
+  const peers = await heap.allocate(symmetric(rank) + wordBytes);
   resources.defer(peers.release);
   const address = (buffer: PlacedBuffer): number => {
     if (buffer.arena === "symmetric") return at(peers.addresses, buffer.rank) + buffer.offset;
@@ -56,8 +61,24 @@ export async function placeProgram(
       const { waiter } = at(program.slots, slot);
       return at(peers.addresses, waiter) + symmetric(waiter) + at(slots.places, slot) * slotBytes;
     },
-    ownSlots: { address: at(peers.addresses, rank) + symmetric(rank), bytes: slotsOf(rank) },
+    gateAddress: (command) => {
+      const gate = gates.get(command);
+      invariant(gate !== undefined, "only launches over links have gates", { rank, command });
+      return at(peers.addresses, rank) + symmetric(rank) + slotsOf(rank) + gate;
+    },
+    ownSlots: { address: at(peers.addresses, rank) + symmetric(rank), bytes: wordBytes },
   };
+}
+
+/** Positions of the launches that touch peers' memory. */
+function overLinks({ ranks, buffers }: Program, rank: number): readonly number[] {
+  return at(ranks, rank).commands.flatMap((command, i) => {
+    if (command.kind !== "launch") return [];
+    const touchesPeers = [...command.inputs, ...command.outputs].some(
+      ({ buffer }) => at(buffers, buffer).rank !== rank,
+    );
+    return touchesPeers ? [i] : [];
+  });
 }
 
 /** The place of every slot among those of the rank that waits on it. */

@@ -6,16 +6,21 @@ import type { Arenas } from "../memory/arenas.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Session } from "../session.ts";
-import type { MemoryOperation } from "./memory-operations.ts";
+import type { MeetingOperations } from "./meeting-operations.ts";
+import type { StreamOperation } from "./memory-operations.ts";
 import type { Progress } from "./progress.ts";
 
 /** A call of the driver or of a library with its arguments bound. */
 export type Action = () => void;
 
-/** What a command does on its stream: calls, and memory operations, which neighbours may join into one call. */
+/** What a command does on its stream: calls, memory operations, which neighbours may join into one call, and kernels that may take in those around them. */
 export type Work =
   | { readonly kind: "call"; readonly action: Action }
-  | { readonly kind: "memory"; readonly operations: readonly MemoryOperation[] };
+  | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
+  | { readonly kind: "meeting"; readonly operations: MeetingOperations; readonly launch: MeetingLaunch };
+
+/** The kernel with these operations inside. */
+export type MeetingLaunch = (operations: MeetingOperations) => Action;
 
 export interface ActionContext {
   readonly session: Session;
@@ -30,6 +35,8 @@ export interface ActionContext {
   /** The stream's own scratch and workspace, of at least as many bytes; the same at every call with so many or fewer bytes. */
   readonly scratchOf: (stream: CommandStreamId, bytes: number) => number;
   readonly workspaceOf: (stream: CommandStreamId, bytes: number) => number;
+  /** Two words that are 0 between runs, one pair per command. */
+  readonly gateOf: (command: number) => number;
   /** Of launches that were prepared before. */
   readonly steps: Map<string, KernelSteps>;
   readonly communicators: ReadonlyMap<string, Communicator>;

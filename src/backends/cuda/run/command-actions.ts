@@ -5,17 +5,20 @@
 import type { Command, CommandStreamId } from "../../../commands/command.ts";
 import { dispatch, type RuleTable } from "../../../support/dispatch.ts";
 import { at } from "../../../support/invariant.ts";
-import { type Action, type ActionContext, addressIn, checked, type Work } from "./action-context.ts";
+import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
 import { copyActions } from "./copy-actions.ts";
 import { kernelActions } from "./launch-actions.ts";
-import { type MemoryOperation, signalOperations, waitOperations } from "./memory-operations.ts";
+import { linkLaunch } from "./link-launch.ts";
+import { noOperations } from "./meeting-operations.ts";
+import type { StreamOperation } from "./memory-operations.ts";
 import { progressWord } from "./progress.ts";
 import { transferActionsOf } from "./transfer-command.ts";
 
 const table: RuleTable<Command, readonly Work[], [number, ActionContext]> = {
-  launch: ({ kernel, inputs, outputs, stream }, _, context) => {
-    const addressOf = addressIn(context);
-    return calls(kernelActions(kernel, inputs.map(addressOf), outputs.map(addressOf), stream, context));
+  launch: (command, index, context) => {
+    const launch = linkLaunch(command, index, context);
+    if (launch !== null) return [{ kind: "meeting", operations: noOperations, launch }];
+    return calls(kernelActions(command, context));
   },
   copy: (command, _, context) => {
     const { buffers } = context.program;
@@ -36,17 +39,14 @@ const table: RuleTable<Command, readonly Work[], [number, ActionContext]> = {
     const [handle, on] = [context.eventOf(event), context.streamOf(stream)];
     return calls([checked(context, "cuStreamWaitEvent", (raw) => () => raw.cuStreamWaitEvent(on, handle, 0))]);
   },
-  signal: ({ slot }, _, { arenas }) => [{ kind: "memory", operations: signalOperations(arenas.slotAddress(slot)) }],
-  waitSignal: ({ slot, stream }, index, context) => [
-    {
-      kind: "memory",
-      operations: [
-        sayProgress(index, stream, context),
-        ...waitOperations(context.arenas.slotAddress(slot)),
-        sayProgress(index, stream, context, true),
-      ],
-    },
+  signal: ({ slot }, _, { arenas }) => [
+    { kind: "memory", operations: [{ kind: "signal", word: arenas.slotAddress(slot) }] },
   ],
+  waitSignal: ({ slot, stream }, index, { arenas, progress }) => {
+    const word = arenas.slotAddress(slot);
+    const wait = { kind: "wait", word, progress: progress.address(stream), says: progressWord(index) } as const;
+    return [{ kind: "memory", operations: [wait] }];
+  },
   alloc: () => [],
   free: () => [],
 };
@@ -61,11 +61,6 @@ function calls(actions: readonly Action[]): readonly Work[] {
   return actions.map((action) => ({ kind: "call", action }));
 }
 
-function sayProgress(
-  index: number,
-  stream: CommandStreamId,
-  { progress }: ActionContext,
-  passed = false,
-): MemoryOperation {
-  return { kind: "write", address: progress.address(stream), value: progressWord(index, passed) };
+function sayProgress(index: number, stream: CommandStreamId, { progress }: ActionContext): StreamOperation {
+  return { kind: "say", progress: progress.address(stream), value: progressWord(index) };
 }

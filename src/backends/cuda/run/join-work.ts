@@ -1,5 +1,6 @@
 /**
- * Work of a list as actions, where memory operations that follow each other in the list on one stream become one call: in a graph, one node.
+ * Work of a list as actions, where memory operations that follow each other in the list on one stream become one call: in a graph, one node. A kernel over links takes
+ * in those right before and behind it.
  *
  *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
  *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word, write 0
@@ -10,7 +11,8 @@
 import type { CommandStreamId } from "../../../commands/command.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
-import { encodeBatch, type MemoryOperation } from "./memory-operations.ts";
+import { isInOrder, takenBefore } from "./meeting-operations.ts";
+import { encodeBatch, memoryOperations } from "./memory-operations.ts";
 
 export interface StreamWork {
   readonly stream: CommandStreamId;
@@ -22,22 +24,50 @@ export interface StreamWork {
 /** Far below what the driver takes in one call, 256. */
 const mostOperations = 64;
 
-/** In list order. A joined piece belongs to the first of its commands. */
+/**
+ * Kernels that wait for peers hold multiprocessors, 8 each: so many streams of them leave room for all that their peers need of this GPU. With more, kernels are
+ * launched when their peers are ready.
+ */
+const mostMeetingStreams = 8;
+
+/** In list order. A joined piece belongs to its kernel, or to the first of its commands. */
 export function joinWork(list: readonly StreamWork[]): readonly StreamWork[] {
+  const meetingStreams = new Set(list.flatMap(({ stream, work }) => (work.kind === "meeting" ? [stream] : [])));
+  const mayMeet = meetingStreams.size <= mostMeetingStreams;
   const joined: StreamWork[] = [];
   for (const piece of list) {
     const last = joined.at(-1);
-    const operations = last?.stream === piece.stream ? together(last.work, piece.work) : null;
-    if (last === undefined || operations === null) joined.push(piece);
-    else joined[joined.length - 1] = { ...last, work: { kind: "memory", operations } };
+    const both = last?.stream === piece.stream ? together(last.work, piece.work, mayMeet) : null;
+    if (last === undefined || both === null) {
+      joined.push(piece);
+      continue;
+    }
+    joined.pop();
+    const [first, second] = both;
+    const whose = piece.work.kind === "meeting" ? piece : last;
+    if (second === undefined) joined.push({ ...whose, work: first });
+    else joined.push({ ...last, work: first }, { ...piece, work: second });
   }
   return joined;
 }
 
-function together(first: Work, second: Work): readonly MemoryOperation[] | null {
-  if (first.kind !== "memory" || second.kind !== "memory") return null;
-  const operations = [...first.operations, ...second.operations];
-  return operations.length <= mostOperations ? operations : null;
+/** Neighbours on one stream as one piece, or as two of which the second has some of the first's; null where they stay as they are. */
+function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, Work?] | null {
+  if (first.kind === "call" || second.kind === "call") return null;
+  if (second.kind === "memory") {
+    const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
+    if (first.kind === "memory") {
+      return operations.flatMap(memoryOperations).length <= mostOperations ? [{ kind: "memory", operations }] : null;
+    }
+    if (!mayMeet || !isInOrder(operations)) return null;
+    return [{ ...first, operations: { ...first.operations, after: operations } }];
+  }
+  if (first.kind === "meeting" || !mayMeet) return null;
+  const before = takenBefore(first.operations);
+  if (before.length === 0) return null;
+  const meeting: Work = { ...second, operations: { ...second.operations, before } };
+  const left = first.operations.slice(0, first.operations.length - before.length);
+  return left.length === 0 ? [meeting] : [{ kind: "memory", operations: left }, meeting];
 }
 
 /** Lays out the arguments of memory operations; a call is its action. */
@@ -45,9 +75,12 @@ export function workAction(work: Work, stream: CommandStreamId, context: ActionC
   switch (work.kind) {
     case "call":
       return work.action;
+    case "meeting":
+      return work.launch(work.operations);
     case "memory": {
-      const batch = encodeBatch(work.operations, context.blocks);
-      const count = work.operations.length;
+      const operations = work.operations.flatMap(memoryOperations);
+      const batch = encodeBatch(operations, context.blocks);
+      const count = operations.length;
       const on = context.streamOf(stream);
       return checked(context, "cuStreamBatchMemOp", (raw) => () => raw.cuStreamBatchMemOp_v2(on, count, batch, 0));
     }

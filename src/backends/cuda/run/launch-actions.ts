@@ -1,5 +1,5 @@
 /** Kernels of a Program as launches: generated kernels, and matrix products through cuBLASLt where it has a form for them. */
-import type { CommandStreamId, KernelId } from "../../../commands/command.ts";
+import type { Launch } from "../../../commands/command.ts";
 import type { Memory } from "../../../kernels/nest.ts";
 import type { Address } from "../../../kernels/phase.ts";
 import { at } from "../../../support/invariant.ts";
@@ -8,36 +8,34 @@ import { productKernel } from "../kernels/product-kernel.ts";
 import { productLayout } from "../matmul/product-layout.ts";
 import { workspaceBytes } from "../matmul/recipes.ts";
 import { alignmentOf } from "../memory/alignment.ts";
-import type { Action, ActionContext } from "./action-context.ts";
+import { type Action, type ActionContext, addressIn } from "./action-context.ts";
 
-/** `inputs` and `outputs`: addresses of the kernel's operands. */
-export function kernelActions(
-  id: KernelId,
-  inputs: readonly number[],
-  outputs: readonly number[],
-  stream: CommandStreamId,
-  context: ActionContext,
-): readonly Action[] {
+export function kernelActions(command: Launch, context: ActionContext): readonly Action[] {
+  const { stream } = command;
+  const [inputs, outputs] = [command.inputs, command.outputs].map((refs) => refs.map(addressIn(context)));
   const operand = (memory: Memory): number | null =>
-    memory.kind === "scratch" ? null : at(memory.kind === "input" ? inputs : outputs, memory.position);
-  const { steps, scratchBytes } = stepsOf(id, [inputs, outputs], operand, context);
+    memory.kind === "scratch" ? null : at((memory.kind === "input" ? inputs : outputs) ?? [], memory.position);
+  const { steps, scratchBytes } = stepsOf(command, operand, context);
   const scratch = context.scratchOf(stream, scratchBytes);
   const place = (memory: Memory): number =>
     operand(memory) ?? scratch + (memory.kind === "scratch" ? memory.offset : 0);
-  return steps.map((step) => stepAction(step, place, stream, context));
+  return steps.map((step) => stepAction(step, place, command, context));
 }
 
 /** Launches of one kernel at addresses of equal alignment share their sources. */
 function stepsOf(
-  id: KernelId,
-  addresses: readonly (readonly number[])[],
+  { kernel, inputs, outputs }: Launch,
   operand: (memory: Memory) => number | null,
-  { program, steps }: ActionContext,
+  context: ActionContext,
 ): KernelSteps {
-  const key = JSON.stringify([id, addresses.map((list) => list.map(alignmentOf))]);
+  const { program, steps } = context;
+  const alignments = [inputs, outputs].map((refs) => refs.map((ref) => alignmentOf(addressIn(context)(ref))));
+  const key = JSON.stringify([kernel, alignments]);
   const known = steps.get(key);
   if (known !== undefined) return known;
-  const made = kernelSteps(at(program.kernels, id), (memory) => alignmentOf(operand(memory) ?? scratchPlaceAlignment));
+  const made = kernelSteps(at(program.kernels, kernel), (memory) =>
+    alignmentOf(operand(memory) ?? scratchPlaceAlignment),
+  );
   steps.set(key, made);
   return made;
 }
@@ -48,7 +46,7 @@ const scratchPlaceAlignment = 64;
 function stepAction(
   step: KernelStep,
   place: (memory: Memory) => number,
-  stream: CommandStreamId,
+  { stream, smMargin: margin = 0 }: Launch,
   context: ActionContext,
 ): Action {
   const { modules, products } = context.session;
@@ -67,7 +65,7 @@ function stepAction(
   const layout = productLayout(contraction);
   if (layout !== null) {
     const workspace = context.workspaceOf(stream, workspaceBytes);
-    const product = products().prepare(layout, addresses, on, workspace);
+    const product = products().prepare(layout, addresses, { stream: on, workspace, margin });
     if (product !== null) return product;
   }
   const operands = [a, b, ...(bias === null ? [] : [bias]), c];

@@ -74,6 +74,7 @@ export function prepareList(
     eventOf: (event) => at(events, event),
     scratchOf,
     workspaceOf,
+    gateOf: arenas.gateAddress,
     steps: new Map(),
     communicators,
     inProgress: (communicator) => {

@@ -21,9 +21,14 @@ export interface Progress {
 
 const passedBit = 0x8000_0000;
 
-/** What a stream writes when it comes to a command, and when it is past it. */
-export function progressWord(command: number, passed: boolean): number {
-  return command + 1 + (passed ? passedBit : 0);
+/** What a stream writes when it comes to a command. */
+export function progressWord(command: number): number {
+  return command + 1;
+}
+
+/** What it writes when it is past what it came to. */
+export function passedWord(word: number): number {
+  return word + passedBit;
 }
 
 export function createProgress(streams: number, blocks: HostBlocks): Progress {

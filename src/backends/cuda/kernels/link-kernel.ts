@@ -1,0 +1,55 @@
+/**
+ * The kernel of a combination over links: few blocks, so that most multiprocessors stay with the GEMM beside it, many wide loads in flight per thread, because
+ * a peer's memory answers late, and its meetings with the peers inside.
+ *
+ *     8 blocks of 512 threads, each with 16 loads of 16 bytes on their way: 4 vectors of 4 members' inputs
+ */
+import type { Kernel } from "../../../commands/kernel.ts";
+import { planKernel } from "../../../kernels/kernel-plan.ts";
+import { elementBytes } from "./element-text.ts";
+import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
+import { indented } from "./indented.ts";
+import { kernelName, type KernelSource } from "./kernel-source.ts";
+import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./meeting-text.ts";
+import { groupPhases } from "./nest-groups.ts";
+import { withPrelude } from "./prelude.ts";
+import { accessesOf } from "./result-text.ts";
+import type { AlignmentOf } from "./vector-width.ts";
+
+const blockThreads = 512;
+/** By measurement on H200: as fast as 64 with accesses of 16 bytes. Narrow ones need more for as many bytes on their way. */
+const fewBlocks = 8;
+const mostBlocks = 64;
+const wideBytes = 16;
+const loadsPerThread = 16;
+
+/** Null for a kernel that is not one loop over elements. Parameters behind those of `parameters` are the meetings'. */
+export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, meetings: Meetings): KernelSource | null {
+  const [group, ...others] = groupPhases(planKernel(kernel).phases);
+  if (group?.kind !== "nests" || others.length > 0) return null;
+  const { nests } = group;
+  const { width, vectors } = vectorsOf(nests, alignmentOf);
+  const smallest = Math.min(...nests.flatMap(({ nest }) => accessesOf(nest)).map(({ dtype }) => elementBytes(dtype)));
+  const wanted = Math.min(mostBlocks, Math.ceil((fewBlocks * wideBytes) / (width * smallest)));
+  const blocks = Math.max(1, Math.min(wanted, Math.ceil(vectors / blockThreads)));
+  const copies = Math.max(1, Math.floor(loadsPerThread / kernel.inputs.length));
+  const stride = blocks * blockThreads;
+  const most = vectors + stride * copies;
+  const { parameters, parameterText, type, lines } = elementwiseBody(nests, { width, vectors, copies, stride, most });
+  const all = [parameterText, ...meetingParameters(meetings)].join(", ");
+  const text = [
+    `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${all}) {`,
+    ...meetingBefore(meetings, blocks, blockThreads),
+    `for (${type} first = blockIdx.x * ${blockThreads}u + threadIdx.x; first < ${vectors}u; first += ${stride * copies}u) {`,
+    ...lines,
+    "}",
+    ...meetingAfter(meetings, blocks, blockThreads),
+    "}",
+  ];
+  return {
+    text: withPrelude(`${indented(text)}\n`),
+    grid: [blocks, 1, 1],
+    block: [blockThreads, 1, 1],
+    parameters,
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Signals and waits inside a kernel: what stands around a launch on its stream as signals and waits of a GPU's memory operations may instead be its first
+ * and last lines. The kernel then has its multiprocessors when its peers are ready; one that is launched only then finds them taken by a product.
+ *
+ *     signal a, wait b, launch, signal c, wait d     ->     launch { block 0: raise a, await b, open the gate; ..; last block: raise c, await d }
+ *
+ * The words are those of memory operations, so that a peer may use either.
+ */
+
+/** How many of each, in this order: no signal behind a wait. */
+export interface MeetingShape {
+  readonly signals: number;
+  readonly waits: number;
+}
+
+/** Before the kernel's work, and behind it. */
+export interface Meetings {
+  readonly before: MeetingShape;
+  readonly after: MeetingShape;
+}
+
+export const noMeetings: Meetings = { before: { signals: 0, waits: 0 }, after: { signals: 0, waits: 0 } };
+
+export function meets({ before, after }: Meetings): boolean {
+  return operationsOf(before) + operationsOf(after) > 0;
+}
+
+/**
+ * Behind the pointers of the operands, 64 bits each: the gate's two words, which are 0 between runs; the word that says what a stream waits for; then per meeting
+ * the words to raise, and those to wait for, each with what the stream says when it waits long.
+ */
+export function meetingParameters(meetings: Meetings): readonly string[] {
+  if (!meets(meetings)) return [];
+  const words = (["before", "after"] as const).flatMap((place) => {
+    const { signals, waits } = meetings[place];
+    return [
+      ...numbered(signals).map((i) => `unsigned *${place}Raise${i}`),
+      ...numbered(waits).flatMap((i) => [`unsigned *${place}Await${i}`, `unsigned long long ${place}Says${i}`]),
+    ];
+  });
+  return ["unsigned *gate", "unsigned *progress", ...words];
+}
+
+/** Lines before the work of a kernel of `blocks` blocks of `threads` threads, in one dimension. */
+export function meetingBefore({ before }: Meetings, blocks: number, threads: number): readonly string[] {
+  if (operationsOf(before) === 0) return [];
+  const lines = [...operationLines(before, "before", threads), "__syncthreads();"];
+  if (blocks === 1) return lines;
+  return [
+    "if (blockIdx.x == 0) {",
+    ...lines,
+    "if (threadIdx.x == 0) braid_raise(gate);",
+    "} else {",
+    "if (threadIdx.x == 0) while (braid_look(gate) != 1) {}",
+    "__syncthreads();",
+    "}",
+  ];
+}
+
+/** Lines behind it. */
+export function meetingAfter(meetings: Meetings, blocks: number, threads: number): readonly string[] {
+  if (!meets(meetings)) return [];
+  const { before, after } = meetings;
+  const lines = operationLines(after, "after", threads);
+  if (blocks === 1) return operationsOf(after) === 0 ? [] : ["__syncthreads();", ...lines];
+  const hasGate = operationsOf(before) > 0;
+  return [
+    "__shared__ unsigned isLast;",
+    "__syncthreads();",
+    "if (threadIdx.x == 0) {",
+    // All stores of the block come before its count, all counts before the last block's signals.
+    "__threadfence_system();",
+    `isLast = atomicAdd(gate + 1, 1u) == ${blocks - 1}u;`,
+    "__threadfence_system();",
+    "}",
+    "__syncthreads();",
+    "if (isLast) {",
+    "if (threadIdx.x == 0) {",
+    ...(hasGate ? ["gate[0] = 0;"] : []),
+    "gate[1] = 0;",
+    "}",
+    ...lines,
+    "}",
+  ];
+}
+
+/** Operations take turns with the warps of a block, so that waits do not stand in line. */
+function operationLines({ signals, waits }: MeetingShape, place: string, threads: number): readonly string[] {
+  const thread = (i: number): number => (32 * i) % threads;
+  return [
+    ...numbered(signals).map((i) => `if (threadIdx.x == ${thread(i)}) braid_raise(${place}Raise${i});`),
+    ...numbered(waits).map(
+      (i) =>
+        `if (threadIdx.x == ${thread(signals + i)}) braid_await(${place}Await${i}, progress, (unsigned)${place}Says${i});`,
+    ),
+  ];
+}
+
+function operationsOf({ signals, waits }: MeetingShape): number {
+  return signals + waits;
+}
+
+function numbered(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
