@@ -6,6 +6,7 @@ import { link } from "../../src/commands/link.ts";
 import { bufferAlignment } from "../../src/commands/link/memory-layout.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
 
 function linkOne(build: (list: ListBuilder) => void): Program {
@@ -144,30 +145,53 @@ describe("arenas", () => {
   });
 });
 
+interface LifeOfBuffer {
+  readonly stream: number;
+  readonly elements: number;
+  /** After so many allocs of others; never if there are fewer. */
+  readonly freedAfter: number;
+  readonly freeStream: number;
+}
+
 /** A random life of temporaries on a few streams: allocs and frees in any order that a program may have. */
-const lives = fc.array(
+const lives: fc.Arbitrary<readonly LifeOfBuffer[]> = fc.array(
   fc.record({ stream: fc.nat(2), elements: fc.nat(300), freedAfter: fc.nat(6), freeStream: fc.nat(2) }),
   { minLength: 1, maxLength: 25 },
 );
 
+interface Mark {
+  readonly kind: "alloc" | "free";
+  readonly buffer: number;
+  readonly stream: number;
+}
+
+function marksOf(buffers: readonly LifeOfBuffer[]): readonly Mark[] {
+  return buffers.flatMap(({ stream }, now) => [
+    ...buffers
+      .slice(0, now)
+      .map(({ freeStream }, buffer): Mark => ({ kind: "free", buffer, stream: freeStream }))
+      .filter(({ buffer }) => buffer + 1 + at(buffers, buffer).freedAfter === now),
+    { kind: "alloc", buffer: now, stream },
+  ]);
+}
+
+function linkMarks(marks: readonly Mark[], sizes: readonly number[]): Program {
+  return linkOne((list) => {
+    list.stream("one");
+    list.stream("two");
+    const views = sizes.map((elements) => list.temporary([elements]));
+    for (const { kind, buffer, stream } of marks) list[kind](stream, at(views, buffer));
+  });
+}
+
 test("buffers overlap only if one is freed before the other's alloc on the same stream", () => {
   fc.assert(
     fc.property(lives, (buffers) => {
-      const marks: { readonly kind: "alloc" | "free"; readonly buffer: number; readonly stream: number }[] = [];
-      const program = linkOne((list) => {
-        list.stream("one");
-        list.stream("two");
-        const views = buffers.map(({ elements }) => list.temporary([elements]));
-        for (const [now, { stream }] of buffers.entries()) {
-          for (const [buffer, life] of buffers.slice(0, now).entries()) {
-            if (buffer + 1 + life.freedAfter !== now) continue;
-            list.free(life.freeStream, at(views, buffer));
-            marks.push({ kind: "free", buffer, stream: life.freeStream });
-          }
-          list.alloc(stream, at(views, now));
-          marks.push({ kind: "alloc", buffer: now, stream });
-        }
-      });
+      const marks = marksOf(buffers);
+      const program = linkMarks(
+        marks,
+        buffers.map(({ elements }) => elements),
+      );
       const apart = (first: number, second: number): boolean => {
         const free = marks.findIndex(({ kind, buffer }) => kind === "free" && buffer === first);
         const alloc = marks.findIndex(({ kind, buffer }) => kind === "alloc" && buffer === second);
@@ -183,4 +207,42 @@ test("buffers overlap only if one is freed before the other's alloc on the same 
     }),
     { numRuns: 1000 },
   );
+});
+
+test("smaller buffers with the same lives never need a larger arena", () => {
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 25, maxLength: 25 });
+  fc.assert(
+    fc.property(lives, shares, (buffers, kept) => {
+      const marks = marksOf(buffers);
+      const sizes = buffers.map(({ elements }) => elements);
+      const smaller = sizes.map((size, i) => Math.floor(size * at(kept, i)));
+      expect(temporaryBytes(linkMarks(marks, smaller))).toBeLessThanOrEqual(temporaryBytes(linkMarks(marks, sizes)));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("one stream's buffers of any sizes need at most a tenth more than live at once, on average", () => {
+  const random = createRandom(5);
+  let [needed, alive] = [0, 0];
+  for (let run = 0; run < 50; run++) {
+    const buffers = Array.from({ length: 30 }, () => {
+      return { stream: 0, elements: 64 * (1 + random.integer(40)), freedAfter: random.integer(12), freeStream: 0 };
+    });
+    const marks = marksOf(buffers);
+    needed += temporaryBytes(
+      linkMarks(
+        marks,
+        buffers.map(({ elements }) => elements),
+      ),
+    );
+    let [now, most] = [0, 0];
+    for (const { kind, buffer } of marks) {
+      now += (kind === "alloc" ? 4 : -4) * at(buffers, buffer).elements;
+      most = Math.max(most, now);
+    }
+    alive += most;
+  }
+  expect(needed).toBeGreaterThanOrEqual(alive);
+  expect(needed / alive).toBeLessThan(1.1);
 });
