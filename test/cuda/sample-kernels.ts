@@ -58,6 +58,13 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
   "sum-slots-bfloat16": reduction("bfloat16", [4, 1024, 8192], 0, "sum"),
   "amax-scalar-double": reduction("double", [100_000], 0, "amax"),
   "combine-bfloat16": { kind: "combine", op: "sum", inputs: [bf16, bf16, bf16], outputs: [bf16] },
+  // A slice of an Allreduce of four members.
+  "combine-bfloat16-into-all": {
+    kind: "combine",
+    op: "sum",
+    inputs: [bf16, bf16, bf16, bf16],
+    outputs: [bf16, bf16, bf16, bf16],
+  },
   // Operands along another axis than the result: by tiles.
   "neg-transposed-bfloat16": {
     kind: "unary",

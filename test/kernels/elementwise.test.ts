@@ -219,6 +219,37 @@ describe.each(["sum", "prod", "amax", "amin"] as const)("combine by %s", (op) =>
   });
 });
 
+describe("combine into several outputs", () => {
+  it.each(everyDType)("%s, in place and of other strides", (dtype) => {
+    const op = "amax";
+    const parts = [0, 1, 2].map(() => randomValues(dtype, 3 * 40, random));
+    const expected = parts[0]?.map((_, i) =>
+      reduce(
+        op,
+        dtype,
+        parts.map((part) => at(part, i)),
+      ),
+    );
+    const all = (each: readonly Operand[]): readonly (Values | undefined)[] => each.map(() => expected);
+    const rows = operand(dtype, [3, 40]);
+    const [columns, apart] = [operand(dtype, [3, 40], [1, 3]), operand(dtype, [3, 40], [50, 1])];
+    const inputs = [rows, rows, rows];
+    for (const outputs of [
+      [rows, rows, rows],
+      [columns, rows, apart],
+      [apart, apart, columns, rows],
+    ]) {
+      expect(runKernel({ kind: "combine", op, inputs, outputs }, parts)).toEqual(all(outputs));
+    }
+    for (const inPlace of parts.keys()) {
+      expect(runKernel({ kind: "combine", op, inputs, outputs: inputs }, parts, { inPlace })).toEqual(all(inputs));
+      expect(runKernel({ kind: "combine", op, inputs, outputs: [rows, rows] }, parts, { inPlace })).toEqual(
+        all([rows, rows]),
+      );
+    }
+  });
+});
+
 it("rounds a combination of half parts once", () => {
   const parts = [[2048], [1], [1]];
   const inputs = parts.map(() => operand("half", [1]));

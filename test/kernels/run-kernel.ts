@@ -65,8 +65,11 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
   bytes.fill(guard);
 
   const inputAddresses = addresses.slice(0, kernel.inputs.length);
-  const outputAddresses =
-    options.inPlace === undefined ? addresses.slice(kernel.inputs.length) : [at(inputAddresses, options.inPlace)];
+  const outputAddresses = kernel.outputs.map((_, i) =>
+    options.inPlace === undefined
+      ? at(addresses, kernel.inputs.length + i)
+      : at(inputAddresses, (options.inPlace + i) % kernel.inputs.length),
+  );
   const elements = ({ dtype }: Operand, address: number) =>
     elementsOf(dtype, storageView(dtype, memory.buffer, address));
   for (const [i, each] of kernel.inputs.entries()) {

@@ -113,6 +113,16 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, parts: number])
     { kind: "combine", op: "sum", inputs: [float([9, 3]), float([9, 3]), float([9, 3])], outputs: [float([9, 3])] },
     3,
   ],
+  [
+    "a combination into several outputs",
+    {
+      kind: "combine",
+      op: "sum",
+      inputs: [float([9, 3]), float([9, 3])],
+      outputs: [float([9, 3]), float([9, 3], [1, 9]), float([9, 3], [5, 1])],
+    },
+    3,
+  ],
   ["a fill", { kind: "fill", inputs: [], outputs: [float([9, 3])] }, 3],
 ];
 

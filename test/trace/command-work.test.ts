@@ -41,6 +41,7 @@ const kernels: readonly (readonly [Kernel, number])[] = [
   [{ kind: "linear", inputs: [operand(4, 8), operand(2, 8)], outputs: [operand(4, 2)] }, 128],
   [{ kind: "linear", inputs: [operand(4, 8), operand(2, 8), operand(2)], outputs: [operand(4, 2)] }, 136],
   [{ kind: "combine", op: "sum", inputs: [operand(4), operand(4), operand(4)], outputs: [operand(4)] }, 8],
+  [{ kind: "combine", op: "sum", inputs: [operand(4), operand(4)], outputs: [operand(4), operand(4)] }, 4],
   [{ kind: "fill", inputs: [], outputs: [operand(4)] }, 0],
   [unit, 128 + 8 + (4 * 3 * 2 * 2 + 12) + 8],
 ];
