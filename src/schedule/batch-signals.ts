@@ -13,8 +13,7 @@ import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
-import { meetingsIn } from "./meetings.ts";
-import type { Memory } from "./memory.ts";
+import { inMeetings } from "./node-groups.ts";
 import type { Rewrite } from "./rewrite.ts";
 
 export const batchSignals: Rewrite<true> = {
@@ -64,13 +63,6 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
     const batch = signals.map((position) => withSync(at(draft.nodes, position), [told]));
     return gather(left, batch, told.id, (node) => [node, ...batch]);
   });
-}
-
-/** By position: whether a node is part of a meeting. */
-function inMeetings({ nodes, rank }: Draft, memory: Memory): readonly boolean[] {
-  const isMet = nodes.map(() => false);
-  for (const { first, last } of meetingsIn(nodes, rank, memory)) isMet.fill(true, first, last + 1);
-  return isMet;
 }
 
 /** The slots whose waits let nothing go on but frees, at the end of a run. */

@@ -12,7 +12,7 @@ import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
-import { meetingsIn } from "./meetings.ts";
+import { inMeetings } from "./node-groups.ts";
 import { isProductLaunch } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";
 
@@ -26,8 +26,8 @@ const caller = makeId<CommandStreamId>(0);
 
 function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
-  const isOnLane = nodes.map((node) => isLinkCopy(node, draft.rank, context));
-  for (const { first, last } of meetingsIn(nodes, draft.rank, context.memory)) isOnLane.fill(true, first, last + 1);
+  const isMet = inMeetings(draft, context.memory);
+  const isOnLane = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
   if (!nodes.some(({ command }, position) => at(isOnLane, position) || isProductLaunch(command, context.memory)))
     return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");

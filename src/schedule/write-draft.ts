@@ -9,8 +9,8 @@ import { makeId } from "../support/ids.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { dependencesOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
-import { groupDependences, groupsOf, meetingsIn } from "./meetings.ts";
 import type { Memory } from "./memory.ts";
+import { groupDependences, groupsOf } from "./node-groups.ts";
 import { issueOrder } from "./order-nodes.ts";
 import { planEdges } from "./plan-edges.ts";
 
@@ -22,7 +22,7 @@ export interface WrittenList {
 
 export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   const { nodes, streams } = usedStreams(draft);
-  const groups = groupsOf(nodes, meetingsIn(nodes, draft.rank, memory));
+  const groups = groupsOf({ ...draft, nodes }, memory);
   const dependences = groupDependences(groups, dependencesOf(nodes, memory));
   const members = groups.map((positions) => positions.map((position) => at(nodes, position)));
   const order = issueOrder(members, dependences);

@@ -1,18 +1,29 @@
 /** What a command occupies, and for how long, on the machine of a profile. */
+import { accesses } from "../commands/accesses.ts";
 import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
+import { touchesPeers } from "../commands/touches-peers.ts";
 import type { CollectiveType } from "../commands/transfer.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { bytesOf, peerOf, readsPeers } from "../trace/command-work.ts";
+import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
 import { nearestTo, timeOf } from "./interpolate.ts";
-import type { MachineProfile, ReductionTimed, Timing, TransferTimings } from "./machine-profile.ts";
+import {
+  type MachineProfile,
+  measuredMargin,
+  type ReductionTimed,
+  type Timing,
+  type TransferTimings,
+  usualMarginFactor,
+} from "./machine-profile.ts";
 import { productTimes } from "./product-cost.ts";
 import type { DeviceUse, Resource } from "./under-way.ts";
 
 export interface Cost {
   readonly resources: readonly Resource[];
+  /** Whether it begins only where no product is under way that leaves no room; before products that have not begun. */
+  readonly needsRoom: boolean;
   /** Microseconds before the resources are needed. */
   readonly latency: number;
   /** Microseconds for which they are held. */
@@ -22,14 +33,13 @@ export interface Cost {
 
 export type CostOf = (rank: number, index: number) => Cost;
 
-const nothing: Cost = { resources: [], latency: 0, busy: 0, deviceUse: "none" };
+const nothing: Cost = { resources: [], needsRoom: false, latency: 0, busy: 0, deviceUse: "none" };
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
   const productTimeOf = productTimes(program, profile);
   const otherTimes = new Map<number, number>();
   const otherTime = (rank: number, index: number, command: Launch): number => {
-    if (readsPeers(program, rank, command)) return timeOf(profile.peerCopies, bytesOf(program, rank, index) ?? 0);
     const known = otherTimes.get(command.kernel);
     if (known !== undefined) return known;
     const timings = memoryTimings(at(program.kernels, command.kernel), profile);
@@ -41,13 +51,11 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
       case "launch": {
+        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile);
         const ofProduct = productTimeOf(rank, command.kernel);
-        const time = ofProduct ?? otherTime(rank, index, command);
-        const latency = Math.min(profile.costs.launch, time);
-        const deviceUse = ofProduct === null ? "none" : "product";
-        // What a combination in peers' memory reads comes over the rank's link.
-        const link: readonly Resource[] = readsPeers(program, rank, command) ? [`in ${rank}`] : [];
-        return { resources: [`compute ${rank}`, ...link], latency, busy: time - latency, deviceUse };
+        if (ofProduct !== null) return productCost(rank, ofProduct, command, profile);
+        const time = otherTime(rank, index, command);
+        return { ...kernelCost([`room ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
       }
       case "copy":
         return copyCost(program, rank, index, command, profile);
@@ -64,6 +72,35 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
   };
 }
 
+/** Of the time of a kernel the first part is none of the device's. */
+function kernelCost(resources: readonly Resource[], time: number, { costs }: MachineProfile): Omit<Cost, "deviceUse"> {
+  const latency = Math.min(costs.launch, time);
+  return { resources, needsRoom: false, latency, busy: time - latency };
+}
+
+/** With a margin a product takes longer and leaves room: what runs there takes nothing of it. */
+function productCost(rank: number, time: number, { smMargin = 0 }: Launch, profile: MachineProfile): Cost {
+  const { smMargin: factor = usualMarginFactor } = profile.costs;
+  const longer = time * (1 + ((factor - 1) * smMargin) / measuredMargin);
+  return smMargin < measuredMargin
+    ? { ...kernelCost([`room ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "product" }
+    : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };
+}
+
+/** Few blocks, bound by the rank's links: each direction carries what it reads or writes there, and as much of what its peers do here. */
+function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile): Cost {
+  const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
+  return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsRoom: true, deviceUse: "beside" };
+}
+
+/** What a launch reads from peers' memory and writes there. */
+function peerBytesOf(program: Program, rank: number, index: number): number {
+  const { reads, writes } = accesses(program, rank, index);
+  return [...reads, ...writes]
+    .filter(({ buffer }) => at(program.buffers, buffer).rank !== rank)
+    .reduce((sum, region) => sum + regionBytes(region), 0);
+}
+
 function copyCost(
   program: Program,
   rank: number,
@@ -77,7 +114,7 @@ function copyCost(
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   const isKernel = command.engine === "kernel";
   const busy = timeOf(isKernel ? kernelCopies : peerCopies, bytes);
-  return { resources: [`out ${from}`, `in ${to}`], latency: 0, busy, deviceUse: isKernel ? "beside" : "none" };
+  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy, deviceUse: isKernel ? "beside" : "none" };
 }
 
 /** Of a kernel that is bound by memory. */

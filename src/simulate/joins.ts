@@ -9,8 +9,11 @@ import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 
-/** Positions of such launches in the list of a rank. */
-export function joinsOf({ commands, streams }: RankProgram): ReadonlySet<number> {
+/** Positions of such launches in the list of a rank. `inKernel`: positions of signals and waits that a kernel does. */
+export function joinsOf(
+  { commands, streams }: RankProgram,
+  inKernel: ReadonlySet<number> = new Set(),
+): ReadonlySet<number> {
   /** Per stream: whether what it did or waited for last was no kernel's. */
   const isForeign = streams.map(() => false);
   const foreignEvents = new Set<EventId>();
@@ -30,7 +33,7 @@ export function joinsOf({ commands, streams }: RankProgram): ReadonlySet<number>
       case "copy":
       case "signal":
       case "waitSignal":
-        isForeign[stream] = true;
+        if (!inKernel.has(index)) isForeign[stream] = true;
         break;
       case "launch":
         if (at(isForeign, stream)) joins.add(index);

@@ -19,6 +19,12 @@ export interface MachineProfile {
    * of `memory` takes for its bytes.
    */
   readonly reductions?: readonly ReductionTimings[];
+  /**
+   * Kernels that add what lies in peers' memory, with the signals and waits around them, which are part of them: by the bytes that a rank's
+   * kernel reads from its peers and writes there. Profiles of earlier versions have none: such a kernel then takes what a copy from a peer
+   * takes for its bytes, and the signals what they cost elsewhere.
+   */
+  readonly reductionsInPeers?: readonly Timing[];
   /** Copies within a rank, and over the link of two ranks by a copy engine and by a kernel. */
   readonly localCopies: readonly Timing[];
   readonly peerCopies: readonly Timing[];
@@ -93,4 +99,12 @@ export interface FixedCosts {
   readonly issue: number;
   /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. At least 1. */
   readonly underTransfer: number;
+  /** How many times as long a product takes that leaves `measuredMargin` multiprocessors free. At least 1; `usualMarginFactor`, if not given. */
+  readonly smMargin?: number;
 }
+
+/** As many multiprocessors as a kernel in peers' memory has blocks: a product that leaves so many gives it room. */
+export const measuredMargin = 8;
+
+/** About what is lost of 132 multiprocessors with 8. */
+export const usualMarginFactor = 1.04;

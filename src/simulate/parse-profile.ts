@@ -22,6 +22,7 @@ export function parseProfile(text: string, source: string): MachineProfile {
   if (root.at("version").number() !== 1) root.at("version").reject("1");
   const sustained = root.at("sustained").optional(sustainedRates);
   const reductions = root.at("reductions").optional((list) => list.list(reductionTimings));
+  const reductionsInPeers = root.at("reductionsInPeers").optional(timings);
   return {
     version: 1,
     machine: root.at("machine").text(),
@@ -29,6 +30,7 @@ export function parseProfile(text: string, source: string): MachineProfile {
     ...(sustained === undefined ? {} : { sustained }),
     memory: timings(root.at("memory")),
     ...(reductions === undefined ? {} : { reductions }),
+    ...(reductionsInPeers === undefined ? {} : { reductionsInPeers }),
     localCopies: timings(root.at("localCopies")),
     peerCopies: timings(root.at("peerCopies")),
     kernelCopies: timings(root.at("kernelCopies")),
@@ -39,6 +41,7 @@ export function parseProfile(text: string, source: string): MachineProfile {
 
 function fixedCosts(costs: Reader): FixedCosts {
   const of = (name: keyof FixedCosts): number => costs.at(name).positive(0);
+  const smMargin = costs.at("smMargin").optional((factor) => factor.positive(1));
   return {
     run: of("run"),
     launch: of("launch"),
@@ -47,6 +50,7 @@ function fixedCosts(costs: Reader): FixedCosts {
     signal: of("signal"),
     issue: of("issue"),
     underTransfer: costs.at("underTransfer").positive(1),
+    ...(smMargin === undefined ? {} : { smMargin }),
   };
 }
 

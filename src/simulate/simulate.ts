@@ -6,7 +6,8 @@
  * served; waits follow events, signals and transfers with the profile's fixed costs. Kernels that could share a device follow each
  * other, which ends at the same time where each of them fills it.
  */
-import type { Program } from "../commands/program.ts";
+import { meetingsIn } from "../commands/meetings.ts";
+import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { TraceEvent } from "../trace/event.ts";
@@ -55,6 +56,8 @@ interface State {
   readonly costOf: (rank: number, index: number) => Cost;
   readonly calendar: Calendar<Due>;
   readonly underWay: UnderWay<Queue>;
+  /** Per rank: signals and waits that are part of a kernel and of its time. */
+  readonly inKernel: readonly ReadonlySet<number>[];
   /** Per rank: launches behind what no kernel does. */
   readonly joins: readonly ReadonlySet<number>[];
   /** Per rank and event: when it was recorded. */
@@ -68,6 +71,7 @@ interface State {
 /** Throws an invariant if the Program does not come to its end: `verify` says so beforehand. */
 export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
   const queues = queuesOf(program);
+  const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
   const calendar = createCalendar<Due>();
   const state: State = {
     program,
@@ -77,7 +81,8 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
     underWay: createUnderWay<Queue>(profile.costs.underTransfer, (end, work) => {
       calendar.add(end, { kind: "end", work });
     }),
-    joins: program.ranks.map(joinsOf),
+    inKernel,
+    joins: program.ranks.map((list, rank) => joinsOf(list, at(inKernel, rank))),
     recorded: program.ranks.map(() => new Map()),
     waiting: program.ranks.map(() => new Map()),
     raised: program.slots.map(() => ({ times: [], waiting: null })),
@@ -140,7 +145,7 @@ function step(
     }
     case "signal": {
       const slot = at(state.raised, command.slot);
-      const arrives = time + costs.signal;
+      const arrives = time + (at(state.inKernel, rank).has(index) ? 0 : costs.signal);
       if (slot.waiting === null) slot.times.push(arrives);
       else {
         goOn(state, slot.waiting.queue, Math.max(slot.waiting.since, arrives));
@@ -157,7 +162,7 @@ function step(
     }
     case "transfer": {
       // The library's kernels find no room beside a product that is under way; one that begins later shares the device with them.
-      const held = state.underWay.held([`compute ${rank}`]);
+      const held = state.underWay.held([`room ${rank}`, `compute ${rank}`]);
       if (held !== null) return state.underWay.wait(queue, held, true);
       for (const { queue: member, index: own, start } of meetings.arrive(rank, index, queue, time)) {
         begin(state, member, state.costOf(member.rank, own), start);
@@ -181,6 +186,8 @@ function occupy(state: State, queue: Queue, index: number, time: number): void {
     return comeBack(state, queue, time + latency);
   }
   queue.isReady = true;
+  const room = cost.needsRoom ? state.underWay.held([`room ${queue.rank}`]) : null;
+  if (room !== null) return state.underWay.wait(queue, room, true);
   const held = state.underWay.held(cost.resources);
   if (held === null) begin(state, queue, cost, time);
   else state.underWay.wait(queue, held);
@@ -209,6 +216,20 @@ function goOn(state: State, queue: Queue, time: number): void {
 
 function comeBack({ calendar }: State, queue: Queue, time: number): void {
   calendar.add(time, { kind: "next", queue });
+}
+
+/** None where the profile does not time such kernels with their meetings. */
+function signalsInKernels(
+  program: Program,
+  { rank, commands }: RankProgram,
+  profile: MachineProfile,
+): ReadonlySet<number> {
+  if (profile.reductionsInPeers === undefined) return new Set();
+  return new Set(
+    meetingsIn(commands, rank, program).flatMap(({ first, last }) =>
+      Array.from({ length: last - first + 1 }, (_, i) => first + i),
+    ),
+  );
 }
 
 function queuesOf({ ranks }: Program): readonly Queue[] {

@@ -6,10 +6,10 @@
  *     transfer        [......]             alone at its own
  */
 /**
- * What only one command at a time can have. compute: a rank's device. local: its copies within itself. out, in: a rank's link, for each
+ * What only one command at a time can have. compute: a rank's device. room: what a kernel that leaves no multiprocessors free has of it. local: its copies within itself. out, in: a rank's link, for each
  * direction; that copies share it evenly or follow one another, the last one ends at the same time.
  */
-export type Resource = `${"compute" | "local" | "out" | "in"} ${number}`;
+export type Resource = `${"compute" | "room" | "local" | "out" | "in"} ${number}`;
 
 /** How a thing uses its rank's device: as a product, beside products, or not so that one notices the other. */
 export type DeviceUse = "product" | "beside" | "none";

@@ -59,11 +59,6 @@ export function peerOf(
   return destination === rank ? null : { direction: "to", rank: destination };
 }
 
-/** Whether a launch reads a peer's memory, as the combination of a collective in peer memory does. */
-export function readsPeers({ buffers }: Program, rank: number, command: Command): boolean {
-  return command.kind === "launch" && command.inputs.some(({ buffer }) => at(buffers, buffer).rank !== rank);
-}
-
 /**
  * Floating-point operations (for integers: operations) of a kernel, by the usual counts: 2 M N K of a product, one per element of an
  * elementwise op whatever it costs, one per element that a reduction or combination adds to another. Moving and converting are 0.
@@ -129,6 +124,6 @@ function viewBytes(view: View | null): number {
   return view === null ? 0 : elementCount(view.shape) * dtypes[view.dtype].bytes;
 }
 
-function regionBytes({ dims, bytes }: Region): number {
+export function regionBytes({ dims, bytes }: Region): number {
   return dims.reduce((product, { count }) => product * count, bytes);
 }

@@ -5,15 +5,16 @@
  * - kernels: a launch runs.
  * - copies: a copy runs, within the rank or from or to a peer.
  * - transfers: the data of a collective or a group of sends and receives moves: its rank and those it meets have arrived. Or a launch
- *   combines what it reads in peers' memory, which is no kernel that hides communication.
+ *   combines what lies in peers' memory, which is no kernel that hides communication.
  * - waiting: the rank has arrived at a transfer, and one that it meets has not.
  * - communication: transfers, or a copy from or to a peer. Waiting is not communication: no kernel can hide a late peer.
  * - hidden: communication and kernels at once.
  */
 import type { CommandKind } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
+import { touchesPeers } from "../commands/touches-peers.ts";
 import { at } from "../support/invariant.ts";
-import { peerOf, readsPeers } from "./command-work.ts";
+import { peerOf } from "./command-work.ts";
 import type { TraceEvent } from "./event.ts";
 import { eventTable, movingSince } from "./event-table.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "./intervals.ts";
@@ -55,7 +56,7 @@ export function overlapOf(program: Program, events: readonly TraceEvent[]): read
   }));
   for (const event of events) {
     const command = at(at(program.ranks, event.rank).commands, event.command);
-    const state = readsPeers(program, event.rank, command) ? "transfers" : states[command.kind];
+    const state = touchesPeers(program, event.rank, command) ? "transfers" : states[command.kind];
     if (state === null) continue;
     const own = at(spans, event.rank);
     const start = moving(event);

@@ -8,6 +8,15 @@ it("reads what was written", () => {
   expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
 });
 
+it("reads what kernels in peers' memory take, and products that leave room for them", () => {
+  const profile = {
+    ...roundProfile,
+    reductionsInPeers: [{ bytes: 1000, microseconds: 40 }],
+    costs: { ...roundProfile.costs, smMargin: 1.05 },
+  };
+  expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
+});
+
 it("reads profiles of before sums, load and joins were measured", () => {
   const { reductions: _, sustained: __, costs, ...earlier } = roundProfile;
   const { join: ___, ...earlierCosts } = costs;
@@ -62,6 +71,12 @@ describe("refuses", () => {
       "profile.sustained[0].factor",
     ],
     ["no sums where there is a place for them", { ...roundProfile, reductions: [] }, "profile.reductions"],
+    ["no bytes in peers' memory", { ...roundProfile, reductionsInPeers: [] }, "profile.reductionsInPeers"],
+    [
+      "a product that is faster with a margin",
+      { ...roundProfile, costs: { ...roundProfile.costs, smMargin: 0.9 } },
+      "profile.costs.smMargin",
+    ],
     ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],
   ])("%s", (_, value, place) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);

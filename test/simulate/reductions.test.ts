@@ -50,9 +50,9 @@ describe("a sum", () => {
   });
 });
 
-it("takes what peers' memory gives for a combination that reads it, and holds the rank's link meanwhile", () => {
+describe("an all-reduce in peers' memory", () => {
   const f = new Fusion();
-  const a = f.input([2, 100], "float");
+  const a = f.input([2, 128], "float");
   const c = sum(a, [0]);
   f.output(c);
   for (const tensor of [a, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
@@ -62,14 +62,25 @@ it("takes what peers' memory gives for a combination that reads it, and holds th
     record(lower(f, { rank, ...options }), { rank, sizes: new Map(), numberOfStreams: 1 }),
   );
   const program = link(lists);
-  const [first] = simulate(program, roundProfile, { graph: true }).trace.filter(({ rank, command }) => {
-    const launch = program.ranks[rank]?.commands[command];
-    return launch?.kind === "launch" && launch.inputs.some(({ buffer }) => program.buffers[buffer]?.rank !== rank);
+  // Half of the peer's input is read, half of its output written: 512 bytes.
+  const timed = { ...roundProfile, reductionsInPeers: [{ bytes: 512, microseconds: 70 }] };
+
+  it("takes what its kernel was timed to take, the signals and waits around it included", () => {
+    expect(microseconds(program, timed)).toBeCloseTo(70);
   });
-  // 2 slots of 100 floats and their sum, at 0.1 us a byte.
-  expect(((first?.end ?? NaN) - (first?.start ?? NaN)) * 1000).toBeCloseTo(120);
-  const costOf = commandCosts(program, roundProfile);
-  expect(costOf(first?.rank ?? 0, first?.command ?? 0).resources).toEqual(["compute 0", "in 0"]);
+
+  it("takes two signals and what a copy takes where its kernel was not timed", () => {
+    expect(microseconds(program)).toBeCloseTo(51.2 + 2 * roundProfile.costs.signal);
+  });
+
+  it("holds its rank's links, and not the device", () => {
+    const [first] = simulate(program, timed, { graph: true }).trace;
+    expect(commandCosts(program, timed)(first?.rank ?? 0, first?.command ?? 0)).toMatchObject({
+      resources: ["out 0", "in 0"],
+      needsRoom: true,
+      deviceUse: "beside",
+    });
+  });
 });
 
 describe("what calibration times", () => {

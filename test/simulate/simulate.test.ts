@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
 import { loadFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { applySchedule } from "../../src/schedule/schedule-options.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { roundProfile } from "./profile.ts";
@@ -178,6 +179,43 @@ describe("several ranks", () => {
     // The first reduction could begin at 30; beside it, the third product loses 8.
     expect(startsOf("launch")).toEqual([0, 30, 60]);
     expect(startsOf("transfer")).toEqual([60, 98, 106]);
+  });
+
+  it.each([
+    // The first sum has no room beside the second product, and begins before the third, which loses 8 beside it.
+    ["holds a kernel in peers' memory up while a product leaves no room", {}, [0, 30, 60], [60, 98, 106]],
+    // Each but the first product takes 33.
+    ["lets it begin beside a product that does", { smMargin: 8 }, [0, 30, 63], [30.5, 63.5, 96.5]],
+  ] as const)("%s", (_, margin, products, sums) => {
+    const f = new Fusion();
+    const [a, b] = [f.input([3, 2, 4, 16], "float"), f.input([2, 16, 16], "float")];
+    const partial = matmul(a, b);
+    const c = sum(partial, [1]);
+    f.output(c);
+    for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    for (const [tensor, axis] of [
+      [a, 1],
+      [b, 0],
+      [partial, 1],
+    ] as const)
+      tensor.axis(axis).parallelize("DIDx");
+    for (const tensor of [partial, c]) tensor.axis(0).parallelize("Stream");
+    const recorded = [0, 1].map((rank) =>
+      record(lower(f, { rank, communicatorBackend: "cuda" }), { rank, sizes: new Map(), numberOfStreams: 3 }),
+    );
+    const program = applySchedule(link(recorded), { computeStreams: 1, ...margin });
+    const profile = {
+      ...roundProfile,
+      products: roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 30] })),
+      reductionsInPeers: [0, 1e6].map((bytes) => ({ bytes, microseconds: 8 })),
+      costs: { ...costs, smMargin: 1.1 },
+    };
+    const starts = simulate(program, profile, graph).trace.flatMap(({ rank, stream, start }) =>
+      rank === 0 ? [{ stream, start: Math.round(start * 1e4) / 10 }] : [],
+    );
+    const on = (wanted: number): readonly number[] =>
+      starts.flatMap(({ stream, start }) => (stream === wanted ? [start] : []));
+    expect([on(0), on(1)]).toEqual([products, sums]);
   });
 
   it("makes products longer that run beside a transfer", () => {
