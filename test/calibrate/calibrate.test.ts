@@ -22,7 +22,10 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   const profile = parseProfile(readFileSync(file, "utf8"), file);
   expect(profile.transfers.map(({ type }) => type)).toEqual(["Allgather", "Allreduce", "ReduceScatter", "group"]);
   const sums = profile.reductions?.map(({ timings }) => timings) ?? [];
-  const times = [...sums, profile.memory, profile.localCopies, profile.peerCopies, profile.kernelCopies].map(
+  const inPeers = profile.reductionsInPeers ?? [];
+  // Of 2 devices each reads half of the other's input and writes half of its output.
+  expect(inPeers.map(({ bytes }) => bytes)).toEqual(profile.memory.map(({ bytes }) => bytes));
+  const times = [...sums, inPeers, profile.memory, profile.localCopies, profile.peerCopies, profile.kernelCopies].map(
     (timings) => timings.map(({ microseconds }) => microseconds),
   );
   // 4 MiB take longer than 1 KiB, however busy the machine is.
@@ -35,6 +38,7 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(profile.sustained?.map(({ factor }) => factor)[0]).toBe(1);
   expect(profile.costs.underTransfer).toBeGreaterThanOrEqual(1);
   expect(profile.costs.underTransfer).toBeLessThanOrEqual(2);
+  expect(profile.costs.smMargin).toBeGreaterThanOrEqual(1);
 
   const command = ["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"];
   const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");

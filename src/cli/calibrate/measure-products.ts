@@ -1,7 +1,8 @@
-/** Products: their rates by shape, what a device keeps of these under load, and what a product and a transfer take beside each other. */
+/** Products: their rates by shape, what a device keeps of these under load and with a margin, and what a product and a transfer take beside each other. */
+import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
 import type { ProductShape } from "../../simulate/interpolate.ts";
-import type { ProductGrid, Sustained } from "../../simulate/machine-profile.ts";
+import { measuredMargin, type ProductGrid, type Sustained } from "../../simulate/machine-profile.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
@@ -64,4 +65,27 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   const lost = [(gathered - gather - halves) / gather, (reduced - quarters - 2 * reduce) / (2 * reduce)];
   const mean = lost.reduce((sum, each) => sum + each, 0) / lost.length;
   return 1 + Math.min(1, Math.max(0, mean));
+}
+
+/** How many times as long a product takes that leaves room for a kernel in peers' memory: of the rows that a quarter has. */
+export async function slowdownWithMargin({ devices, sizes, say, took }: Calibration): Promise<number> {
+  say("products with a margin");
+  const { beside } = sizes;
+  const quarter = product(devices, { ...beside, m: beside.m / 4 }, at(sizes.dtypes, 0));
+  const whole = await took(quarter, {}, "median");
+  const less = await took(quarter, { rewrite: withMargin }, "median");
+  return Math.max(1, less / whole);
+}
+
+/** Also where nothing runs beside it. */
+function withMargin(program: Program): Program {
+  return {
+    ...program,
+    ranks: program.ranks.map((rank) => ({
+      ...rank,
+      commands: rank.commands.map((command) =>
+        command.kind === "launch" ? { ...command, smMargin: measuredMargin } : command,
+      ),
+    })),
+  };
 }

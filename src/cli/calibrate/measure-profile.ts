@@ -10,6 +10,7 @@ import {
   type ReductionTimed,
   type ReductionTimings,
   reductionsTimed,
+  type Timing,
   type TransferTimings,
 } from "../../simulate/machine-profile.ts";
 import { keysOf } from "../../support/keys-of.ts";
@@ -17,7 +18,7 @@ import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyon
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies } from "./measure-copies.ts";
-import { productGrid, slowdownBesideTransfer, sustainedProducts } from "./measure-products.ts";
+import { productGrid, slowdownBesideTransfer, slowdownWithMargin, sustainedProducts } from "./measure-products.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
@@ -44,13 +45,15 @@ export async function measureProfile(
   const reductions = await sums(calibration);
   const localCopies = await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes));
   const { signal, ...betweenRanks } = await measureCopies(calibration);
+  const reductionsInPeers = await reductionsOfPeers(calibration);
   const transfers = await libraryTransfers(calibration);
   const join = await joinTime(calibration, launch);
   const products: ProductGrid[] = [];
   for (const dtype of sizes.dtypes) products.push(await productGrid(calibration, dtype));
   const sustained = await sustainedProducts(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
-  const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
+  const smMargin = await slowdownWithMargin(calibration);
+  const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer, smMargin };
   return {
     version: 1,
     machine,
@@ -58,6 +61,7 @@ export async function measureProfile(
     sustained,
     memory,
     reductions,
+    reductionsInPeers,
     localCopies,
     ...betweenRanks,
     transfers,
@@ -93,6 +97,18 @@ async function sums(calibration: Calibration): Promise<readonly ReductionTimings
     }
   }
   return measured;
+}
+
+/** An all-reduce alone: each rank reads its slice of all other inputs, and writes the sum into all other outputs. */
+async function reductionsOfPeers(calibration: Calibration): Promise<readonly Timing[]> {
+  const { devices } = calibration;
+  const fusionOf = (bytes: number): Fusion => collectiveProbes.Allreduce(devices, bytes);
+  const copies = { lowering: { communicatorBackend: "cuda" } } as const;
+  const timings = await timingsOf(calibration, "all-reduces in peers' memory", fusionOf, copies);
+  return timings.map(({ bytes, microseconds }) => ({
+    bytes: Math.round((2 * bytes * (devices - 1)) / devices),
+    microseconds,
+  }));
 }
 
 async function libraryTransfers(calibration: Calibration): Promise<readonly TransferTimings[]> {
