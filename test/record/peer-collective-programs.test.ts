@@ -236,14 +236,14 @@ describe("the schedule", () => {
       return [withPeers(own.flatMap(({ reads }) => reads)), withPeers(own.flatMap(({ writes }) => writes))];
     });
     // (n-1) / n of 64 floats each way.
-    expect(bytes).toEqual(onRanks(world, () => [192, 192]));
+    expect(bytes).toEqual(onRanksOf(world, () => [192, 192]));
     // All members have slices of one shape, and so one kernel.
     expect(program.kernels).toEqual([
       {
         kind: "combine",
         op: "sum",
-        inputs: onRanks(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
-        outputs: onRanks(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
+        inputs: onRanksOf(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
+        outputs: onRanksOf(world, () => ({ dtype: "float", shape: [16], strides: [1] })),
       },
     ]);
   });
