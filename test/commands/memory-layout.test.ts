@@ -210,19 +210,24 @@ test("buffers overlap only if one is freed before the other's alloc on the same 
 });
 
 test("smaller buffers with the same lives never need a larger arena", () => {
-  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 25, maxLength: 25 });
+  // Most keep their size: where all shrink, the arena has room for gaps.
+  const share = fc.oneof(
+    { weight: 4, arbitrary: fc.constant(1) },
+    { weight: 1, arbitrary: fc.double({ min: 0, max: 1, noNaN: true }) },
+  );
+  const shares = fc.array(share, { minLength: 25, maxLength: 25 });
   fc.assert(
     fc.property(lives, shares, (buffers, kept) => {
       const marks = marksOf(buffers);
-      const sizes = buffers.map(({ elements }) => elements);
+      const sizes = buffers.map(({ elements }) => 64 * elements);
       const smaller = sizes.map((size, i) => Math.floor(size * at(kept, i)));
       expect(temporaryBytes(linkMarks(marks, smaller))).toBeLessThanOrEqual(temporaryBytes(linkMarks(marks, sizes)));
     }),
-    { numRuns: 1000 },
+    { numRuns: 500 },
   );
 });
 
-test("one stream's buffers of any sizes need at most a tenth more than live at once, on average", () => {
+test("one stream's buffers of any sizes need at most a twentieth more than live at once, on average", () => {
   const random = createRandom(5);
   let [needed, alive] = [0, 0];
   for (let run = 0; run < 50; run++) {
@@ -244,5 +249,5 @@ test("one stream's buffers of any sizes need at most a tenth more than live at o
     alive += most;
   }
   expect(needed).toBeGreaterThanOrEqual(alive);
-  expect(needed / alive).toBeLessThan(1.1);
+  expect(needed / alive).toBeLessThan(1.05);
 });
