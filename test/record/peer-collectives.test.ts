@@ -13,7 +13,6 @@ import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { onRanks, runPrograms } from "./run-programs.ts";
 
-const world = 4;
 const width = 5;
 
 interface Case {
@@ -29,6 +28,8 @@ interface Case {
   readonly iterations?: number;
   readonly streams?: number;
   readonly p2pProtocol?: "get" | "put";
+  /** Whether the output is the input. */
+  readonly inPlace?: boolean;
 }
 
 /** Axes of one iteration's input and output: whether each has a part per member of the other side. */
@@ -46,14 +47,16 @@ const split: { readonly [T in CommunicationType]: readonly [input: boolean, outp
 
 /** The collective on each row of the input, row i on the worker stream of i. */
 function build(
-  { type, team, dtype = "float", reduceOp, root, from = team, to = team, iterations = 3 }: Case,
+  { type, team, dtype = "float", reduceOp, root, from = team, to = team, iterations = 3, inPlace = false }: Case,
   backend: CommunicatorBackend,
 ): HostProgram {
   const h = new HostProgramBuilder();
   const [splitsInput, splitsOutput] = split[type];
   const [input, output] = [new DeviceMesh(from), new DeviceMesh(to)];
   const x = h.input([iterations, ...(splitsInput ? [to.length] : []), width], { dtype, mesh: input });
-  const y = h.tensor([iterations, ...(splitsOutput ? [from.length] : []), width], { dtype, mesh: output });
+  const y = inPlace
+    ? x
+    : h.tensor([iterations, ...(splitsOutput ? [from.length] : []), width], { dtype, mesh: output });
   h.output(y);
   const caller = h.getCurrentStream();
   const { mod, numberOfStreams } = h.scalars;
@@ -80,18 +83,23 @@ function build(
 /** The programs of the ranks that are in the team; the others have none. */
 function programs(setting: Case, backend: CommunicatorBackend): HostProgram[] {
   const nothing = new HostProgramBuilder().build();
-  return onRanks(world, (rank) => (setting.team.includes(rank) ? build(setting, backend) : nothing));
+  return onRanks(worldOf(setting), (rank) => (setting.team.includes(rank) ? build(setting, backend) : nothing));
 }
 
-function inputsOf({ type, from, team, to = team, dtype = "float", iterations = 3 }: Case, seed: number): Tensor[][] {
+function inputsOf(setting: Case, seed: number): Tensor[][] {
+  const { type, from, team, to = team, dtype = "float", iterations = 3 } = setting;
   const random = createRandom(seed);
   const shape = [iterations, ...(split[type][0] ? [to.length] : []), width];
-  return onEveryRank((rank) =>
+  return onEveryRank(worldOf(setting), (rank) =>
     (from ?? team).includes(rank) ? [randomTensor({ dtype, shape }, random, "uniform")] : [],
   );
 }
 
-function onEveryRank<T>(of: (rank: number) => T): T[] {
+function worldOf({ team }: Case): number {
+  return Math.max(4, ...team.map((rank) => rank + 1));
+}
+
+function onEveryRank<T>(world: number, of: (rank: number) => T): T[] {
   return Array.from({ length: world }, (_, rank) => of(rank));
 }
 
@@ -131,6 +139,19 @@ describe.each(keysOf(communicationTypes).filter((type) => type !== "SendRecv"))(
         });
       }
     });
+  });
+});
+
+describe("Allreduce of many members, each with a slice of its own width or none", () => {
+  const eight = [3, 1, 4, 0, 5, 2, 6, 7];
+  it.each([2, 5, 7, 8])("%i members", async (members) => {
+    const team = eight.filter((rank) => rank < members);
+    for (const [i, dtype] of (["bfloat16", "half", "int64", "double"] as const).entries()) {
+      const reduceOp = reduceOps[(i + members) % reduceOps.length];
+      if (reduceOp === undefined) throw new Error("an index counts the operations");
+      await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 1 + (i % 3), iterations: 2 });
+      await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 2, iterations: 2, inPlace: true });
+    }
   });
 });
 
