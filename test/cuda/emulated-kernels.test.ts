@@ -289,10 +289,15 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     const inputs = [0, 1, 2].map(() => wholeValues("bfloat16", 37, random));
     const sums = Array.from({ length: 37 }, (_, i) => inputs.reduce((sum, values) => sum + Number(at(values, i)), 0));
     const combine: Kernel = { kind: "combine", op: "sum", inputs: [flat, flat, flat], outputs: [flat] };
+    // More outputs than one kernel takes, one of them of other strides.
+    const apart = operand("bfloat16", [37], [3]);
+    const outputs = [flat, flat, apart, flat, flat, flat, flat, flat, flat];
+    const shared: Kernel = { kind: "combine", op: "sum", inputs: [flat, flat, flat], outputs };
     const fill: Kernel = { kind: "fill", inputs: [], outputs: [operand("int64", [3, 5], [7, 1])] };
     expect(
       differences([
         { name: "combine", kernel: combine, inputs, expected: [sums] },
+        { name: "combine into all", kernel: shared, inputs, expected: outputs.map(() => sums) },
         { name: "fill", kernel: fill, inputs: [], expected: [Array.from({ length: 15 }, () => 0n)] },
       ]),
     ).toEqual([]);
