@@ -4,13 +4,11 @@
  *
  *   [1000] floats for 4 members: [0, 248), [248, 500), [500, 748), [748, 1000)
  */
-import { at, invariant } from "../support/invariant.ts";
+import { at } from "../support/invariant.ts";
 import type { View } from "./transfer.ts";
-import { type CommonBox, commonBox, narrowView, sameNumbers } from "./view.ts";
+import { commonBox, narrowView } from "./view.ts";
 
 export interface Slices {
-  /** Of the tensor, as the members' common box. */
-  readonly shape: readonly number[];
   readonly axis: number;
   /** Slice i holds [bounds[i], bounds[i + 1]) of the axis: none where they are equal. */
   readonly bounds: readonly number[];
@@ -18,14 +16,15 @@ export interface Slices {
 
 const alignment = 16;
 
-/** The box under which views are cut: of at least one axis. Null where they have none in common. */
-export function boxToCut(views: readonly View[]): CommonBox | null {
+/** The views under their common box, of at least one axis, as which they are cut. Null where they have none. */
+export function viewsToCut(views: readonly View[]): readonly View[] | null {
   const box = commonBox(views);
-  if (box === null || box.shape.length > 0) return box;
-  return { shape: [1], strides: views.map(() => [1]) };
+  if (box === null) return null;
+  if (box.shape.length === 0) return views.map((view) => ({ ...view, shape: [1], strides: [1] }));
+  return views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
-/** `shape` is that of a `boxToCut`. */
+/** `shape` is that of the `viewsToCut`. */
 export function cutIntoSlices(shape: readonly number[], elementBytes: number, count: number): Slices {
   const found = shape.findIndex((extent) => extent >= count);
   const axis = found >= 0 ? found : shape.indexOf(Math.max(...shape));
@@ -34,7 +33,7 @@ export function cutIntoSlices(shape: readonly number[], elementBytes: number, co
   const unit = extent >= count * wanted ? wanted : 1;
   const units = Math.ceil(extent / unit);
   const bounds = Array.from({ length: count + 1 }, (_, i) => Math.min(extent, Math.floor((i * units) / count) * unit));
-  return { shape, axis, bounds };
+  return { axis, bounds };
 }
 
 /** Positions whose slice is not empty: all, unless there is less to share than members. */
@@ -42,18 +41,8 @@ export function positionsWithSlice({ bounds }: Slices): readonly number[] {
   return bounds.slice(1).flatMap((end, position) => (end > at(bounds, position) ? [position] : []));
 }
 
-/** Slice `index` of one of the views that were cut, whatever its own shape. */
-export function sliceOf(view: View, slices: Slices, index: number): View {
-  const { axis, bounds } = slices;
+/** Slice `index` of one of the `viewsToCut`. */
+export function sliceOf(view: View, { axis, bounds }: Slices, index: number): View {
   const start = at(bounds, index);
-  return narrowView(underShape(view, slices.shape), axis, start, at(bounds, index + 1) - start);
-}
-
-/** The view under a shape that cuts its axes more finely: beside a view of that shape none of whose axes join. */
-function underShape(view: View, shape: readonly number[]): View {
-  const apart = shape.map(() => 1);
-  for (let axis = shape.length - 2; axis >= 0; axis--) apart[axis] = at(apart, axis + 1) * at(shape, axis + 1) + 1;
-  const box = boxToCut([view, { ...view, shape, strides: apart }]);
-  invariant(box !== null && sameNumbers(box.shape, shape), "a view is cut under a box that it has", { view, shape });
-  return { ...view, shape, strides: at(box.strides, 0) };
+  return narrowView(view, axis, start, at(bounds, index + 1) - start);
 }

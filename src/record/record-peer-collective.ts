@@ -17,7 +17,7 @@
  */
 import { collectiveRules } from "../commands/collectives.ts";
 import type { MemberSlot } from "../commands/command.ts";
-import { boxToCut, cutIntoSlices, positionsWithSlice } from "../commands/slices.ts";
+import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../commands/slices.ts";
 import type { Collective } from "../commands/transfer.ts";
 import { alignViews, partOf, sameView } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -133,6 +133,7 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
  */
 function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
   if (type !== "Allreduce" || team.length === 1 || input === null || output === null) return null;
-  const box = boxToCut([input, output]);
-  return box === null ? null : positionsWithSlice(cutIntoSlices(box.shape, dtypes[input.dtype].bytes, team.length));
+  const shape = viewsToCut([input, output])?.[0]?.shape;
+  if (shape === undefined) return null;
+  return positionsWithSlice(cutIntoSlices(shape, dtypes[input.dtype].bytes, team.length));
 }

@@ -4,7 +4,7 @@ import { assembliesOf } from "../collectives.ts";
 import type { BufferRef } from "../command.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
-import type { Collective, View } from "../transfer.ts";
+import type { View } from "../transfer.ts";
 import { alignViews } from "../view.ts";
 import type { LinkedCollective } from "./match-peer-collectives.ts";
 
@@ -29,26 +29,20 @@ export function memberCopy(
 }
 
 /** What the member at `position` combines: its whole result, or its slice of all inputs into all outputs. */
-export function memberCombination(collective: LinkedCollective, position: number): Combination {
-  const { members, slices } = collective;
+export function memberCombination({ members, sharing }: LinkedCollective, position: number): Combination {
   const { reduceOp } = at(members, position);
-  const assembly = at(assembliesOf(members, position), 0);
-  invariant(reduceOp !== null && assembly.sources.length > 1, "a reduction combines several inputs", assembly);
-  const sources = assembly.sources.map(({ view }) => view);
-  if (slices === null) {
-    const [output, ...inputs] = aligned([assembly.output, ...sources]);
-    invariant(output !== undefined, "a combination has an output", { position });
-    return combination(reduceOp, inputs, [output]);
+  invariant(reduceOp !== null, "what combines reduces", { position });
+  if (sharing === null) {
+    const { output, sources } = at(assembliesOf(members, position), 0);
+    const [destination, ...inputs] = aligned([output, ...sources.map(({ view }) => view)]);
+    invariant(destination !== undefined && inputs.length > 1, "a reduction combines several inputs", { position });
+    return combination(reduceOp, inputs, [destination]);
   }
+  const { slices, inputs, outputs } = sharing;
   const sliced = (views: readonly View[]): readonly View[] => views.map((view) => sliceOf(view, slices, position));
-  return combination(reduceOp, sliced(sources), sliced(outputsFrom(members, position)));
-}
-
-/** The outputs of all members, the own one first and then around the team, so that members begin at different ones. */
-function outputsFrom(members: readonly Collective[], position: number): readonly View[] {
-  return [...members.slice(position), ...members.slice(0, position)].flatMap(({ output }) =>
-    output === null ? [] : [output],
-  );
+  // The own output first and then around the team, so that members begin at different ones.
+  const around = [...outputs.slice(position), ...outputs.slice(0, position)];
+  return combination(reduceOp, sliced(inputs), sliced(around));
 }
 
 function combination(op: CombineKernel["op"], inputs: readonly View[], outputs: readonly View[]): Combination {

@@ -5,27 +5,22 @@
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { makeId } from "../../support/ids.ts";
-import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { counted } from "../../support/wording.ts";
 import type { BufferId } from "../buffer.ts";
 import { collectiveRules } from "../collectives.ts";
 import type { CommandList, MemberSlot, SlotId } from "../command.ts";
 import type { Slot } from "../program.ts";
-import { boxToCut, cutIntoSlices, positionsWithSlice, type Slices } from "../slices.ts";
 import type { Collective, View } from "../transfer.ts";
-import { sameNumbers } from "../view.ts";
-import type { CollectiveUse } from "./check-collective.ts";
 import { matchCollectives, type Posted } from "./match-collectives.ts";
-import { mismatch } from "./problems.ts";
 import { relocateOperation } from "./relocate.ts";
+import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
 
 export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */
   readonly members: readonly Collective[];
   readonly team: readonly number[];
   /** How the members that combine share the work; null where each makes its whole result. */
-  readonly slices: Slices | null;
+  readonly sharing: Sharing | null;
   readonly slots: Map<string, SlotId>;
 }
 
@@ -38,9 +33,8 @@ export interface MatchedPeerCollectives {
   readonly problems: readonly Diagnostic[];
 }
 
-interface PeerUse extends Posted<Collective> {
+interface PeerUse extends Posted<Collective>, SharingUse {
   readonly collective: number;
-  readonly combining: readonly number[] | null;
 }
 
 /** `bufferBases[rank]` is the id of the rank's buffer 0, `firstSlot` the id of the first slot. */
@@ -56,19 +50,19 @@ export function matchPeerCollectives(
   const visible = lists.map(() => new Set<BufferId>());
   const found: Diagnostic[] = [...problems];
   for (const { members } of matched) {
-    const slices = slicesOf(members);
-    const problem = sharingMismatch(lists, members, slices);
+    const sharing = sharingOf(members);
+    const problem = sharingMismatch(lists, members, sharing);
     if (problem !== null) {
       found.push(problem);
       continue;
     }
     const operations = members.map(({ operation }) => operation);
     const { team } = at(operations, 0);
-    const linked: LinkedCollective = { members: operations, team, slices, slots: new Map() };
+    const linked: LinkedCollective = { members: operations, team, sharing, slots: new Map() };
     for (const { rank, collective } of members) {
       at(collectiveOf, rank)[collective] = linked;
       const own = at(at(lists, rank).peerCollectives, collective).operation;
-      for (const view of usedByOthers(own, slices)) at(visible, rank).add(view.buffer);
+      for (const view of usedByOthers(own, sharing !== null)) at(visible, rank).add(view.buffer);
     }
   }
   return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found };
@@ -99,47 +93,10 @@ function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): 
 }
 
 /** The views of a member that another one may read or write. */
-function usedByOthers({ type, root, team, input, output }: Collective, slices: Slices | null): readonly View[] {
+function usedByOthers({ type, root, team, input, output }: Collective, shares: boolean): readonly View[] {
   const { writes } = collectiveRules[type];
   const alone = writes === "root" && team[root ?? -1] !== undefined && output !== null;
-  return [...(input === null || alone ? [] : [input]), ...(output === null || slices === null ? [] : [output])];
-}
-
-/** One slice per member, under the box that all their tensors share; null where they have none, or no slices are wanted. */
-function slicesOf(members: readonly PeerUse[]): Slices | null {
-  if (members.some(({ combining }) => combining === null)) return null;
-  const views = members.flatMap(({ operation: { input, output } }) => [input, output].filter((view) => view !== null));
-  const box = boxToCut(views);
-  return box === null ? null : cutIntoSlices(box.shape, dtypes[at(views, 0).dtype].bytes, members.length);
-}
-
-/** Members that share the work in different ways would wait for signals that nobody sends. */
-function sharingMismatch(
-  lists: readonly CommandList[],
-  members: readonly (PeerUse & CollectiveUse)[],
-  slices: Slices | null,
-): Diagnostic | null {
-  const expected = slices === null ? null : positionsWithSlice(slices);
-  const use = members.find(({ combining }) => !sameSharing(combining, expected));
-  if (use === undefined) return null;
-  const first = at(members, 0);
-  const text = ({ rank, combining }: PeerUse): string =>
-    `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
-  return mismatch(lists, {
-    message: "the members of a collective do not share its work in one way",
-    at: use,
-    against: use === first ? null : first,
-    found: use === first ? text(use) : `${text(use)}, ${text(first)}`,
-    expected:
-      expected === null
-        ? "tensors that can be walked under one shape"
-        : `${counted(expected.length, "slice")}, by the strides of all members' tensors`,
-    help: "give the input and the output the same strides on every rank",
-  });
-}
-
-function sameSharing(a: readonly number[] | null, b: readonly number[] | null): boolean {
-  return a === null || b === null ? a === b : sameNumbers(a, b);
+  return [...(input === null || alone ? [] : [input]), ...(output === null || !shares ? [] : [output])];
 }
 
 /** A slot for every signal and wait, in order of ranks and their lists. */

@@ -1,0 +1,67 @@
+/**
+ * How the members of an Allreduce in peers' memory share its work: all their tensors as views under one box, and a slice of it for each member.
+ * The recorders had to know without each other's views which members have a slice, as those signal.
+ */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import { counted } from "../../support/wording.ts";
+import type { CommandList, PeerCollective } from "../command.ts";
+import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../slices.ts";
+import type { View } from "../transfer.ts";
+import { sameNumbers } from "../view.ts";
+import type { CollectiveUse } from "./check-collective.ts";
+import { mismatch } from "./problems.ts";
+
+export interface Sharing {
+  readonly slices: Slices;
+  /** In team order, under one box. */
+  readonly inputs: readonly View[];
+  readonly outputs: readonly View[];
+}
+
+export type SharingUse = CollectiveUse & Pick<PeerCollective, "combining">;
+
+/** `members` is the whole team in team order. Null where they have no common box, or none is to combine a slice. */
+export function sharingOf(members: readonly SharingUse[]): Sharing | null {
+  if (members.some(({ combining }) => combining === null)) return null;
+  const inputs = members.flatMap(({ operation: { input } }) => input ?? []);
+  const outputs = members.flatMap(({ operation: { output } }) => output ?? []);
+  const views = viewsToCut([...inputs, ...outputs]);
+  if (views === null) return null;
+  const { shape, dtype } = at(views, 0);
+  return {
+    slices: cutIntoSlices(shape, dtypes[dtype].bytes, members.length),
+    inputs: views.slice(0, inputs.length),
+    outputs: views.slice(inputs.length),
+  };
+}
+
+/** Members that share the work in different ways would wait for signals that nobody sends. Null where all do as `sharing` says. */
+export function sharingMismatch(
+  lists: readonly CommandList[],
+  members: readonly SharingUse[],
+  sharing: Sharing | null,
+): Diagnostic | null {
+  const expected = sharing === null ? null : positionsWithSlice(sharing.slices);
+  const use = members.find(({ combining }) => !samePositions(combining, expected));
+  if (use === undefined) return null;
+  const first = at(members, 0);
+  const text = ({ rank, combining }: SharingUse): string =>
+    `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
+  return mismatch(lists, {
+    message: "the members of a collective do not share its work in one way",
+    at: use,
+    against: use === first ? null : first,
+    found: use === first ? text(use) : `${text(use)}, ${text(first)}`,
+    expected:
+      expected === null
+        ? "tensors that can be walked under one shape"
+        : `${counted(expected.length, "slice")}, by the strides of all members' tensors`,
+    help: "give the input and the output the same strides on every rank",
+  });
+}
+
+function samePositions(a: readonly number[] | null, b: readonly number[] | null): boolean {
+  return a === null || b === null ? a === b : sameNumbers(a, b);
+}
