@@ -21,7 +21,7 @@ export interface Stack {
 
 /** Bounds of the search, so that link takes about the same time for each buffer: orders, puts on a stack, spans in `rowsInOrder`. */
 const mostRounds = 10;
-const mostPuts = 8192;
+const mostPuts = 2048;
 const mostOverlaps = 65_536;
 
 /**
