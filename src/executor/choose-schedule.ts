@@ -18,6 +18,7 @@ import {
   type ChoiceRow,
   choicesFor,
   copyLoops,
+  eitherLoop,
   finishing,
   libraryLoops,
   type ScheduleCandidate,
@@ -71,7 +72,7 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
   const considered: Considered[] = [];
   const seen = new Set<string>();
   const timeOf = (program: Program): number | null => {
-    const key = JSON.stringify(program.ranks.map(({ commands }) => commands));
+    const key = commandsOf(program);
     if (seen.has(key)) return null;
     seen.add(key);
     const { milliseconds, trace } = simulate(program, profile, { graph });
@@ -95,18 +96,29 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
       if (milliseconds !== null) considered.push({ candidate, milliseconds });
     });
   }
-  const roots: Root<CopyLoop>[] = [];
+  const roots = new Map<string, Root<CopyLoop>>();
   for (const loop of copyLoops) {
     withLinked(loop.lowering, (program) => {
+      const key = commandsOf(program);
+      const same = roots.get(key);
+      if (same !== undefined) {
+        roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
+        return;
+      }
       const apply = scheduleTree(program);
-      roots.push({ of: { ...loop, apply }, rows: ableChoices(program, apply) });
+      roots.set(key, { of: { ...loop, apply }, rows: ableChoices(program, apply) });
     });
   }
-  considered.push(...searched(roots, timeOf));
+  considered.push(...searched([...roots.values()], timeOf));
   if (considered.length > 0) return considered;
   const [firstError] = errors;
   if (firstError !== undefined) throw firstError;
   return noneAllowed(lowering);
+}
+
+/** As text: equal for Programs that do the same. */
+function commandsOf({ ranks }: Program): string {
+  return JSON.stringify(ranks.map(({ commands }) => commands));
 }
 
 /** So little that it decides between equal times alone. */

@@ -2,10 +2,14 @@
  * The schedules among which `scheduleChoice: "auto"` chooses: lowering options and rewrites that are each the best somewhere, for any program and any
  * shape. A rewrite that leaves a program as it is drops out, a form that lowering refuses does, too.
  */
+import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
+import { touchesPeers } from "../commands/touches-peers.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { CopyLane } from "../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../schedule/schedule-options.ts";
+import { measuredMargin } from "../simulate/machine-profile.ts";
+import { peerOf } from "../trace/command-work.ts";
 
 export interface ScheduleCandidate {
   /** What a line about the choice calls it. */
@@ -45,13 +49,16 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
   },
 ];
 
-/** Loops whose iterations copy between the ranks' memories: what the rewrites below begin with. */
+/** Loops whose iterations copy between the ranks' memories, or run kernels there: what the rewrites below begin with. */
 export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = (["get", "put"] as const).map(
   (p2pProtocol) => ({
     name: p2pProtocol,
     lowering: { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol },
   }),
 );
+
+/** What either of them is called where both are the same program, which has collectives alone. */
+export const eitherLoop = "peers' memory";
 
 /** One way to set some of the schedule's options. */
 export interface Choice {
@@ -68,19 +75,33 @@ const usual: Choice = { name: "", schedule: {} };
 /** In a group all that follow: more than there ever are. */
 const all = 1_000_000;
 
+const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
+
+const ownChunk: ChoiceRow = [
+  { name: "", schedule: { inPlace: true, ownLast: true } },
+  // The own product first, while peers are not yet ready.
+  { name: "own chunk first", schedule: { inPlace: true } },
+  { name: "own chunk copied", schedule: {} },
+];
+
+const room: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
+
 /** What saves calls that the model has no time for: for the best alone, and where it makes nothing slower. */
 export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
 
 /**
  * Independent choices; a candidate takes one of each, the first is the usual one. What matters most at most shapes comes first; of one option the last choice
- * says. Sizes of groups are in order of arrival, the last is that of all that follow. Copies above 32 MiB are never faster by a kernel.
+ * says. Sizes of groups are in order of arrival, the last is that of all that follow. Copies above 32 MiB are never faster by a kernel. Few of them are
+ * for programs that communicate by kernels in peers' memory alone, which have no chunks that arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
+  const some = (is: (rank: number, command: Command) => boolean): boolean =>
+    program.ranks.some(({ rank, commands }) => commands.some((command) => is(rank, command)));
+  const isMet = some((rank, command) => touchesPeers(program, rank, command));
+  if (isMet && !some((rank, command) => peerOf(program, rank, command) !== null)) return [[oneStream], ownChunk, room];
   return [
-    [
-      { name: "", schedule: { computeStreams: 1 } },
-      { name: "2 compute streams", schedule: { computeStreams: 2 } },
-    ],
+    // On two the next product would take the room that one leaves.
+    isMet ? [oneStream] : [oneStream, { name: "2 compute streams", schedule: { computeStreams: 2 } }],
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({
@@ -89,12 +110,7 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
       })),
     ],
     [usual, ...[2, 4].map((splitChunks): Choice => ({ name: `chunks in ${splitChunks}`, schedule: { splitChunks } }))],
-    [
-      { name: "", schedule: { inPlace: true, ownLast: true } },
-      // The own product first, while peers are not yet ready.
-      { name: "own chunk first", schedule: { inPlace: true } },
-      { name: "own chunk copied", schedule: {} },
-    ],
+    ownChunk,
     [
       usual,
       ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeProducts): Choice => ({
@@ -105,6 +121,7 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
       { name: "one product", schedule: { inPlace: false, ownLast: false, mergeProducts: [all] } },
     ],
     [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
+    room,
   ];
 }
 

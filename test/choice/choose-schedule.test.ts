@@ -1,6 +1,8 @@
 /** Which schedule is chosen on machines that favour one or the other; what is chosen has the oracle's result. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
+import { chooseForm } from "../../src/cli/bench/choose-form.ts";
+import { buildPrimitive } from "../../src/cli/bench/primitives.ts";
 import { candidateStreams, chooseSchedule, decide } from "../../src/executor/choose-schedule.ts";
 import { serial as serialCandidate } from "../../src/executor/schedule-candidates.ts";
 import type { MachineProfile, Timing } from "../../src/simulate/machine-profile.ts";
@@ -136,6 +138,35 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
       await expectOracle(fusion, options);
     }
   }, 30_000);
+});
+
+describe("chooseSchedule of matmul + all-reduce in chunks", () => {
+  const problem = { primitive: "tp-allreduce", devices: 4, m: 8192, n: 8192, k: 8192, dtype: "bfloat16" } as const;
+  const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
+  const lowering = { insertReshardingAfter: true, communicatorBackend: "cuda" } as const;
+  const namesWith = (smMargin: number): readonly string[] => {
+    const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), costs: { ...machine.costs, smMargin } };
+    return chooseSchedule(fusion, { devices: 4, profile, lowering }).considered.map(({ candidate }) => candidate.name);
+  };
+
+  it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
+    expect(namesWith(1.04)).toEqual(["peers' memory, margin 8", "peers' memory"]);
+    expect(namesWith(2)).toEqual(["peers' memory", "peers' memory, margin 8"]);
+  });
+
+  it("takes the backend of a primitive's collectives in chunks that is faster", () => {
+    const formWith = (bytesPerMicrosecond: number): unknown => {
+      const transfers = [{ type: "Allreduce", ranks: 4, timings: rate(15, 2.2e5) }] as const;
+      const profile = { ...machine, transfers, reductionsInPeers: rate(5, bytesPerMicrosecond) };
+      const { shape, lowering: chosen } = chooseForm({}, problem, {
+        profile,
+        lowering: { insertReshardingAfter: true },
+      });
+      return [shape.form, chosen.communicatorBackend, chosen.overlap];
+    };
+    expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
+    expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
+  });
 });
 
 describe("chooseSchedule", () => {

@@ -1,6 +1,6 @@
 /**
  * choice=auto: the form of a primitive and the schedule of that form that take least by simulation. A user's program has one form; of a primitive there are several, which
- * mean the same: one collective and one product, loops whose chunks are collectives of the library, loops over the devices.
+ * mean the same: one collective and one product, loops whose chunks are collectives of the library or in peers' memory, loops over the devices.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type ChooseOptions, type Considered, considerSchedules, decide } from "../../executor/choose-schedule.ts";
@@ -8,7 +8,7 @@ import type { ScheduleCandidate } from "../../executor/schedule-candidates.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { BraidOptions } from "./braid-options.ts";
-import { buildPrimitive, type Form, type Pieces, type Problem } from "./primitives.ts";
+import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
 
 /** Which Fusion of a primitive. */
 export interface Shape extends Pieces {
@@ -68,12 +68,20 @@ interface NamedShape {
 /** Of loops of collectives: the best somewhere. */
 const chunkCounts = [2, 4, 8] as const;
 
-/** Loops of collectives are the library's alone: `serial` is apart, and copies are better in loops over devices. */
-const inChunks = { communicatorBackend: "nccl", overlap: true } as const;
+/** `serial` is apart. */
+const byLibrary = { communicatorBackend: "nccl", overlap: true } as const;
+const inPeersMemory = { communicatorBackend: "cuda", overlap: true } as const;
+
+/** Of loops of collectives. What reduces is one kernel in peers' memory; what gathers copies there, which loops over devices do better. */
+const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
+  "tp-columnwise": [byLibrary],
+  "tp-rowwise": [byLibrary, inPeersMemory],
+  "tp-allreduce": [byLibrary, inPeersMemory],
+};
 
 function shapesOf(
   { form, chunks, outputs }: Pick<BraidOptions, "form" | "chunks" | "outputs">,
-  { devices }: Problem,
+  { devices, primitive }: Problem,
 ): readonly NamedShape[] {
   const shape = (of: Form, pieces: Partial<Pieces> = {}): Shape => ({
     form: of,
@@ -96,12 +104,16 @@ function shapesOf(
     name: "",
     lowering: {},
   };
-  const collectives = (chunks === undefined ? chunkCounts : [chunks]).map((count): NamedShape => ({
+  const inChunks = (count: number, lowering: Partial<LoweringOptions>): NamedShape => ({
     shape: shape("collective", { chunks: count }),
     name: `${count} chunks`,
-    // Chunks that the user asks for may be copies, too.
-    lowering: chunks === undefined ? inChunks : {},
-  }));
+    lowering,
+  });
+  // Chunks that the user asks for may be copies, too.
+  const collectives =
+    chunks === undefined
+      ? chunkCounts.flatMap((count) => backendsOf[primitive].map((lowering) => inChunks(count, lowering)))
+      : [inChunks(chunks, {})];
   if (chunks !== undefined) return collectives;
   return outputs === undefined ? [serial, loop, ...collectives] : [loop];
 }
