@@ -10,12 +10,7 @@ import { createDeviceMemory } from "../../src/backends/cuda/memory/device-memory
 import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
 import { captureGraph } from "../../src/backends/cuda/run/graph.ts";
-import {
-  encodeBatch,
-  type MemoryOperation,
-  signalOperations,
-  waitOperations,
-} from "../../src/backends/cuda/run/memory-operations.ts";
+import { encodeBatch, type MemoryOperation, memoryOperations } from "../../src/backends/cuda/run/memory-operations.ts";
 import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -110,10 +105,14 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
   });
   yield await rowOf("host time of a graph of signals that come at once", async () => {
     // As a list has them: the signal, and the wait for it between words that say how far the stream is.
-    const said = { ...write, address: memory.address + 64 };
-    const slot = memory.address + 128;
-    const node = batchOf([...signalOperations(slot), said, ...waitOperations(slot), said]);
-    const bare = batchOf([...signalOperations(slot), ...waitOperations(slot)]);
+    const progress = memory.address + 64;
+    const word = memory.address + 128;
+    const both = [
+      ...memoryOperations({ kind: "signal", word }),
+      ...memoryOperations({ kind: "wait", word, progress, says: 1 }),
+    ];
+    const node = batchOf(both);
+    const bare = batchOf(both.filter(({ address }) => address !== progress));
     const texts: string[] = [];
     for (const count of counts) {
       const [all, without] = [await cost(node, count, 1), await cost(bare, count, 1)];

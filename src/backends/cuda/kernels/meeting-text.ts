@@ -21,7 +21,7 @@ export interface Meetings {
 
 export const noMeetings: Meetings = { before: { signals: 0, waits: 0 }, after: { signals: 0, waits: 0 } };
 
-export function meets({ before, after }: Meetings): boolean {
+function meets({ before, after }: Meetings): boolean {
   return operationsOf(before) + operationsOf(after) > 0;
 }
 
