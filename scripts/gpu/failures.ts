@@ -2,7 +2,7 @@
  * What a killed and a stopped rank do to a run, as logs: `braid run` on several GPUs, one of whose ranks gets SIGKILL or SIGSTOP in the middle of its runs. Each log holds
  * all that the command writes, how long it took to end after the signal, and what was left behind. Needs Linux, for /proc.
  *
- *     sh braid-offline/braid --script scripts/gpu/failures.ts 4 bench/results/gpu-failures-4xH200
+ *     sh braid-offline/braid --script scripts/gpu/failures.ts 4 bench/results/gpu-failures-4xH200 [cuda|nccl|allreduce ...]
  */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -25,15 +25,23 @@ const failures = [
   { name: "stopped", signal: "SIGSTOP", known: timeout },
 ] as const;
 
-async function main([devices = "4", folder = "gpu-failures"]: readonly string[]): Promise<number> {
+/** By name: streams that wait for memory operations, for the library, and kernels that wait for their peers themselves. */
+const programs: Readonly<Record<string, readonly string[]>> = {
+  cuda: ["examples/ring-allgather-matmul.ts", "--backend", "cuda"],
+  nccl: ["examples/ring-allgather-matmul.ts", "--backend", "nccl"],
+  allreduce: ["examples/matmul-allreduce.ts", "--backend", "cuda", "--compute-streams", "1"],
+};
+
+async function main([devices = "4", folder = "gpu-failures", ...wanted]: readonly string[]): Promise<number> {
   mkdirSync(folder, { recursive: true });
   let failed = 0;
   for (const { name, signal, known } of failures) {
-    for (const backend of ["cuda", "nccl"]) {
-      const { log, problems } = await provoke(devices, backend, signal, known + allowed);
-      writeFileSync(path.join(folder, `${name}-${backend}.txt`), log);
+    for (const [program, command] of Object.entries(programs)) {
+      if (wanted.length > 0 && !wanted.includes(program)) continue;
+      const { log, problems } = await provoke(devices, command, signal, known + allowed);
+      writeFileSync(path.join(folder, `${name}-${program}.txt`), log);
       failed += problems.length;
-      console.log(`${problems.length === 0 ? "ok  " : "FAIL"} ${name}, ${backend}: ${log.trim().split("\n").at(-1)}`);
+      console.log(`${problems.length === 0 ? "ok  " : "FAIL"} ${name}, ${program}: ${log.trim().split("\n").at(-1)}`);
       for (const problem of problems) console.log(`       ${problem}`);
     }
   }
@@ -48,11 +56,11 @@ interface Provoked {
 /** `limit`: seconds from the signal to the end of the last process. */
 async function provoke(
   devices: string,
-  backend: string,
+  command: readonly string[],
   signal: "SIGKILL" | "SIGSTOP",
   limit: number,
 ): Promise<Provoked> {
-  const args = ["run", "examples/ring-allgather-matmul.ts", "--on", "cuda", "--devices", devices, "--backend", backend];
+  const args = ["run", ...command, "--on", "cuda", "--devices", devices];
   const more = ["--repeat", "1000000", "--timeout", String(timeout)];
   const child = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args, ...more], { cwd: root });
   const written: string[] = [];
