@@ -1,13 +1,13 @@
 /**
- * Ten thousand replays of one graph with changing inputs: the ring all-gather + matmul over whole numbers, whose results are exact, so that a signal that is taken twice or too
- * early shows as a wrong number.
+ * Ten thousand replays of one graph with changing inputs: the ring all-gather + matmul and a matmul + all-reduce over whole numbers, whose results are exact, so that a signal
+ * that is taken twice or too early shows as a wrong number.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { link } from "../../src/commands/link.ts";
 import { shardOf, unshardInto } from "../../src/executor/shard.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { matmul } from "../../src/ir/api/ops.ts";
+import { matmul, sum } from "../../src/ir/api/ops.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
@@ -15,6 +15,7 @@ import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lower } from "../../src/passes/lower.ts";
 import { record } from "../../src/record/record.ts";
 import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";
@@ -24,15 +25,32 @@ const replays = 10_000;
 const checkedEvery = 50;
 const inputSets = 8;
 
+interface Replayed {
+  readonly name: string;
+  readonly build: (devices: number) => Fusion;
+  readonly p2pProtocol: "get" | "put";
+  readonly schedule: ScheduleOptions;
+}
+
+const replayed: readonly Replayed[] = [
+  { name: "get", build: gatherAndMultiply, p2pProtocol: "get", schedule: {} },
+  { name: "put", build: gatherAndMultiply, p2pProtocol: "put", schedule: {} },
+  {
+    name: "all-reduce in chunks, by kernels that wait for their peers",
+    build: multiplyAndReduce,
+    p2pProtocol: "get",
+    schedule: { computeStreams: 1, smMargin: 8 },
+  },
+];
+
 export async function* replayRows({ world }: PartContext): AsyncGenerator<Row> {
-  for (const protocol of ["get", "put"] as const) {
-    yield await rowOf(`${replays} replays, ${protocol}`, () => replay(world, protocol));
+  for (const each of replayed) {
+    yield await rowOf(`${replays} replays, ${each.name}`, () => replay(world, each));
     if (world.signal.aborted) return;
   }
 }
 
-async function replay(world: PartContext["world"], p2pProtocol: "get" | "put"): Promise<string> {
-  const { rank, worldSize: devices } = world;
+function gatherAndMultiply(devices: number): Fusion {
   const f = new Fusion();
   const a = f.input([devices, 16, 32], "bfloat16");
   const b = f.input([32, 24], "bfloat16");
@@ -41,17 +59,40 @@ async function replay(world: PartContext["world"], p2pProtocol: "get" | "put"): 
   for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
   a.axis(0).parallelize("DIDx");
   c.axis(0).parallelize("Stream");
-  const data = f.data();
+  return f;
+}
+
+/** In three chunks, of whose slices a kernel takes several blocks. */
+function multiplyAndReduce(devices: number): Fusion {
+  const f = new Fusion();
+  const a = f.input([3, devices, 64 * devices, 16], "float");
+  const b = f.input([devices, 16, 256], "float");
+  const partial = matmul(a, b);
+  const c = sum(partial, [1]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(1).parallelize("DIDx");
+  b.axis(0).parallelize("DIDx");
+  partial.axis(0).parallelize("Stream");
+  partial.axis(1).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+async function replay(world: PartContext["world"], { build, p2pProtocol, schedule }: Replayed): Promise<string> {
+  const { rank, worldSize: devices } = world;
+  const fusion = build(devices);
+  const data = fusion.data();
   const sizes = sizesFromMeshes(data.tensors);
   const lists = Array.from({ length: devices }, (_, each) =>
-    record(lower(f, { communicatorBackend: "cuda", p2pProtocol, rank: each }), {
+    record(lower(fusion, { communicatorBackend: "cuda", p2pProtocol, rank: each }), {
       rank: each,
       sizes,
       numberOfStreams: 3,
       p2pProtocol,
     }),
   );
-  const program = moveCopiesToLane(link(lists));
+  const program = moveCopiesToLane(applySchedule(link(lists), schedule));
   const shapes = data.inputs.map((id) => {
     const tensor = at(data.tensors, id);
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
