@@ -1,19 +1,19 @@
 /**
  * A collective of the CUDA backend on the current stream: each member pulls what its result needs out of the others' memory. What is
- * only moved is copied (copy engines), what is reduced is combined by one kernel that reads all members' inputs in team order.
+ * only moved is copied (copy engines), what is reduced is combined by one kernel that reads all members' inputs in team order; that
+ * of an Allreduce also writes to all of them.
  *
  *   Allgather, member p of n       signal ready to p-1, p-2, ...; copy the own piece
  *                                  wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
  *                                  signal done to all        Wait: wait done of all
- *   Allreduce, member p of n       signal ready to all; wait ready of all
- *                                  combine slice p of all inputs into slice p of all outputs
+ *   ReduceScatter, member p of n   signal ready to all; wait ready of all; combine the own part
+ *                                  signal done to all        Wait: wait done of all
+ *   Allreduce, member p of n       signal ready to all; wait ready of all; combine slice p into all outputs
  *                                  signal done to all; wait done of all
- *   Reduce, ReduceScatter          wait ready of all; combine the own result; signal done to all
  *
- * The members of an Allreduce share its work and end it on its stream, as NCCL does: the waits directly before and behind the one
- * kernel can be part of it. In every step k of the others all members read from another one, so that no link carries two copies at
- * once. A member signals all that it can before it first waits: with one queue per rank, too, every wait has its signal
- * (docs/commands.md).
+ * An Allreduce ends on its stream, as NCCL's does: what is directly before and behind its one kernel can be part of it. In step k all
+ * members copy from the one k places after them, so that no link carries two copies at once. A member signals all that it can before it
+ * first waits: with one queue per rank, too, every wait has its signal (docs/commands.md).
  */
 import { collectiveRules } from "../commands/collectives.ts";
 import type { MemberSlot } from "../commands/command.ts";
@@ -49,7 +49,7 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
     combine: () => emit(tape, { kind: "combineMembers", stream, collective }),
   };
   const before = tape.commands.length;
-  const awaited = combining === null ? inOneRound(member, request) : shared(member, request, combining);
+  const awaited = combining === null ? pullResult(member, request) : shareResults(member, request, combining);
   // Alone and in place, or without an element, there is nothing to do.
   if (tape.commands.length === before) return { kind: "nothing" };
   tape.peerCollectives.push({ communicator, operation, combining });
@@ -67,7 +67,7 @@ interface Member {
 }
 
 /** Every reader makes its whole result of the sources. Returns the members whose `done` ends it for this one. */
-function inOneRound(member: Member, request: PeerCollectiveRequest): readonly number[] {
+function pullResult(member: Member, request: PeerCollectiveRequest): readonly number[] {
   const { operation, position, readers, sources } = request;
   const behind = operation.input === null ? [] : rotated(readers, request, -1);
   const ahead = operation.output === null ? [] : rotated(sources, request, 1);
@@ -87,10 +87,10 @@ function inOneRound(member: Member, request: PeerCollectiveRequest): readonly nu
 }
 
 /**
- * Every member with a slice combines it and writes it into all results. Here ready says of a member's output, too, that it may be
- * written, and done that the slice is there: no more is left to wait for.
+ * Every member with a slice combines it and writes it into all results. Here `ready` says of a member's output, too, that it may be
+ * written, and `done` that the slice is there. Returns nobody, as `done` is waited for at once.
  */
-function shared(member: Member, request: PeerCollectiveRequest, combining: readonly number[]): readonly number[] {
+function shareResults(member: Member, request: PeerCollectiveRequest, combining: readonly number[]): readonly number[] {
   const { position, readers } = request;
   const writers = rotated(combining, request, -1);
   for (const to of writers) member.signal(to, "ready");
