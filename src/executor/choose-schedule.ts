@@ -13,6 +13,7 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { at } from "../support/invariant.ts";
 import { linkPrograms } from "./linked-program.ts";
+import { correction, marginToSerial } from "./model-errors.ts";
 import { type ProgramSource, rankPrograms } from "./program-source.ts";
 import {
   type ChoiceRow,
@@ -37,10 +38,15 @@ export interface ChooseOptions {
   readonly graph?: boolean;
 }
 
-export interface Considered {
-  readonly candidate: ScheduleCandidate;
-  /** As simulated. */
+/** As simulated. */
+interface Timed {
   readonly milliseconds: number;
+  /** By what part it has to be faster than the serial form. */
+  readonly margin: number;
+}
+
+export interface Considered extends Timed {
+  readonly candidate: ScheduleCandidate;
 }
 
 export interface ScheduleChoice {
@@ -93,7 +99,7 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
   for (const candidate of [serial, ...libraryLoops]) {
     withLinked(candidate.lowering, (program) => {
       const milliseconds = timeOf(program);
-      if (milliseconds !== null) considered.push({ candidate, milliseconds });
+      if (milliseconds !== null) considered.push({ candidate, milliseconds, margin: marginToSerial(program) });
     });
   }
   const roots = new Map<string, Root<CopyLoop>>();
@@ -126,42 +132,34 @@ const earliness = 1e-5;
 
 const finalists = 8;
 
-/**
- * By how much simulated times of chunks that are cut in two are too short against others of the same program, in the mean of what was measured on GPUs: what many small products
- * beside copies lose to each other is not in the model. In four it is twice as much.
- */
-const cutting = 0.03;
-
-/** What a choice other than the usual one has to gain: equal times are not equal to so little. */
-const oddity = 0.005;
-
 /** `timeOf`: milliseconds; null for a Program that was timed before. */
 function searched(
   roots: readonly Root<CopyLoop>[],
   timeOf: (program: Program) => number | null,
 ): readonly Considered[] {
-  const timeOfSchedule = (loop: CopyLoop, { names, schedule }: Combination): number | null => {
-    const time = timeOf(moveCopiesToLane(loop.apply(schedule)));
-    const { splitChunks = 1 } = schedule;
-    return time === null ? null : time * (1 + cutting * Math.log2(splitChunks) + oddity * names.length);
+  const timeOfSchedule = (loop: CopyLoop, combination: Combination): Timed | null => {
+    const program = moveCopiesToLane(loop.apply(combination.schedule));
+    const time = timeOf(program);
+    if (time === null) return null;
+    return { milliseconds: time * correction(program, combination), margin: marginToSerial(program) };
   };
   const all: { readonly loop: CopyLoop; readonly names: readonly string[]; readonly considered: Considered }[] = [];
   searchSchedules(roots, (loop, combination) => {
     const { names, schedule } = combination;
-    const milliseconds = timeOfSchedule(loop, combination);
-    if (milliseconds === null) return null;
+    const timed = timeOfSchedule(loop, combination);
+    if (timed === null) return null;
     const name = [loop.name, ...names].join(", ");
     const candidate = { name, lowering: loop.lowering, copyLane: "dedicated", schedule } as const;
-    all.push({ loop, names, considered: { candidate, milliseconds } });
-    return milliseconds;
+    all.push({ loop, names, considered: { candidate, ...timed } });
+    return timed.milliseconds;
   });
   all.sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
   return all.map(({ loop, names, considered }, place) => {
     if (place >= finalists) return considered;
     const schedule = { ...considered.candidate.schedule, ...finishing };
-    const milliseconds = timeOfSchedule(loop, { names, schedule });
-    const isSlower = milliseconds === null || milliseconds > considered.milliseconds;
-    return isSlower ? considered : { candidate: { ...considered.candidate, schedule }, milliseconds };
+    const timed = timeOfSchedule(loop, { names, schedule });
+    const isSlower = timed === null || timed.milliseconds > considered.milliseconds;
+    return isSlower ? considered : { candidate: { ...considered.candidate, schedule }, ...timed };
   });
 }
 
@@ -172,16 +170,11 @@ export function decide(all: readonly Considered[]): ScheduleChoice {
   return { chosen: candidate, milliseconds, considered, reason: reasonOf(candidate, considered) };
 }
 
-/**
- * What overlaps has to be faster than the serial form by more than simulated times of one program are wrong against each other: never to be slower
- * than that counts for more than the last of what may be gained. On 4 x H200 all that was slower than serial had been simulated as at most 8 % faster.
- */
-const margin = 0.08;
-
+/** The fastest of those that are faster than the serial form by their margins, or that form. */
 function worthIt(considered: readonly Considered[]): Considered {
-  const first = at(considered, 0);
   const plain = considered.find(({ candidate }) => isSerial(candidate));
-  return plain !== undefined && plain.milliseconds <= first.milliseconds * (1 + margin) ? plain : first;
+  if (plain === undefined) return at(considered, 0);
+  return considered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < plain.milliseconds) ?? plain;
 }
 
 function isSerial({ lowering }: ScheduleCandidate): boolean {

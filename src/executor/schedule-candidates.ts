@@ -77,6 +77,12 @@ const all = 1_000_000;
 
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
+/** Products that fill each other's gaps are not in the model: of what takes the same, two streams are the safer. */
+const twoStreams: ChoiceRow = [
+  { name: "", schedule: { computeStreams: 2 } },
+  { name: "1 compute stream", schedule: { computeStreams: 1 } },
+];
+
 const ownChunk: ChoiceRow = [
   { name: "", schedule: { inPlace: true, ownLast: true } },
   // The own product first, while peers are not yet ready.
@@ -85,6 +91,11 @@ const ownChunk: ChoiceRow = [
 ];
 
 const room: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
+/** Products that fill all multiprocessors leave their kernels room by chance. */
+const roomForKernels: ChoiceRow = [
+  { name: "", schedule: { smMargin: measuredMargin } },
+  { name: "no margin", schedule: {} },
+];
 
 /** What saves calls that the model has no time for: for the best alone, and where it makes nothing slower. */
 export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
@@ -98,10 +109,12 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
   const some = (is: (rank: number, command: Command) => boolean): boolean =>
     program.ranks.some(({ rank, commands }) => commands.some((command) => is(rank, command)));
   const isMet = some((rank, command) => touchesPeers(program, rank, command));
-  if (isMet && !some((rank, command) => peerOf(program, rank, command) !== null)) return [[oneStream], ownChunk, room];
+  if (isMet && !some((rank, command) => peerOf(program, rank, command) !== null)) {
+    return [[oneStream], ownChunk, roomForKernels];
+  }
   return [
     // On two the next product would take the room that one leaves.
-    isMet ? [oneStream] : [oneStream, { name: "2 compute streams", schedule: { computeStreams: 2 } }],
+    isMet ? [oneStream] : twoStreams,
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({

@@ -40,10 +40,10 @@ export function chooseForm(
     try {
       const fusion = buildPrimitive(shape.form, problem, shape);
       const all = considerSchedules(fusion, { ...options, devices, lowering: together });
-      for (const { candidate, milliseconds } of all) {
+      for (const { candidate, ...timed } of all) {
         const named = { ...candidate, name: name === "" ? candidate.name : `${name}, ${candidate.name}` };
         chosenWith.set(named, { shape, lowering: { ...together, ...candidate.lowering } });
-        considered.push({ candidate: named, milliseconds });
+        considered.push({ candidate: named, ...timed });
       }
     } catch (error) {
       // Rows that do not divide, or options that this form does not take.

@@ -1,0 +1,52 @@
+/** What simulated times count beside themselves: by the commands of a program, not by its sizes. */
+import { describe, expect, it } from "vitest";
+import { buildPrimitive, type Form } from "../../src/cli/bench/primitives.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { linkPrograms } from "../../src/executor/linked-program.ts";
+import { correction, marginToSerial } from "../../src/executor/model-errors.ts";
+import { rankPrograms } from "../../src/executor/program-source.ts";
+import { sizesFromMeshes } from "../../src/ir/sizes.ts";
+import type { Primitive } from "../../src/cli/bench/primitives.ts";
+
+const usual = { names: [], schedule: {} };
+
+function linked(primitive: Primitive, form: Form, chunks = 4): Program {
+  const problem = { primitive, devices: 4, m: 256, n: 64, k: 32, dtype: "bfloat16" } as const;
+  const lowering = { communicatorBackend: "cuda", insertReshardingAfter: primitive !== "tp-columnwise" } as const;
+  const { signature, hosts } = rankPrograms(buildPrimitive(form, problem, { chunks, outputs: 1 }), 4, lowering);
+  return linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+    numberOfStreams: 8,
+    p2pProtocol: "put",
+    copyLane: "inline",
+    schedule: {},
+    verify: "off",
+  });
+}
+
+describe("a correction", () => {
+  it("is nothing for the usual schedule of copies that hand on what they were given", () => {
+    expect(correction(linked("tp-columnwise", "rotated"), usual)).toBe(1);
+    expect(correction(linked("tp-rowwise", "rotated"), usual)).toBe(1);
+  });
+
+  it("grows with cuts and with each choice that is not the usual one", () => {
+    const program = linked("tp-columnwise", "rotated");
+    expect(correction(program, { names: ["products 2"], schedule: {} })).toBeCloseTo(1.015);
+    expect(correction(program, { names: ["chunks in 4"], schedule: { splitChunks: 4 } })).toBeCloseTo(1.075);
+  });
+
+  it("counts copies of what a sum has made: the second half of an all-reduce", () => {
+    expect(correction(linked("tp-allreduce", "rotated"), usual)).toBeCloseTo(1.05);
+  });
+
+  it("counts kernels in peers' memory beyond four", () => {
+    expect(correction(linked("tp-allreduce", "collective", 4), usual)).toBe(1);
+    expect(correction(linked("tp-allreduce", "collective", 8), usual)).toBeCloseTo(1.04);
+  });
+});
+
+it("asks less of programs of kernels in peers' memory alone", () => {
+  expect(marginToSerial(linked("tp-allreduce", "collective"))).toBe(0.05);
+  expect(marginToSerial(linked("tp-allreduce", "rotated"))).toBe(0.08);
+  expect(marginToSerial(linked("tp-columnwise", "rotated"))).toBe(0.08);
+});
