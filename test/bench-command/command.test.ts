@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBenchConfig } from "../../src/cli/bench/bench-config.ts";
+import { labelOf } from "../../src/cli/bench/implementation-label.ts";
 import { planBench } from "../../src/cli/bench/bench-plan.ts";
 import { braidOptionNames } from "../../src/cli/bench/braid-options.ts";
 import { implementationNames } from "../../src/cli/bench/implementation.ts";
@@ -127,15 +128,24 @@ describe("braid bench", () => {
     }
   });
 
-  it("has the sizes of the committed results in a file", async () => {
-    const config = await readBenchConfig(path.resolve(import.meta.dirname, "../../bench/configs/six-sizes.json"));
-    const { problems, implementations } = planBench("tp-rowwise", { ...config, on: "cuda" }, 8);
-    expect(problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toContain("32768x8192x16384");
-    expect(problems).toHaveLength(6);
-    expect(implementations.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["compute-only", "serial", "torch-nccl", "torch-async-tp", "torch-compute-only"]),
-    );
-  });
+  it.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"] as const)(
+    "has the committed results of %s as a file",
+    async (primitive) => {
+      const file = `../../bench/configs/${primitive}.json`;
+      const config = await readBenchConfig(path.resolve(import.meta.dirname, file));
+      const { problems, implementations } = planBench(primitive, { ...config, on: "cuda" }, 8);
+      expect(problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toContain("32768x8192x16384");
+      expect(problems).toHaveLength(6);
+      const names = implementations.map(({ name }) => name);
+      const paths = primitive === "tp-allreduce" ? ["torch-nccl"] : ["torch-nccl", "torch-async-tp"];
+      expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", "torch-compute-only", ...paths]));
+      const results = readFileSync(
+        path.resolve(import.meta.dirname, `../../bench/results/${primitive}-4xH200.csv`),
+        "utf8",
+      );
+      for (const implementation of implementations) expect(results).toContain(labelOf(implementation));
+    },
+  );
 
   it("has every option and implementation in the documentation", () => {
     const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/command-line.md"), "utf8");
