@@ -143,7 +143,10 @@ describe("braid bench", () => {
         path.resolve(import.meta.dirname, `../../bench/results/${primitive}-4xH200.csv`),
         "utf8",
       );
-      for (const implementation of implementations) expect(results).toContain(labelOf(implementation));
+      for (const implementation of implementations) {
+        const option = implementation.kind === "braid" ? implementation.said : "";
+        expect(results).toContain(labelOf({ name: implementation.name, option }));
+      }
     },
   );
 
