@@ -19,12 +19,13 @@ static __device__ __forceinline__ unsigned braid_look(const unsigned *word) {
   return x;
 }
 static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
-  const long long start = clock64();
+  long long start = clock64();
   bool said = false;
   while (braid_look(word) != 1) {
-    if (said || clock64() - start < 2000000) continue;
+    if (clock64() - start < 2000000) continue;
     *(volatile unsigned *)progress = says;
     said = true;
+    start = clock64();
   }
   *(volatile unsigned *)word = 0;
   if (said) *(volatile unsigned *)progress = says + 0x80000000u;

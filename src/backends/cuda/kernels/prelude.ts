@@ -71,14 +71,15 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
   return x;
 }`,
-  // Who waits for a millisecond says so.
+  // Who waits says so every millisecond: what others say who are past their waits, of the same stream, does not stand for long.
   braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
-  const long long start = clock64();
+  long long start = clock64();
   bool said = false;
   while (braid_look(word) != 1) {
-    if (said || clock64() - start < 2000000) continue;
+    if (clock64() - start < 2000000) continue;
     *(volatile unsigned *)progress = says;
     said = true;
+    start = clock64();
   }
   *(volatile unsigned *)word = 0;
   if (said) *(volatile unsigned *)progress = says + 0x80000000u;
