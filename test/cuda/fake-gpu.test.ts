@@ -1,6 +1,6 @@
 /** The whole CUDA back end on fake GPUs: calls as the real libraries take them, peers' memory, signals, graphs and transfers. */
 import { createRequire } from "node:module";
-import { readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
@@ -49,6 +49,13 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
     expect(count("cuStreamBeginCapture")).toBe(18);
     expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
+    // The sum's kernel, of several blocks, which meet by its gate, took in the signals and waits around it.
+    const meetings = readdirSync(fakes.folder).filter(
+      (name) =>
+        /^kernel-.*\.cpp$/.test(name) &&
+        readFileSync(path.join(fakes.folder, name), "utf8").includes("braid_raise(gate)"),
+    );
+    expect(meetings).toHaveLength(1);
   }, 120_000);
 
   it("run nvFuser's tests one after the other in one Group, on meshes that leave a rank without work", async () => {

@@ -12,7 +12,14 @@ const signal = (word: number): StreamOperation => ({ kind: "signal", word });
 const wait = (word: number): StreamOperation => ({ kind: "wait", word, progress: 8, says: word + 1 });
 const raise = (word: number): Work => ({ kind: "memory", operations: [signal(word)] });
 const take = (word: number): Work => ({ kind: "memory", operations: [wait(word)] });
-const meeting: Work = { kind: "meeting", operations: noOperations, launch: () => () => {} };
+const meetingOf = (blocks: number): Work => ({
+  kind: "meeting",
+  operations: noOperations,
+  blocks,
+  launch: () => () => {},
+});
+const meeting = meetingOf(8);
+const joined = (pieces: readonly StreamWork[]): readonly StreamWork[] => joinWork(pieces, 132);
 
 function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly StreamWork[] {
   return pieces.map(([stream, work], index) => ({ stream: makeId<CommandStreamId>(stream), index, work }));
@@ -30,53 +37,53 @@ function sizeOf(work: Work): number | string {
 }
 
 it("joins a signal with the wait that follows it on its stream, in order", () => {
-  const joined = joinWork(list([1, raise(64)], [1, take(128)], [1, call], [1, take(192)], [1, raise(256)]));
-  expect(shape(joined)).toEqual([
+  const pieces = joined(list([1, raise(64)], [1, take(128)], [1, call], [1, take(192)], [1, raise(256)]));
+  expect(shape(pieces)).toEqual([
     [0, 1, 2],
     [2, 1, "call"],
     [3, 1, 2],
   ]);
-  expect(joined[0]?.work).toEqual({ kind: "memory", operations: [signal(64), wait(128)] });
+  expect(pieces[0]?.work).toEqual({ kind: "memory", operations: [signal(64), wait(128)] });
 });
 
 it("moves nothing across the work of another stream", () => {
   const pieces = list([1, raise(64)], [2, raise(128)], [1, take(192)], [2, call], [1, raise(256)]);
-  expect(joinWork(pieces)).toEqual(pieces);
+  expect(joined(pieces)).toEqual(pieces);
 });
 
 it("ends a batch before it is longer than a call may be", () => {
-  const joined = joinWork(list(...Array.from({ length: 100 }, () => [0, take(64)] as const)));
-  expect(shape(joined).map(([, , count]) => count)).toEqual([16, 16, 16, 16, 16, 16, 4]);
+  const pieces = joined(list(...Array.from({ length: 100 }, () => [0, take(64)] as const)));
+  expect(shape(pieces).map(([, , count]) => count)).toEqual([16, 16, 16, 16, 16, 16, 4]);
 });
 
 describe("a kernel over links", () => {
   it("takes in the signals and waits right before and behind it", () => {
-    const joined = joinWork(list([2, raise(4)], [2, take(8)], [2, meeting], [2, raise(12)], [2, take(16)], [2, call]));
-    expect(shape(joined)).toEqual([
+    const pieces = joined(list([2, raise(4)], [2, take(8)], [2, meeting], [2, raise(12)], [2, take(16)], [2, call]));
+    expect(shape(pieces)).toEqual([
       [2, 2, "2 kernel 2"],
       [5, 2, "call"],
     ]);
-    expect(joined[0]?.work).toMatchObject({
+    expect(pieces[0]?.work).toMatchObject({
       operations: { before: [signal(4), wait(8)], after: [signal(12), wait(16)] },
     });
   });
 
   it("leaves to memory operations what is not in its order: a signal behind a wait", () => {
     const before = list([2, take(4)], [2, raise(8)], [2, take(12)], [2, meeting]);
-    expect(shape(joinWork(before))).toEqual([
+    expect(shape(joined(before))).toEqual([
       [0, 2, 1],
       [3, 2, "2 kernel 0"],
     ]);
     const behind = list([2, meeting], [2, take(4)], [2, raise(8)], [2, raise(12)]);
-    expect(shape(joinWork(behind))).toEqual([
+    expect(shape(joined(behind))).toEqual([
       [0, 2, "0 kernel 1"],
       [2, 2, 2],
     ]);
   });
 
   it("gives what stands between two of them to the first", () => {
-    const joined = joinWork(list([2, meeting], [2, raise(4)], [2, take(8)], [2, raise(12)], [2, meeting]));
-    expect(shape(joined)).toEqual([
+    const pieces = joined(list([2, meeting], [2, raise(4)], [2, take(8)], [2, raise(12)], [2, meeting]));
+    expect(shape(pieces)).toEqual([
       [0, 2, "0 kernel 2"],
       [4, 2, "1 kernel 0"],
     ]);
@@ -84,15 +91,38 @@ describe("a kernel over links", () => {
 
   it("takes in nothing of another stream, and nothing across its work", () => {
     const pieces = list([1, raise(4)], [2, meeting], [1, call], [2, raise(8)]);
-    expect(joinWork(pieces)).toEqual(pieces);
+    expect(joined(pieces)).toEqual(pieces);
   });
 
-  it("waits outside where more streams have some than the GPU has room for", () => {
-    const pieces = Array.from({ length: 9 }, (_, stream) => [
-      [stream, take(4)] as const,
-      [stream, meeting] as const,
-    ]).flat();
-    expect(joinWork(list(...pieces))).toEqual(list(...pieces));
-    expect(joinWork(list(...pieces.slice(2)))).toHaveLength(8);
+  describe("waits outside where such kernels could fill half of the GPU", () => {
+    const onStreams = (count: number, blocks: number): readonly StreamWork[] =>
+      list(
+        ...Array.from({ length: count }, (_, stream) => [
+          [stream, take(4)] as const,
+          [stream, meetingOf(blocks)] as const,
+        ]).flat(),
+      );
+
+    it.each([
+      [8, 8],
+      [1, 64],
+      [66, 1],
+    ])("%i streams with kernels of %i blocks do not", (count, blocks) => {
+      expect(joined(onStreams(count, blocks))).toHaveLength(count);
+    });
+
+    it.each([
+      [9, 8],
+      [2, 64],
+      [67, 1],
+    ])("%i streams with kernels of %i blocks do", (count, blocks) => {
+      const pieces = onStreams(count, blocks);
+      expect(joined(pieces)).toEqual(pieces);
+    });
+
+    it("kernels of one stream do not add up", () => {
+      const pieces = list([1, take(4)], [1, meetingOf(64)], [1, take(8)], [1, meetingOf(64)]);
+      expect(shape(joined(pieces)).map(([, , count]) => count)).toEqual(["1 kernel 1", "0 kernel 0"]);
+    });
   });
 });

@@ -17,7 +17,7 @@ if (who === null) throw new Error("no rank in the environment");
 const world = await enterWorld(who, process.env, 20_000);
 const devices = world.worldSize;
 
-/** All-gather and product by chunks, a sum over devices, and a change of the sharded axis. */
+/** All-gather and product by chunks, a sum over devices by kernels of several blocks, and a change of the sharded axis. */
 const programs: Readonly<Record<string, () => Fusion>> = {
   ring: () => {
     const f = new Fusion();
@@ -32,7 +32,8 @@ const programs: Readonly<Record<string, () => Fusion>> = {
   },
   sum: () => {
     const f = new Fusion();
-    const x = f.input([devices, 2 * devices, 6], "float");
+    // An odd number of elements for narrow accesses, so that a slice of few bytes takes several blocks.
+    const x = f.input([devices, 3, 1101], "float");
     const total = sum(x, [0]);
     const y = add(total, total);
     f.output(y);

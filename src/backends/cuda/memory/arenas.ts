@@ -5,6 +5,7 @@
 import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
+import { touchesPeers } from "../../../commands/touches-peers.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { Resources } from "../resources.ts";
 import type { DeviceMemory } from "./device-memory.ts";
@@ -71,14 +72,8 @@ export async function placeProgram(
 }
 
 /** Positions of the launches that touch peers' memory. */
-function overLinks({ ranks, buffers }: Program, rank: number): readonly number[] {
-  return at(ranks, rank).commands.flatMap((command, i) => {
-    if (command.kind !== "launch") return [];
-    const touchesPeers = [...command.inputs, ...command.outputs].some(
-      ({ buffer }) => at(buffers, buffer).rank !== rank,
-    );
-    return touchesPeers ? [i] : [];
-  });
+function overLinks(program: Program, rank: number): readonly number[] {
+  return at(program.ranks, rank).commands.flatMap((command, i) => (touchesPeers(program, rank, command) ? [i] : []));
 }
 
 /** The place of every slot among those of the rank that waits on it. */

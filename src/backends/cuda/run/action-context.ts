@@ -17,10 +17,14 @@ export type Action = () => void;
 export type Work =
   | { readonly kind: "call"; readonly action: Action }
   | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
-  | { readonly kind: "meeting"; readonly operations: MeetingOperations; readonly launch: MeetingLaunch };
+  | ({ readonly kind: "meeting"; readonly operations: MeetingOperations } & MeetingLaunch);
 
-/** The kernel with these operations inside. */
-export type MeetingLaunch = (operations: MeetingOperations) => Action;
+export interface MeetingLaunch {
+  /** Of the kernel. */
+  readonly blocks: number;
+  /** The kernel with these operations inside. */
+  readonly launch: (operations: MeetingOperations) => Action;
+}
 
 export interface ActionContext {
   readonly session: Session;

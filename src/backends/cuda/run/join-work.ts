@@ -24,16 +24,9 @@ export interface StreamWork {
 /** Far below what the driver takes in one call, 256. */
 const mostOperations = 64;
 
-/**
- * Kernels that wait for peers hold multiprocessors, 8 each: so many streams of them leave room for all that their peers need of this GPU. With more, kernels are
- * launched when their peers are ready.
- */
-const mostMeetingStreams = 8;
-
 /** In list order. A joined piece belongs to its kernel, or to the first of its commands. */
-export function joinWork(list: readonly StreamWork[]): readonly StreamWork[] {
-  const meetingStreams = new Set(list.flatMap(({ stream, work }) => (work.kind === "meeting" ? [stream] : [])));
-  const mayMeet = meetingStreams.size <= mostMeetingStreams;
+export function joinWork(list: readonly StreamWork[], multiprocessors: number): readonly StreamWork[] {
+  const mayMeet = leavesRoom(list, multiprocessors);
   const joined: StreamWork[] = [];
   for (const piece of list) {
     const last = joined.at(-1);
@@ -49,6 +42,17 @@ export function joinWork(list: readonly StreamWork[]): readonly StreamWork[] {
     else joined.push({ ...last, work: first }, { ...piece, work: second });
   }
   return joined;
+}
+
+/**
+ * A block that waits for a peer may hold a multiprocessor by itself. Each stream has one kernel under way, and if they all wait, half of the GPU has to be left for
+ * what their peers need of it. Otherwise kernels are launched when their peers are ready.
+ */
+function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boolean {
+  const most = new Map<CommandStreamId, number>();
+  for (const { stream, work } of list)
+    if (work.kind === "meeting") most.set(stream, Math.max(most.get(stream) ?? 0, work.blocks));
+  return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= multiprocessors / 2;
 }
 
 /** Neighbours on one stream as one piece, or as two of which the second has some of the first's; null where they stay as they are. */

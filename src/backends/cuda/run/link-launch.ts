@@ -1,6 +1,7 @@
 /** A launch of a kernel over links, with the signals and waits that it takes in. */
 import type { Launch } from "../../../commands/command.ts";
 import type { Memory } from "../../../kernels/nest.ts";
+import { touchesPeers } from "../../../commands/touches-peers.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { linkKernel } from "../kernels/link-kernel.ts";
 import { noMeetings } from "../kernels/meeting-text.ts";
@@ -12,8 +13,7 @@ import { meetingValues, shapesOf } from "./meeting-operations.ts";
 export function linkLaunch(command: Launch, index: number, context: ActionContext): MeetingLaunch | null {
   const { program, rank, session, blocks } = context;
   const { kernel: id, inputs, outputs, stream } = command;
-  const ofPeer = [...inputs, ...outputs].some(({ buffer }) => at(program.buffers, buffer).rank !== rank);
-  if (!ofPeer) return null;
+  if (!touchesPeers(program, rank, command)) return null;
   const kernel = at(program.kernels, id);
   const addresses = { input: inputs.map(addressIn(context)), output: outputs.map(addressIn(context)) };
   const operand = (memory: Memory): number => {
@@ -21,11 +21,15 @@ export function linkLaunch(command: Launch, index: number, context: ActionContex
     return at(addresses[memory.kind], memory.position);
   };
   const alignment = (memory: Memory): number => alignmentOf(operand(memory));
-  if (linkKernel(kernel, alignment, noMeetings) === null) return null;
-  return (operations) => {
-    const source = linkKernel(kernel, alignment, shapesOf(operations));
-    invariant(source !== null, "meetings do not change what a kernel can be", { index });
-    const pointers = [...source.parameters.map(operand), ...meetingValues(operations, context.gateOf(index))];
-    return session.modules.prepareLaunch(source, pointers, context.streamOf(stream), blocks);
+  const alone = linkKernel(kernel, alignment, noMeetings);
+  if (alone === null) return null;
+  return {
+    blocks: alone.grid[0],
+    launch: (operations) => {
+      const source = linkKernel(kernel, alignment, shapesOf(operations));
+      invariant(source !== null, "meetings do not change what a kernel can be", { index });
+      const pointers = [...source.parameters.map(operand), ...meetingValues(operations, context.gateOf(index))];
+      return session.modules.prepareLaunch(source, pointers, context.streamOf(stream), blocks);
+    },
   };
 }

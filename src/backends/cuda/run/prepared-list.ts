@@ -103,7 +103,7 @@ export function prepareList(
   const joins = edges.joins.flatMap((stream) => edge(stream, [caller]));
   const inOrder = [
     ...forks.map((each) => ({ action: each, index: -1 })),
-    ...joinWork(works.flat()).map((each) => ({ action: action(each), index: each.index })),
+    ...joinWork(works.flat(), gpu.multiprocessors).map((each) => ({ action: action(each), index: each.index })),
     ...joins.map((each) => ({ action: each, index: -1 })),
   ];
   return {
