@@ -2,14 +2,16 @@
  * What cuGraphLaunch itself costs the host, by the kind of nodes, their number and the branches they lie on: the part of a replay's host time that is not
  * Braid's. Medians on rank 0's GPU, idle before each launch.
  */
-import { openGpu } from "../../src/backends/cuda/gpu.ts";
+import { setTimeout } from "node:timers/promises";
+import { type Gpu, openGpu } from "../../src/backends/cuda/gpu.ts";
 import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
 import { kernelName } from "../../src/backends/cuda/kernels/kernel-source.ts";
 import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
-import { createDeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
+import { createDeviceMemory, type DeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
 import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
+import { createPeerHeap } from "../../src/backends/cuda/memory/peer-memory.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
-import { captureGraph } from "../../src/backends/cuda/run/graph.ts";
+import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/graph.ts";
 import { encodeBatch, type MemoryOperation, memoryOperations } from "../../src/backends/cuda/run/memory-operations.ts";
 import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
@@ -22,20 +24,33 @@ const writes = 16;
 const batchSizes = [1, 2, 4, 16] as const;
 const launches = 200;
 
+/** Milliseconds that the host lets pass before a launch. */
+const pauses = [0, 1, 10] as const;
+const pausedLaunches = 30;
+
 export async function* graphRows({ world }: PartContext): AsyncGenerator<Row> {
-  if (world.rank === 0) yield* rows(world.rank, world.localRank);
+  const gpu = openGpu(world.rank, world.localRank);
+  const resources = createResources();
+  const memory = createDeviceMemory(gpu);
+  const heap = resources.own(createPeerHeap(gpu, memory, world));
+  const { addresses } = await heap.allocate(4096);
+  if (world.rank === 0) yield* rows(gpu, memory, addresses[1] ?? at(addresses, 0));
   await world.barrier();
+  heap.unmap();
+  await world.barrier();
+  resources[Symbol.dispose]();
 }
 
-async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
-  const gpu = openGpu(rank, localRank);
+/** `peer`: an address of 4 KiB on another GPU, where there is one. */
+async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncGenerator<Row> {
+  const { rank } = gpu;
   const resources = createResources();
   const pool = resources.own(createStreamPool(gpu));
   const blocks = resources.own(createHostBlocks(gpu));
   const { capability, driverVersion } = gpu;
   const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder: defaultCacheFolder() });
   const modules = resources.own(createModules(gpu, compiler));
-  const memory = resources.own(createDeviceMemory(gpu).allocate(4096, "a measurement of graphs"));
+  const memory = resources.own(deviceMemory.allocate(4096, "a measurement of graphs"));
   const streams = Array.from({ length: Math.max(...branchCounts) }, () => pool.stream("normal", resources));
   const events = streams.map(() => pool.event("order", resources));
   const first = at(streams, 0);
@@ -53,14 +68,16 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
       modules.prepareLaunch({ text: empty, grid: [1, 1, 1], block: [32, 1, 1], parameters: [] }, [], stream, blocks),
     "copies of 1 KiB": (stream) => () =>
       gpu.call.cuMemcpyDtoDAsync_v2(memory.address + 2048, memory.address + 1024, 1024, stream),
+    "copies of 1 KiB from a peer": (stream) => () =>
+      gpu.call.cuMemcpyDtoDAsync_v2(memory.address + 2048, peer + 1024, 1024, stream),
     "writes of memory": batchOf([write]),
+    "writes of a peer's memory": batchOf([{ ...write, address: peer }]),
   };
 
-  /** Median microseconds of a launch of `count` nodes, in turns on so many branches. */
-  const cost = async (node: (stream: number) => () => void, count: number, branches: number): Promise<number> => {
+  const graphOf = (node: (stream: number) => () => void, count: number, branches: number): Promise<CapturedGraph> => {
     const used = streams.slice(0, branches);
     const actions = used.map(node);
-    const graph = await captureGraph(gpu, first, async () => {
+    return captureGraph(gpu, first, async () => {
       gpu.call.cuEventRecord(at(events, 0), first);
       for (const stream of used.slice(1)) gpu.call.cuStreamWaitEvent(stream, at(events, 0), 0);
       for (let i = 0; i < count; i++) at(actions, i % branches)();
@@ -70,15 +87,27 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
         gpu.call.cuStreamWaitEvent(first, at(events, i), 0);
       }
     });
+  };
+
+  /** Median microseconds of a launch, each after a pause of so many milliseconds. */
+  const launchTime = async (graph: CapturedGraph, count: number, pause: number): Promise<number> => {
     const times: number[] = [];
-    for (let i = 0; i < launches; i++) {
+    for (let i = 0; i < count; i++) {
+      if (pause > 0) await setTimeout(pause);
       const start = performance.now();
       graph.launch();
       times.push(1000 * (performance.now() - start));
       while (!streamIsIdle(gpu, first));
     }
-    graph[Symbol.dispose]();
     return median(times);
+  };
+
+  /** Median microseconds of a launch of `count` nodes, in turns on so many branches. */
+  const cost = async (node: (stream: number) => () => void, count: number, branches: number): Promise<number> => {
+    const graph = await graphOf(node, count, branches);
+    const time = await launchTime(graph, launches, 0);
+    graph[Symbol.dispose]();
+    return time;
   };
 
   for (const [name, node] of Object.entries(nodes)) {
@@ -92,6 +121,17 @@ async function* rows(rank: number, localRank: number): AsyncGenerator<Row> {
       for (const branches of branchCounts) {
         texts.push(`${branches}: ${(await cost(node, 16, branches)).toFixed(1)} us`);
       }
+      return texts.join(", ");
+    });
+  }
+  for (const [name, node] of Object.entries(nodes)) {
+    yield await rowOf(`host time of a graph of 8 ${name} on 2 branches, after a pause`, async () => {
+      const graph = await graphOf(node, 8, 2);
+      const texts: string[] = [];
+      for (const pause of pauses) {
+        texts.push(`${pause} ms: ${(await launchTime(graph, pausedLaunches, pause)).toFixed(1)} us`);
+      }
+      graph[Symbol.dispose]();
       return texts.join(", ");
     });
   }
