@@ -1,6 +1,7 @@
 /** What the CUDA back end decides before it calls anything: copies, transfers, product layouts, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
 import { productLayout } from "../../src/backends/cuda/matmul/product-layout.ts";
+import { smTarget } from "../../src/backends/cuda/matmul/sm-target.ts";
 import { config } from "../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../src/backends/cuda/nccl/transfer-plan.ts";
 import { planCopy } from "../../src/backends/cuda/run/copy-plan.ts";
@@ -196,6 +197,16 @@ describe("a product", () => {
     ["an operand without a contiguous axis", { a: { row: 6, column: 2 } }],
   ])("is left to the generated kernel for %s", (_, change) => {
     expect(productLayout({ ...product, ...change })).toBeNull();
+  });
+});
+
+describe("a margin", () => {
+  it("is what a product has less than the GPU, and none is no target", () => {
+    expect([0, 8, 131].map((margin) => smTarget(132, margin))).toEqual([0, 124, 1]);
+  });
+
+  it("of all multiprocessors is refused", () => {
+    expect(() => smTarget(132, 132)).toThrow("less than 132");
   });
 });
 

@@ -10,6 +10,7 @@ import { alignmentOf } from "../memory/alignment.ts";
 import { createResources } from "../resources.ts";
 import type { ProductLayout } from "./product-layout.ts";
 import { createRecipes, workspaceBytes } from "./recipes.ts";
+import { smTarget } from "./sm-target.ts";
 
 export interface ProductAddresses {
   readonly a: number;
@@ -53,7 +54,7 @@ export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
 
   return {
     prepare: (layout, addresses, { stream, workspace, margin }) => {
-      const multiprocessors = margin === 0 ? 0 : Math.max(1, gpu.multiprocessors - margin);
+      const multiprocessors = smTarget(gpu.multiprocessors, margin);
       const { bytes } = dtypes[layout.dtype];
       const calls: (() => void)[] = [];
       for (const offset of layout.offsets) {

@@ -1,0 +1,16 @@
+/** How many multiprocessors a product is to have that leaves some to kernels beside it (schedule option `smMargin`). */
+import { fail } from "../../../diagnostics/diagnostic.ts";
+
+/** SM_COUNT_TARGET of cuBLASLt: 0 for all that there are. Throws `bad-option` where a margin leaves the product none. */
+export function smTarget(multiprocessors: number, margin: number): number {
+  if (margin === 0) return 0;
+  if (margin < multiprocessors) return multiprocessors - margin;
+  return fail({
+    code: "bad-option",
+    message: "products cannot leave as many multiprocessors free as the GPU has",
+    place: { kind: "option", text: "schedule.smMargin" },
+    found: String(margin),
+    expected: `less than ${multiprocessors}`,
+    help: "leave as many as the kernels beside products have blocks: 8",
+  });
+}
