@@ -1,7 +1,7 @@
 /** A launch of a kernel over links, with the signals and waits that it takes in. */
 import type { Launch } from "../../../commands/command.ts";
-import type { Memory } from "../../../kernels/nest.ts";
 import { touchesPeers } from "../../../commands/touches-peers.ts";
+import type { Memory } from "../../../kernels/nest.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { linkKernel } from "../kernels/link-kernel.ts";
 import { noMeetings } from "../kernels/meeting-text.ts";
