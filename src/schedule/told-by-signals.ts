@@ -55,8 +55,10 @@ type Before =
   | { readonly kind: "touches"; readonly touches: readonly Done[] }
   | null;
 
+/** What stands before the signal is what stands before `base`, an earlier signal of its rank, and `before`. */
 interface Signalled {
   readonly rank: number;
+  readonly base: Signalled | null;
   readonly before: readonly Before[];
 }
 
@@ -73,20 +75,31 @@ export function toldBySignals(
     const signal = signals.get(slot)?.[n];
     // A wait without its signal never ends, in any order.
     if (signal === undefined) return null;
-    const found = known.get(signal);
-    if (found !== undefined) return found;
+    const unknown: Signalled[] = [];
+    for (let each: Signalled | null = signal; each !== null && !known.has(each); each = each.base) unknown.push(each);
     // What waits for itself never ends either.
-    known.set(signal, null);
-    const account = accountOf(signal, told);
-    known.set(signal, account);
-    return account;
+    for (const each of unknown) known.set(each, null);
+    for (const each of unknown.toReversed()) {
+      known.set(each, accountOf(each, each.base === null ? nothing(each.rank) : (known.get(each.base) ?? null), told));
+    }
+    return known.get(signal) ?? null;
   };
   return told;
 }
 
-function accountOf({ rank, before }: Signalled, told: (slot: SlotId, n: number) => Told | null): Told | null {
-  const senders = new Set([rank]);
-  const done = new Set<Done>();
+function nothing(rank: number): Told {
+  return { senders: new Set([rank]), done: [] };
+}
+
+/** `base`: the account of the signal's base. */
+function accountOf(
+  { before }: Signalled,
+  base: Told | null,
+  told: (slot: SlotId, n: number) => Told | null,
+): Told | null {
+  if (base === null || before.length === 0) return base;
+  const senders = new Set(base.senders);
+  const done = new Set(base.done);
   for (const item of before) {
     const earlier = item?.kind === "wait" ? told(item.slot, item.n) : null;
     if (item === null || (item.kind === "wait" && earlier === null)) return null;
@@ -97,7 +110,7 @@ function accountOf({ rank, before }: Signalled, told: (slot: SlotId, n: number) 
   return { senders, done: [...done] };
 }
 
-/** By slot, in the order of its list: what streams and events put before each signal. */
+/** By slot, in the order of its list: what streams and events put before each signal. Each is given by what it has beyond an earlier one, or the time would grow with the square of the list. */
 function signalsOf(
   { ranks }: Program,
   orders: readonly ListOrder[],
@@ -108,13 +121,22 @@ function signalsOf(
   for (const { rank, commands } of ranks) {
     const order = at(orders, rank);
     const counting: { readonly position: number; readonly item: Before }[] = [];
+    const earlier: { readonly position: number; readonly signal: Signalled }[] = [];
     const waits = new Map<SlotId, number>();
     for (const [position, command] of commands.entries()) {
       if (command.kind === "signal") {
-        const before = counting.flatMap((other) => (order.before(other.position, position) ? [other.item] : []));
+        // What is before the base is before this one, too.
+        const base = earlier.findLast((other) => order.before(other.position, position));
+        const before = counting.flatMap((other) =>
+          order.before(other.position, position) && (base === undefined || !order.before(other.position, base.position))
+            ? [other.item]
+            : [],
+        );
+        const signal = { rank, base: base?.signal ?? null, before };
+        earlier.push({ position, signal });
         const ofSlot = signals.get(command.slot) ?? [];
         signals.set(command.slot, ofSlot);
-        ofSlot.push({ rank, before });
+        ofSlot.push(signal);
       } else if (command.kind === "waitSignal") {
         const n = waits.get(command.slot) ?? 0;
         waits.set(command.slot, n + 1);
