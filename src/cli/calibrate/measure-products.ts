@@ -25,13 +25,20 @@ export async function productGrid({ devices, sizes, say, took }: Calibration, dt
 }
 
 /** More and more products of one shape in a run: how many times as long as alone each takes. It only grows. */
-export async function sustainedProducts({ devices, sizes, say, took }: Calibration): Promise<readonly Sustained[]> {
+export async function sustainedProducts({
+  devices,
+  sizes,
+  say,
+  took,
+}: Pick<Calibration, "devices" | "sizes" | "say" | "took">): Promise<readonly Sustained[]> {
   const { shape, counts } = sizes.sustained;
   const found: Sustained[] = [];
   for (const count of counts) {
     say(`${count} products in a run`);
     const microseconds = await took(product(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
     const [first, last] = [found[0], found.at(-1)];
+    // Fewer products were disturbed: that they take longer says nothing of load.
+    if (last !== undefined && microseconds <= last.microseconds) continue;
     const factor = first === undefined ? 1 : microseconds / count / first.microseconds;
     found.push({ microseconds, factor: Math.max(last?.factor ?? 1, factor) });
   }
