@@ -53,12 +53,16 @@ export interface Vectors {
   readonly vectors: number;
 }
 
-export function vectorsOf(group: readonly GroupedNest[], alignmentOf: AlignmentOf): Vectors {
+/** `bytes`: of the narrowest access of a vector. */
+export function vectorsOf(
+  group: readonly GroupedNest[],
+  alignmentOf: AlignmentOf,
+): Vectors & { readonly bytes: number } {
   const nests = group.map(({ nest }) => nest);
   const total = at(nests, 0).loops.reduce((product, { extent }) => product * extent, 1);
   const smallest = Math.min(...nests.flatMap(accessesOf).map(({ dtype }) => elementBytes(dtype)));
   const width = Math.min(...group.map((grouped) => widthOf(grouped, alignmentOf, smallest)));
-  return { width, vectors: total / width };
+  return { width, vectors: total / width, bytes: width * smallest };
 }
 
 export interface ElementwiseForm extends Vectors {

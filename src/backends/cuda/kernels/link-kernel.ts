@@ -6,14 +6,12 @@
  */
 import type { Kernel } from "../../../commands/kernel.ts";
 import { planKernel } from "../../../kernels/kernel-plan.ts";
-import { elementBytes } from "./element-text.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
 import { indented } from "./indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./meeting-text.ts";
 import { groupPhases } from "./nest-groups.ts";
 import { withPrelude } from "./prelude.ts";
-import { accessesOf } from "./result-text.ts";
 import type { AlignmentOf } from "./vector-width.ts";
 
 const blockThreads = 512;
@@ -28,9 +26,8 @@ export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, meetings: M
   const [group, ...others] = groupPhases(planKernel(kernel).phases);
   if (group?.kind !== "nests" || others.length > 0) return null;
   const { nests } = group;
-  const { width, vectors } = vectorsOf(nests, alignmentOf);
-  const smallest = Math.min(...nests.flatMap(({ nest }) => accessesOf(nest)).map(({ dtype }) => elementBytes(dtype)));
-  const wanted = Math.min(mostBlocks, Math.ceil((fewBlocks * wideBytes) / (width * smallest)));
+  const { width, vectors, bytes } = vectorsOf(nests, alignmentOf);
+  const wanted = Math.min(mostBlocks, Math.ceil((fewBlocks * wideBytes) / bytes));
   const blocks = Math.max(1, Math.min(wanted, Math.ceil(vectors / blockThreads)));
   const copies = Math.max(1, Math.floor(loadsPerThread / kernel.inputs.length));
   const stride = blocks * blockThreads;

@@ -2,7 +2,7 @@
  * Which signals and waits around a kernel it can take in (kernels/meeting-text.ts): before it and behind it so many as are in order, signals first. What else stands there stays
  * a batch of memory operations.
  */
-import { noMeetings, type Meetings, type MeetingShape } from "../kernels/meeting-text.ts";
+import type { Meetings, MeetingShape } from "../kernels/meeting-text.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 
 export interface MeetingOperations {
@@ -32,7 +32,7 @@ export function isInOrder(operations: readonly StreamOperation[]): boolean {
 }
 
 export function shapesOf({ before, after }: MeetingOperations): Meetings {
-  return { ...noMeetings, before: shapeOf(before), after: shapeOf(after) };
+  return { before: shapeOf(before), after: shapeOf(after) };
 }
 
 /** The values of `meetingParameters`. */
