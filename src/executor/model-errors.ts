@@ -2,12 +2,12 @@
  * What simulated times are wrong by against others of the same program, by what was measured on GPUs (docs/simulation.md): a candidate counts so much more, and has to be so much faster
  * than the serial form. It depends on the commands alone, on no shape and no machine.
  */
-import type { Command } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/touches-peers.ts";
 import { peerOf } from "../trace/command-work.ts";
 import { at } from "../support/invariant.ts";
+import { peerTraffic } from "./peer-traffic.ts";
 import type { Combination } from "./search-schedules.ts";
 
 /** Chunks that are cut in two: what many small products beside copies lose to each other is not in the model. In four it is twice as much. */
@@ -42,10 +42,8 @@ export function correction(program: Program, { names, schedule }: Combination): 
 
 /** By what part a program has to be faster than the serial form: never to be slower counts for more than the last of what may be gained. */
 export function marginToSerial(program: Program): number {
-  const some = (is: (of: Program, rank: number, command: Command) => boolean): boolean =>
-    program.ranks.some(({ rank, commands }) => commands.some((command) => is(program, rank, command)));
-  const kernelsAlone = some(touchesPeers) && !some((...each) => peerOf(...each) !== null);
-  return kernelsAlone ? marginOfKernels : marginOfCopies;
+  const { kernels, copies } = peerTraffic(program);
+  return kernels && !copies ? marginOfKernels : marginOfCopies;
 }
 
 const sums: ReadonlySet<Kernel["kind"]> = new Set(["reduction", "combine"]);

@@ -2,14 +2,12 @@
  * The schedules among which `scheduleChoice: "auto"` chooses: lowering options and rewrites that are each the best somewhere, for any program and any
  * shape. A rewrite that leaves a program as it is drops out, a form that lowering refuses does, too.
  */
-import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
-import { touchesPeers } from "../commands/touches-peers.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { CopyLane } from "../schedule/copy-lane.ts";
 import type { ScheduleOptions } from "../schedule/schedule-options.ts";
 import { measuredMargin } from "../simulate/machine-profile.ts";
-import { peerOf } from "../trace/command-work.ts";
+import { peerTraffic } from "./peer-traffic.ts";
 
 export interface ScheduleCandidate {
   /** What a line about the choice calls it. */
@@ -106,15 +104,11 @@ export const finishing = { batchSignals: true } as const satisfies ScheduleOptio
  * for programs that communicate by kernels in peers' memory alone, which have no chunks that arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
-  const some = (is: (rank: number, command: Command) => boolean): boolean =>
-    program.ranks.some(({ rank, commands }) => commands.some((command) => is(rank, command)));
-  const isMet = some((rank, command) => touchesPeers(program, rank, command));
-  if (isMet && !some((rank, command) => peerOf(program, rank, command) !== null)) {
-    return [[oneStream], ownChunk, roomForKernels];
-  }
+  const { kernels, copies } = peerTraffic(program);
+  if (kernels && !copies) return [[oneStream], ownChunk, roomForKernels];
   return [
     // On two the next product would take the room that one leaves.
-    isMet ? [oneStream] : twoStreams,
+    kernels ? [oneStream] : twoStreams,
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({
