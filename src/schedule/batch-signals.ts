@@ -1,7 +1,8 @@
 /**
  * Makes of many signals two meetings of all ranks, at the beginning and at the end of a run, where that costs nothing but patience: the
- * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read stands together
- * behind the last. A run of signals or of waits on one stream is one call, and one node of a graph.
+ * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read, or filled with
+ * what they need all of, stands together behind the last. Both sides of a meeting are on the copy lane: a run of signals and waits on
+ * one stream is one call, and one node of a graph.
  *
  *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
  *
@@ -13,6 +14,7 @@ import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
+import { lateWaits } from "./late-waits.ts";
 import { inMeetings } from "./node-groups.ts";
 import type { Rewrite } from "./rewrite.ts";
 
@@ -21,7 +23,7 @@ export const batchSignals: Rewrite<true> = {
   run: (program) =>
     editRanks(program, (draft, context) => {
       const waiting = batchWaits(draft, context);
-      return batchLast(waiting, finalSlots(context), context);
+      return meetOnLane(batchLast(waiting, finalSlots(context), context), context);
     }),
 };
 
@@ -65,18 +67,55 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
   });
 }
 
-/** The slots whose waits let nothing go on but frees, at the end of a run. */
+/** The slots whose waits let nothing go on but frees, at the end of a run, or what needs all of the late waits. */
 function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
-  for (const { nodes } of drafts) {
+  for (const draft of drafts) {
+    const { nodes } = draft;
+    const late = new Set(lateWaits(draft, memory));
     const after = dependentsOf(dependencesOf(nodes, memory));
     const isEnd = (position: number): boolean =>
       at(nodes, position).command.kind === "free" && at(after, position).length === 0;
     for (const [position, { command }] of nodes.entries()) {
-      if (command.kind === "waitSignal") (at(after, position).every(isEnd) ? finals : others).add(command.slot);
+      if (command.kind !== "waitSignal") continue;
+      const isFinal = late.has(position) || at(after, position).every(isEnd);
+      (isFinal ? finals : others).add(command.slot);
     }
   }
   return new Set([...finals].filter((slot) => !others.has(slot)));
+}
+
+/**
+ * Signals that are given at once, and late waits, are put on the lane where it begins with waits and ends with signals: the lane begins
+ * when the run does, and nobody is held up by late waits.
+ */
+function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
+  const lane = draft.streams.find(({ role }) => role === "lane")?.id;
+  const isOnLane = ({ command }: DraftNode): boolean => command.stream === lane;
+  const first = draft.nodes.find(isOnLane);
+  const last = draft.nodes.findLast(isOnLane);
+  if (lane === undefined || first === undefined || last === undefined) return draft;
+  const isMet = inMeetings(draft, memory);
+  const before = dependencesOf(draft.nodes, memory);
+  // What an alloc marks as usable from the start of the run is ready then.
+  const isStart = (position: number): boolean =>
+    at(draft.nodes, position).command.kind === "alloc" && at(before, position).length === 0;
+  const isFirst = first.command.kind === "waitSignal" && !at(isMet, draft.nodes.indexOf(first));
+  const signals = draft.nodes.filter(
+    ({ command }, position) =>
+      isFirst && command.kind === "signal" && at(before, position).every(isStart) && !at(isMet, position),
+  );
+  const isLast = last.command.kind === "signal" && !at(isMet, draft.nodes.indexOf(last));
+  const waits = isLast ? lateWaits(draft, memory).map((position) => at(draft.nodes, position)) : [];
+  const moving = new Set([...signals, ...waits].filter((node) => !isOnLane(node)).map(({ id }) => id));
+  if (moving.size === 0) return draft;
+  const placed = draft.nodes.map((node) => (moving.has(node.id) ? onStream(node, lane) : node));
+  const moved = waits.filter(({ id }) => moving.has(id)).map((node) => withSync(onStream(node, lane), [last]));
+  return gather({ ...draft, nodes: placed }, moved, last.id, (node) => [node, ...moved]);
+}
+
+function onStream(node: DraftNode, stream: CommandStreamId): DraftNode {
+  return { ...node, command: { ...node.command, stream } };
 }
 
 function onEachStream(draft: Draft, batch: (draft: Draft, stream: CommandStreamId) => Draft): Draft {

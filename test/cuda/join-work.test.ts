@@ -22,7 +22,10 @@ const meeting = meetingOf(8);
 const joined = (pieces: readonly StreamWork[]): readonly StreamWork[] => joinWork(pieces, 132);
 
 function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly StreamWork[] {
-  return pieces.map(([stream, work], index) => ({ stream: makeId<CommandStreamId>(stream), index, work }));
+  return pieces.map(([stream, work], index) => {
+    const isBlocking = work.kind === "memory" && work.operations.some(({ kind }) => kind === "wait");
+    return { stream: makeId<CommandStreamId>(stream), index, work, isBlocking };
+  });
 }
 
 /** Per piece: its first command, its stream, and how many operations it has. */
@@ -46,8 +49,31 @@ it("joins a signal with the wait that follows it on its stream, in order", () =>
   expect(pieces[0]?.work).toEqual({ kind: "memory", operations: [signal(64), wait(128)] });
 });
 
-it("moves nothing across the work of another stream", () => {
-  const pieces = list([1, raise(64)], [2, raise(128)], [1, take(192)], [2, call], [1, raise(256)]);
+it("issues signals with the next batch of their stream, behind the work of others that waits for no peer", () => {
+  const pieces = joined(list([1, raise(64)], [2, call], [1, raise(128)], [2, raise(192)], [2, call], [1, take(256)]));
+  expect(shape(pieces)).toEqual([
+    [1, 2, "call"],
+    [3, 2, 1],
+    [4, 2, "call"],
+    [0, 1, 3],
+  ]);
+  expect(pieces.at(-1)?.work).toEqual({ kind: "memory", operations: [signal(64), signal(128), wait(256)] });
+});
+
+it("moves no signal across a wait or a collective of another stream, or across work of its own", () => {
+  const waited = list([1, raise(64)], [2, take(128)], [1, take(192)]);
+  expect(joined(waited)).toEqual(waited);
+  const met = list([1, raise(64)], [2, call], [1, take(192)]).map((piece) => ({
+    ...piece,
+    isBlocking: piece.stream === 2,
+  }));
+  expect(joined(met)).toEqual(met);
+  const own = list([1, raise(64)], [2, call], [1, call], [1, take(192)]);
+  expect(joined(own)).toEqual(own);
+});
+
+it("moves no wait", () => {
+  const pieces = list([1, take(64)], [2, call], [1, raise(128)]);
   expect(joined(pieces)).toEqual(pieces);
 });
 

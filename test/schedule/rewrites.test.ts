@@ -330,16 +330,25 @@ describe("batch-signals", () => {
   it("waits for all peers before the first copy of a gather and tells all behind the last", () => {
     const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1, batchSignals: true });
     for (const rank of ranks) {
-      expect(streamsOf(program, rank)).toEqual({ caller: "rsssPePePePwwwe", "copy lane": "ewwwCrCrCrsssr" });
+      expect(streamsOf(program, rank)).toEqual({ caller: "rPePePePe", "copy lane": "essswwwCrCrCrssswwwr" });
     }
   });
 
-  it("does not hold back what tells a scatter's owner that its slots are full", () => {
+  it("tells a scatter's owners together that their slots are full, where their sums need all of them", () => {
     const options = { ownLast: true, computeStreams: 1 };
     const program = recorded(scatter, { p2pProtocol: "put" });
     for (const rank of ranks) {
+      const streams = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
+      expect(streams).toEqual({ caller: "rPrPrPrPCeP", "copy lane": "essswwweCeCeCssswwwr" });
+    }
+  });
+
+  it("does not hold back what sums begin with that do not need all", () => {
+    const options = { ownLast: true, computeStreams: 1, earlySums: [1] };
+    const program = recorded(scatter, { p2pProtocol: "put" });
+    for (const rank of ranks) {
       const { "copy lane": lane } = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
-      expect(lane).toBe("ewwweCseCseCsr");
+      expect(lane).toBe("essswwweCseCseCsr");
     }
   });
 

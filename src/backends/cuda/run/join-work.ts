@@ -5,10 +5,11 @@
  *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
  *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word, write 0
  *
- * Operations of a batch are enqueued in its order. Those with work of other streams between them stay apart: nothing may be issued earlier or later than its place
- * in the list, since a signal that is held back behind a wait of another stream could hang.
+ * Operations of a batch are enqueued in its order. Signals are issued with the next batch of their stream, later than the list has them, where only work of other
+ * streams stands between that waits for no peer; nothing else changes its place, since a signal that is held back behind a wait of another stream could hang.
  */
 import type { CommandStreamId } from "../../../commands/command.ts";
+import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
 import { isInOrder, takenBefore } from "./meeting-operations.ts";
@@ -19,6 +20,8 @@ export interface StreamWork {
   /** The command that it belongs to; -1 for none. */
   readonly index: number;
   readonly work: Work;
+  /** Whether it waits for peers. */
+  readonly isBlocking: boolean;
 }
 
 /** Far below what the driver takes in one call, 256. */
@@ -28,7 +31,7 @@ const mostOperations = 64;
 export function joinWork(list: readonly StreamWork[], multiprocessors: number): readonly StreamWork[] {
   const mayMeet = leavesRoom(list, multiprocessors);
   const joined: StreamWork[] = [];
-  for (const piece of list) {
+  for (const piece of signalsWithNext(list)) {
     const last = joined.at(-1);
     const both = last?.stream === piece.stream ? together(last.work, piece.work, mayMeet) : null;
     if (last === undefined || both === null) {
@@ -38,10 +41,38 @@ export function joinWork(list: readonly StreamWork[], multiprocessors: number): 
     joined.pop();
     const [first, second] = both;
     const whose = piece.work.kind === "meeting" ? piece : last;
-    if (second === undefined) joined.push({ ...whose, work: first });
-    else joined.push({ ...last, work: first }, { ...piece, work: second });
+    const isBlocking = last.isBlocking || piece.isBlocking;
+    if (second === undefined) joined.push({ ...whose, work: first, isBlocking });
+    else joined.push({ ...last, work: first }, { ...piece, work: second, isBlocking });
   }
   return joined;
+}
+
+/** The list with signals right before the memory operations that follow them on their stream, where no wait for a peer stands between. */
+function signalsWithNext(list: readonly StreamWork[]): readonly StreamWork[] {
+  const previous = new Map<CommandStreamId, number>();
+  /** By position: those that go right before it. */
+  const sinking = new Map<number, number>();
+  let lastBlocking = -1;
+  for (const [position, { stream, work, isBlocking }] of list.entries()) {
+    const other = previous.get(stream);
+    if (work.kind === "memory" && other !== undefined && other > lastBlocking && isSignals(list[other]?.work))
+      sinking.set(position, other);
+    if (isBlocking) lastBlocking = position;
+    previous.set(stream, position);
+  }
+  const moved = new Set(sinking.values());
+  const from = (position: number): readonly StreamWork[] => {
+    const chain: StreamWork[] = [];
+    for (let next: number | undefined = position; next !== undefined; next = sinking.get(next))
+      chain.push(at(list, next));
+    return chain.toReversed();
+  };
+  return list.flatMap((_, position) => (moved.has(position) ? [] : from(position)));
+}
+
+function isSignals(work: Work | undefined): boolean {
+  return work?.kind === "memory" && work.operations.every(({ kind }) => kind === "signal");
 }
 
 /**

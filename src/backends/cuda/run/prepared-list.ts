@@ -81,9 +81,10 @@ export function prepareList(
       busy.communicator = communicator;
     },
   };
-  const works = own.commands.map(({ stream }, index) =>
-    commandWork(index, context).map((work): StreamWork => ({ stream, index, work })),
-  );
+  const works = own.commands.map(({ kind, stream }, index) => {
+    const isBlocking = kind === "waitSignal" || kind === "transfer";
+    return commandWork(index, context).map((work): StreamWork => ({ stream, index, work, isBlocking }));
+  });
   const action = ({ work, stream }: StreamWork): Action => workAction(work, stream, context);
   const commands = own.commands.flatMap(({ stream }, index): readonly PreparedCommand[] => {
     const work = at(works, index);
