@@ -4,7 +4,7 @@
  * open: a Group is the ranks of a world that this process holds (the CPU holds all, CUDA one).
  * prepare: places a Program's buffers and compiles its kernels, once per Program; all ranks take part. Signal slots are
  * zero afterwards.
- * execute: one run. Inputs must have been written before; outputs hold the result afterwards and until the next run.
+ * execute: one run, or several in a row as a loop of training hands them over. Inputs must have been written before; outputs hold the result afterwards and until the next run.
  * A run that fails (stuck, timed out, a kernel threw) rejects with a DiagnosticError; the Group stays usable.
  */
 import type { BufferId } from "../commands/buffer.ts";
@@ -27,7 +27,12 @@ export interface Group {
 }
 
 export interface ExecuteOptions {
-  /** Milliseconds; a run that takes longer ends with `timed-out`. */
+  /**
+   * Runs of this call; 1 if not given. They go to the device one behind the other, and the host waits for the end of the last alone. Every run reads the inputs as they are. Throws
+   * `bad-option` for what is no positive whole number, and for more than 1 with `trace`.
+   */
+  readonly runs?: number;
+  /** Milliseconds; runs that together take longer end with `timed-out`. */
   readonly timeout?: number;
   /** Whether to record TraceEvents. */
   readonly trace?: boolean;
@@ -35,12 +40,13 @@ export interface ExecuteOptions {
   readonly deviceTime?: boolean;
 }
 
+/** Times are of all runs of the call together. */
 export interface RunReport {
-  /** Wall-clock milliseconds of the run. */
+  /** Wall-clock milliseconds of the runs. */
   readonly milliseconds: number;
   /** Of these, those that the host took to hand everything to the device, where one thread does that (CUDA). */
   readonly hostMilliseconds?: number;
-  /** If asked for, where the device has a clock: from the caller's stream's turn to the end of the run, without the host's calls before. */
+  /** If asked for, where the device has a clock: from the caller's stream's turn to the end of the last run, without the host's calls before. */
   readonly deviceMilliseconds?: number;
   /** In order of their start; empty unless asked for. */
   readonly trace: readonly TraceEvent[];

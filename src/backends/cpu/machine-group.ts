@@ -13,6 +13,7 @@ import { commandText, commandThrew } from "../../machine/run-errors.ts";
 import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
+import { runsInARow } from "../runs-in-a-row.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 import { createScheduledCallers } from "./scheduled-callers.ts";
@@ -49,18 +50,22 @@ function prepare(
   return {
     write: (id, bytes) => bytesOf(id).set(bytes),
     read: (id) => callers.hasRead(id) ?? bytesOf(id).slice(),
-    execute: async ({ timeout, trace = false }: ExecuteOptions = {}): Promise<RunReport> => {
-      recorder.begin(trace, timeout ?? Infinity);
-      compute.forget();
-      callers.begin();
-      try {
-        machine.run();
-      } catch (error) {
-        if (error instanceof DiagnosticError) throw error;
-        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        throw new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
-      } finally {
-        callers.end();
+    execute: async (options: ExecuteOptions = {}): Promise<RunReport> => {
+      const { timeout = Infinity, trace = false } = options;
+      const runs = runsInARow(options);
+      recorder.begin(trace, timeout);
+      for (let run = 0; run < runs; run++) {
+        compute.forget();
+        callers.begin();
+        try {
+          machine.run();
+        } catch (error) {
+          if (error instanceof DiagnosticError) throw error;
+          const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+          throw new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+        } finally {
+          callers.end();
+        }
       }
       return recorder.end();
     },
@@ -71,7 +76,7 @@ function prepare(
 interface TraceRecorder {
   readonly observer: Observer;
   readonly begin: (trace: boolean, timeout: number) => void;
-  /** The command that started last in this run. */
+  /** The command that started last. */
   readonly current: () => CommandPosition | null;
   readonly end: () => RunReport;
 }

@@ -11,6 +11,7 @@ import { commandText, commandThrew, stuck, timedOut } from "../../../machine/run
 import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
+import { runsInARow } from "../../runs-in-a-row.ts";
 import { createMemory, layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-times.ts";
@@ -80,18 +81,13 @@ async function execute(
   { program, schedule, board, running, times }: SharedProgram,
   pool: WorkerPool,
   id: number,
-  { timeout, trace = false }: ExecuteOptions,
+  options: ExecuteOptions,
 ): Promise<RunReport> {
+  const { timeout, trace = false } = options;
+  const runs = runsInARow(options);
   const { tables, state } = progress;
   const scheduler = createScheduler(schedule, tables.queues.length);
-  beginRun(tables, state);
-  beginSchedule(
-    scheduler,
-    tables.queues.map(({ commands }) => commands.length),
-    pool.size,
-  );
-  board.fill(0);
-  running.fill(0);
+  const lengths = tables.queues.map(({ commands }) => commands.length);
   if (trace) times.fill(0);
   let expired: Diagnostic | null = null;
   let lastResort: NodeJS.Timeout | undefined;
@@ -103,11 +99,16 @@ async function execute(
   const deadline = timeout === undefined ? undefined : setTimeout(giveUp, timeout);
   const origin = now();
   try {
-    const failures = await pool.run(id, trace);
-    const milliseconds = now() - origin;
-    const diagnostic = expired ?? firstFailure(failures, progress) ?? (allDone(scheduler) ? null : stuck(progress));
-    if (diagnostic !== null) throw new DiagnosticError([diagnostic]);
-    return { milliseconds, trace: trace ? traceOf(program, times, origin) : [] };
+    for (let run = 0; run < runs; run++) {
+      beginRun(tables, state);
+      beginSchedule(scheduler, lengths, pool.size);
+      board.fill(0);
+      running.fill(0);
+      const failures = await pool.run(id, trace);
+      const diagnostic = expired ?? firstFailure(failures, progress) ?? (allDone(scheduler) ? null : stuck(progress));
+      if (diagnostic !== null) throw new DiagnosticError([diagnostic]);
+    }
+    return { milliseconds: now() - origin, trace: trace ? traceOf(program, times, origin) : [] };
   } catch (error) {
     const reason = expired === null ? error : new DiagnosticError([expired]);
     resetState(state);

@@ -14,16 +14,18 @@ export interface StuckRun {
   readonly list: PreparedList;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
+  /** How many were issued one behind the other. */
+  readonly runs: number;
 }
 
 /** Throws `timed-out`, with a line for every stream that has not ended. `timeout` in milliseconds. */
 export function timedOut(run: StuckRun, timeout: number): never {
-  const { gpu, program } = run;
+  const { gpu, program, runs } = run;
   const own = at(program.ranks, gpu.rank);
   const notes = stuckStreams(run);
   return fail({
     code: "timed-out",
-    message: `rank ${gpu.rank} did not end its run within ${timeout} ms`,
+    message: `rank ${gpu.rank} did not end its ${runs === 1 ? "run" : `${runs} runs`} within ${timeout} ms`,
     place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
     found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
     expected: `its end within ${timeout} ms`,
@@ -34,9 +36,17 @@ export function timedOut(run: StuckRun, timeout: number): never {
 
 /**
  * A line for every stream that has not ended: what it came to, and the peers that it waits for. In a graph, which runs apart from the
- * streams, those that have come to a peer and are not known to be past it.
+ * streams, those that have come to a peer and are not known to be past it. Words and events stay as a run leaves them: of runs in a row they may be of the one before that
+ * which does not end, as the last line then says. A word of being past, whichever run it is of, says nothing.
  */
-export function stuckStreams({ gpu, program, list, eager }: StuckRun): readonly string[] {
+export function stuckStreams(run: StuckRun): readonly string[] {
+  const lines = streamLines(run);
+  return run.runs === 1 || lines.length === 0 ? lines : [...lines, `${run.runs} runs in a row: ${ofWhichRun}`];
+}
+
+const ofWhichRun = "a stream may have come to its command in the run before the one that does not end";
+
+function streamLines({ gpu, program, list, eager }: StuckRun): readonly string[] {
   return list.streams.flatMap((stream, i) => {
     const id = makeId<CommandStreamId>(i);
     const said = list.progress.last(id);
