@@ -3,6 +3,7 @@
 Reads one JSON object a line from standard input, does it, and answers with one line on standard output:
   {"do": "setup", "primitive": "tp-columnwise", "m": .., "n": .., "k": .., "dtype": "bfloat16", "seed": 0}
   {"do": "run", "impl": "nccl", "runs": 6}  -> {"ms": [..], "host_us": [..]}: iterations, each after a barrier, by CUDA events
+  {"do": "row", "impl": "nccl", "runs": 10} -> {"host_us": ..}: the host's time for each of iterations one behind the other
   {"do": "validate", "impl": "nccl"}        -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32
   {"do": "exit"}
 Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by a weight of n columns per GPU;
@@ -189,6 +190,20 @@ def run(problem, impl, runs):
     return {"ms": [ms for ms, _ in times], "host_us": [host for _, host in times]}
 
 
+def row(problem, impl, runs):
+    """Iterations one behind the other, as a loop of training issues them: the host's time for each, without the wait for their end."""
+    call = problem.impls[impl]
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+    before = time.perf_counter()
+    for _ in range(runs):
+        call()
+    host = time.perf_counter() - before
+    torch.cuda.synchronize()
+    return {"host_us": host * 1e6 / runs}
+
+
 def main():
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
@@ -232,6 +247,8 @@ def main():
                 answer({"failed": "setup comes first"})
             elif request["do"] == "run":
                 answer(run(problem, request["impl"], request["runs"]))
+            elif request["do"] == "row":
+                answer(row(problem, request["impl"], request["runs"]))
             elif request["do"] == "validate":
                 answer(problem.validate(request["impl"]))
             else:

@@ -75,6 +75,7 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
         readonly name: string;
         readonly partOfBound: number | null;
         readonly hostMicroseconds: number | null;
+        readonly hostInRowMicroseconds: number | null;
         readonly failure: string | null;
         readonly figures: { readonly times: readonly number[]; readonly overPyTorch: number | null } | null;
       }[];
@@ -88,13 +89,15 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
       "torch-async-tp",
       "transformer-engine",
     ]);
-    for (const { figures, hostMicroseconds, partOfBound } of rows.slice(0, 5)) {
+    for (const { figures, hostMicroseconds, hostInRowMicroseconds, partOfBound } of rows.slice(0, 5)) {
       expect(figures?.times).toHaveLength(6);
       expect(hostMicroseconds).toBeGreaterThan(0);
+      expect(hostInRowMicroseconds).toBeGreaterThan(0);
       expect(partOfBound).toBeLessThanOrEqual(1);
     }
     // The slower of the ranks: 1.1 times what rank 0 says.
     expect(rows[3]?.figures?.times).toEqual(Array.from({ length: 6 }, () => 3 * 1.1));
+    expect(rows[3]).toMatchObject({ hostMicroseconds: 10 * (3 * 1.1), hostInRowMicroseconds: (10 * (3 * 1.1)) / 10 });
     expect(rows[3]?.figures?.overPyTorch).toBeCloseTo(2 / 3, 12);
     expect(rows[5]).toMatchObject({ figures: null, failure: "not to be had here for tp-columnwise" });
   }, 120_000);

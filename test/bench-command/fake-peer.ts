@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import process from "node:process";
 
 interface Request {
-  readonly do: "setup" | "run" | "validate" | "exit";
+  readonly do: "setup" | "run" | "row" | "validate" | "exit";
   readonly impl: "compute-only" | "nccl" | "async-tp";
   readonly runs: number;
 }
@@ -14,6 +14,10 @@ interface Request {
 // oxlint-disable-next-line node/no-process-env -- how a test speaks to this process
 const { FAKE_PEER: manner = "well", RANK: rank = "0" } = process.env;
 const times = { "compute-only": 1, nccl: 3, "async-tp": 2 } as const;
+
+function timeOf(impl: Request["impl"]): number {
+  return times[impl] * (1 + Number(rank) / 10);
+}
 
 function answer(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
@@ -23,9 +27,14 @@ function run({ impl, runs }: Request): void {
   if (manner === "odd") return answer({ ms: "soon" });
   if (manner === "refusing" && impl === "async-tp") return answer({ failed: "RuntimeError: no symmetric memory" });
   if (manner === "silent") return;
-  const time = times[impl] * (1 + Number(rank) / 10);
+  const time = timeOf(impl);
   const all = Array.from({ length: runs }, () => time);
   answer({ ms: all, host_us: all.map((each) => 10 * each) });
+}
+
+/** One among runs in a row costs a tenth of one by itself, where there are ten of them. */
+function row({ impl, runs }: Request): void {
+  answer({ host_us: manner === "odd" ? "soon" : (10 * timeOf(impl)) / runs });
 }
 
 async function main(): Promise<void> {
@@ -38,6 +47,7 @@ async function main(): Promise<void> {
     const request = JSON.parse(line) as Request;
     if (request.do === "exit") break;
     if (request.do === "setup") answer({ impls: Object.keys(times) });
+    else if (request.do === "row") row(request);
     else if (request.do === "validate") answer({ error: 0.5, bound: 2 });
     else run(request);
   }

@@ -1,17 +1,20 @@
 /** What follows from times: rates, shares, what was hidden; rows of others; CSV and picture of rows that need care. */
+import pc from "picocolors";
 import { describe, expect, it } from "vitest";
 import { benchRows, quantile } from "../../src/cli/bench/bench-row.ts";
 import { csvText } from "../../src/cli/bench/csv.ts";
 import { parseImplementations } from "../../src/cli/bench/implementation.ts";
 import type { Measured } from "../../src/cli/bench/measure.ts";
 import { plotSvg } from "../../src/cli/bench/plot.ts";
+import { resultsText } from "../../src/cli/bench/results-table.ts";
 import type { Problem } from "../../src/cli/bench/primitives.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_384, dtype: "bfloat16", devices: 8 };
 
 function timed(name: string, ...milliseconds: readonly number[]): Measured {
-  const result = { kind: "done", value: { milliseconds, hostMicroseconds: null, partOfBound: null } } as const;
+  const unknown = { hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: null };
+  const result = { kind: "done", value: { milliseconds, ...unknown } } as const;
   return { implementation: at(parseImplementations(name, "test"), 0), note: null, result };
 }
 
@@ -83,6 +86,34 @@ describe("figures", () => {
     expect(picture).toContain("8 x GPU &lt;1&gt;");
     expect(picture).toContain(">TFLOP/s of each device");
     expect(picture).not.toMatch(/NaN|Infinity|undefined/);
+  });
+});
+
+describe("the host's time", () => {
+  const told = (name: string, hostInRowMicroseconds: readonly number[] | null): Measured => ({
+    implementation: at(parseImplementations(name, "test"), 0),
+    note: null,
+    result: {
+      kind: "done",
+      value: { milliseconds: [1, 1, 1], hostMicroseconds: [30, 22, 21], hostInRowMicroseconds, partOfBound: null },
+    },
+  });
+  const rows = benchRows({ ...large, m: 64 }, [told("braid", [13, 9, 8]), told("serial", null)]);
+
+  it("has a median of each kind, in CSV and in one column of the table", () => {
+    const [head = "", ...lines] = csvText(rows, { device: "GPU" }).trimEnd().split("\n");
+    const column = head.split(",").indexOf("host_time (us)");
+    expect(head.split(",")[column + 1]).toBe("host_time in a row (us)");
+    expect(lines.map((line) => line.split(",").slice(column, column + 2))).toEqual([
+      ["22", "9"],
+      ["22", ""],
+    ]);
+    const table = resultsText(rows, pc.createColors(false));
+    expect(table).toMatch(/^implementation .* host \[us\]$/m);
+    expect(table).toMatch(/^braid .* 22 \/ 9$/m);
+    expect(table).toMatch(/^serial .* 22$/m);
+    expect(table).toContain("\nhost: of a run that follows a barrier / of one among runs in a row");
+    expect(resultsText(rows.slice(1), pc.createColors(false))).not.toContain("in a row");
   });
 });
 

@@ -21,6 +21,10 @@ function contender(name: string, log: string[], milliseconds: (run: number) => n
       });
       return { kind: "done", value };
     },
+    row: async (runs) => {
+      log.push(`${name} row of ${runs}`);
+      return { kind: "done", value: run++ };
+    },
     check: async () => ({ kind: "done", value: 0.25 }),
     release: () => {},
   };
@@ -31,19 +35,26 @@ describe("measure", () => {
     const log: string[] = [];
     const contenders = ["braid", "serial"].map((name) => contender(name, log, (run) => run));
     const measured = await measure(contenders, exchangeAlone, { iterations: 7, warmup: 3, validate: true });
-    expect(log).toEqual(["braid x3", "serial x3", "braid x6", "serial x6", "serial x3", "braid x3"]);
+    const turns = ["braid x3", "serial x3", "braid x6", "serial x6", "serial x3", "braid x3"];
+    // Rows are for the host's time, which `serial` does not tell.
+    expect(log).toEqual([...turns, ...Array.from({ length: 3 }, () => "braid row of 10")]);
     // Runs 0 to 2 are warm-up; 3 and 9 are the first of their turns.
     const milliseconds = [4, 5, 6, 7, 8, 10, 11];
     expect(measured.map(({ result }) => result)).toEqual([
       {
         kind: "done",
-        value: { milliseconds, hostMicroseconds: milliseconds.map((time) => 2 * time), partOfBound: 0.25 },
+        value: {
+          milliseconds,
+          hostMicroseconds: milliseconds.map((time) => 2 * time),
+          hostInRowMicroseconds: [12, 13, 14],
+          partOfBound: 0.25,
+        },
       },
-      { kind: "done", value: { milliseconds, hostMicroseconds: null, partOfBound: 0.25 } },
+      { kind: "done", value: { milliseconds, hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: 0.25 } },
     ]);
   });
 
-  it("takes the slowest rank's time of each iteration", async () => {
+  it("takes the slowest rank's time of each iteration and of each row", async () => {
     const exchange: Exchange = async (own) => {
       if (own.kind === "failed") return own;
       // Another rank, slower in every odd number.
@@ -54,7 +65,8 @@ describe("measure", () => {
       warmup: 0,
       validate: false,
     });
-    expect(first?.result).toMatchObject({ value: { milliseconds: [11, 2, 13, 4], partOfBound: null } });
+    const rows = { hostInRowMicroseconds: [15, 6, 17] };
+    expect(first?.result).toMatchObject({ value: { milliseconds: [11, 2, 13, 4], ...rows, partOfBound: null } });
   });
 
   it("goes on without one that fails", async () => {
@@ -64,6 +76,17 @@ describe("measure", () => {
     expect(log).toEqual(["braid x1", "serial x1", "braid x6", "serial x6", "serial x2", "braid x2"]);
     expect(measured.map(({ result }) => result.kind)).toEqual(["failed", "done"]);
     expect(measured[0]?.result).toEqual({ kind: "failed", why: "out of memory" });
+  });
+
+  it("ends the rows of one that fails in them, on all ranks", async () => {
+    const log: string[] = [];
+    const broken: Contender = {
+      ...contender("braid", [], () => 1),
+      row: async () => (log.push("row"), { kind: "failed", why: "stuck" }),
+    };
+    const [first] = await measure([broken], exchangeAlone, { iterations: 1, warmup: 0, validate: false });
+    expect(first?.result).toEqual({ kind: "failed", why: "stuck" });
+    expect(log).toEqual(["row"]);
   });
 });
 

@@ -42,6 +42,7 @@ describe("PyTorch's process", () => {
       const contender = peerContender(asked("torch-nccl"), peer);
       const timing = { milliseconds: 3 * 1.1, hostMicroseconds: 30 * 1.1 };
       expect(await contender.turn(2)).toEqual({ kind: "done", value: [timing, timing] });
+      expect(await contender.row(20)).toEqual({ kind: "done", value: (10 * (3 * 1.1)) / 20 });
       expect(await contender.check()).toEqual({ kind: "done", value: 0.25 });
     });
   });
@@ -78,10 +79,10 @@ describe("PyTorch's process", () => {
 
   it("may answer nonsense", async () => {
     await withPeer("odd", async (peer) => {
-      expect(await peerContender(asked("torch-nccl"), peer).turn(1)).toEqual({
-        kind: "failed",
-        why: 'an answer that is not understood: {"ms":"soon"}',
-      });
+      const contender = peerContender(asked("torch-nccl"), peer);
+      const why = (answer: string): string => `an answer that is not understood: ${answer}`;
+      expect(await contender.turn(1)).toEqual({ kind: "failed", why: why('{"ms":"soon"}') });
+      expect(await contender.row(1)).toEqual({ kind: "failed", why: why('{"host_us":"soon"}') });
     });
   });
 });

@@ -16,7 +16,9 @@ export interface BenchRow {
   readonly source: string;
   /** Null for an implementation that failed. */
   readonly figures: Figures | null;
+  /** Of runs that each follow a barrier, and of one run among those in a row. */
   readonly hostMicroseconds: number | null;
+  readonly hostInRowMicroseconds: number | null;
   /** The largest error over its bound; null where nothing was validated. */
   readonly partOfBound: number | null;
   readonly failure: string | null;
@@ -54,13 +56,14 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
   const own = measured.map(({ implementation: { name, said }, note, result }): BenchRow => {
     const common = { problem, name, option: said, source: "measured", note };
     if (result.kind === "failed") {
-      return { ...common, figures: null, hostMicroseconds: null, partOfBound: null, failure: result.why };
+      return { ...nothingKnown, ...common, failure: result.why };
     }
-    const { milliseconds, hostMicroseconds, partOfBound } = result.value;
+    const { milliseconds, hostMicroseconds, hostInRowMicroseconds, partOfBound } = result.value;
     return {
       ...common,
       figures: figuresOf(problem, name, milliseconds, compare),
       hostMicroseconds: hostMicroseconds === null ? null : quantile(hostMicroseconds, 0.5),
+      hostInRowMicroseconds: hostInRowMicroseconds === null ? null : quantile(hostInRowMicroseconds, 0.5),
       partOfBound,
       failure: null,
     };
@@ -68,11 +71,19 @@ export function benchRows(problem: Problem, measured: readonly Measured[]): read
   const published = publishedFor(problem).map(({ name, teraflops, source }): BenchRow => {
     const milliseconds = flops(problem) / teraflops / 1e9;
     const figures = figuresOf(problem, name, [milliseconds], nothingToCompare);
-    const unknown = { hostMicroseconds: null, partOfBound: null, failure: null, note: null };
-    return { problem, name, option: "", source, figures, ...unknown };
+    return { ...nothingKnown, problem, name, option: "", source, figures };
   });
   return [...own, ...published];
 }
+
+const nothingKnown = {
+  figures: null,
+  hostMicroseconds: null,
+  hostInRowMicroseconds: null,
+  partOfBound: null,
+  failure: null,
+  note: null,
+} as const;
 
 /** Medians that others are compared with; null where one was not measured. */
 interface Compared {

@@ -4,7 +4,7 @@ import type { Implementation } from "./implementation.ts";
 /** One iteration on the ranks of this process. */
 export interface Timing {
   readonly milliseconds: number;
-  /** The host's time until everything is with the device; null where that is not told apart. */
+  /** The host's time until everything is with the device, after it has waited at the barrier; null where that is not told apart. */
   readonly hostMicroseconds: number | null;
 }
 
@@ -18,6 +18,11 @@ export interface Contender {
   readonly note: string | null;
   /** `runs` iterations, each behind a barrier of all ranks. All ranks call it together. */
   turn(runs: number): Promise<Outcome<readonly Timing[]>>;
+  /**
+   * The host's microseconds for each of `runs` iterations that are issued one behind the other, behind one barrier, as a program that does not wait between does; null where that is
+   * not told apart. All ranks call it together.
+   */
+  row(runs: number): Promise<Outcome<number | null>>;
   /** The largest error of sampled elements over what is allowed for them; above 1 the result is wrong. */
   check(): Promise<Outcome<number>>;
   release(): void;

@@ -32,6 +32,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["speedup over PyTorch", ({ figures }) => figures?.overPyTorch ?? null],
   ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
   ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],
+  ["host_time in a row (us)", ({ hostInRowMicroseconds }) => hostInRowMicroseconds],
   ["error of bound", ({ partOfBound }) => partOfBound],
   ["iterations", ({ figures, source }) => (source === "measured" ? (figures?.times.length ?? 0) : null)],
   ["device", ({ source }, { device }) => (source === "measured" ? device : null)],

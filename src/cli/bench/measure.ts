@@ -1,6 +1,6 @@
 /**
  * Times contenders at one size: warm-up, then rounds in which every contender has a turn of a few iterations, so that what changes over time (clocks, temperature, other users
- * of the machine) meets all of them alike. An iteration's time is that of its slowest rank.
+ * of the machine) meets all of them alike; at the end each issues runs in a row, for the host's time alone. A time is that of the slowest rank.
  */
 import { at } from "../../support/invariant.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
@@ -27,6 +27,8 @@ export interface Times {
   readonly milliseconds: readonly number[];
   /** Likewise; null where it is not told. */
   readonly hostMicroseconds: readonly number[] | null;
+  /** Of each row of runs, for one of them; null where it is not told. */
+  readonly hostInRowMicroseconds: readonly number[] | null;
   /** The largest error of all ranks over its bound; null if not asked for. */
   readonly partOfBound: number | null;
 }
@@ -34,13 +36,23 @@ export interface Times {
 /** Iterations of a turn that count. One more goes before them: the device comes from another contender, perhaps of another process. */
 const runsPerTurn = 5;
 
+/** A host that has waited for others at a barrier has cold caches and a driver at rest, which a program that hands run after run over has not: hence rows of runs besides turns. */
+const rowsOfRuns = 3;
+const runsPerRow = 10;
+
 /** All ranks call it together, with the same contenders. One that fails is left out from then on. */
 export async function measure(
   contenders: readonly Contender[],
   exchange: Exchange,
   { iterations, warmup, validate, onRound }: MeasureOptions,
 ): Promise<readonly Measured[]> {
-  const entries = contenders.map((contender): Entry => ({ contender, timings: [], partOfBound: null, failure: null }));
+  const entries = contenders.map((contender): Entry => ({
+    contender,
+    timings: [],
+    hostInRow: null,
+    partOfBound: null,
+    failure: null,
+  }));
   for (const entry of entries) {
     if (warmup > 0) await takeTurn(entry, warmup, exchange);
     entry.timings = [];
@@ -54,6 +66,7 @@ export async function measure(
       await takeTurn(at(entries, (i + round) % entries.length), runs + 1, exchange);
     }
   }
+  for (const entry of entries) await timeRows(entry, exchange);
   return entries.map((entry) => {
     const { implementation, note } = entry.contender;
     return { implementation, note, result: resultOf(entry) };
@@ -63,6 +76,7 @@ export async function measure(
 interface Entry {
   readonly contender: Contender;
   timings: readonly Timing[];
+  hostInRow: readonly number[] | null;
   partOfBound: number | null;
   failure: string | null;
 }
@@ -87,6 +101,19 @@ function numbersOf({ milliseconds, hostMicroseconds }: Timing): readonly number[
   return [milliseconds, hostMicroseconds ?? NaN];
 }
 
+/** For one whose turns have told the host's time. */
+async function timeRows(entry: Entry, exchange: Exchange): Promise<void> {
+  if (entry.timings.some(({ hostMicroseconds }) => hostMicroseconds === null)) return;
+  const rows: number[] = [];
+  for (let row = 0; row < rowsOfRuns && entry.failure === null; row++) {
+    const own = await entry.contender.row(runsPerRow);
+    const all = await exchange(own.kind === "failed" ? own : { kind: "done", value: [own.value ?? NaN] });
+    if (all.kind === "failed") entry.failure = all.why;
+    else rows.push(Math.max(...all.value.flat()));
+  }
+  entry.hostInRow = rows.some(Number.isNaN) ? null : rows;
+}
+
 async function validateEntry(entry: Entry, exchange: Exchange): Promise<void> {
   if (entry.failure !== null) return;
   const own = await entry.contender.check();
@@ -95,7 +122,7 @@ async function validateEntry(entry: Entry, exchange: Exchange): Promise<void> {
   else entry.partOfBound = Math.max(...all.value.flat());
 }
 
-function resultOf({ timings, partOfBound, failure }: Entry): Outcome<Times> {
+function resultOf({ timings, hostInRow, partOfBound, failure }: Entry): Outcome<Times> {
   if (failure !== null) return { kind: "failed", why: failure };
   const host = timings.map(({ hostMicroseconds }) => hostMicroseconds).filter((each) => each !== null);
   return {
@@ -103,6 +130,7 @@ function resultOf({ timings, partOfBound, failure }: Entry): Outcome<Times> {
     value: {
       milliseconds: timings.map(({ milliseconds }) => milliseconds),
       hostMicroseconds: host.length === timings.length ? host : null,
+      hostInRowMicroseconds: hostInRow,
       partOfBound,
     },
   };

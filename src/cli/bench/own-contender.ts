@@ -41,6 +41,11 @@ export async function prepareOwn(
       }
       return { kind: "done", value: timings };
     },
+    row: async (runs) => {
+      await place.meet();
+      const { hostMilliseconds } = await prepared.execute({ runs, timeout: runs * place.timeout });
+      return { kind: "done", value: hostMilliseconds === undefined ? null : (1000 * hostMilliseconds) / runs };
+    },
     check: async () => checkOutputs(planned, prepared, place.ranks, matrices),
     release: () => prepared.release(),
   };

@@ -34,6 +34,7 @@ export function peerContender(implementation: PeerImplementation, peer: TorchPee
     note: versionsOf(peer.ready),
     name: impl,
     turn: async (runs) => readTimings(await peer.ask({ do: "run", impl, runs }), runs),
+    row: async (runs) => readRow(await peer.ask({ do: "row", impl, runs })),
     check: async () => readCheck(await peer.ask({ do: "validate", impl })),
     release: () => {},
   };
@@ -54,6 +55,12 @@ function readTimings(answer: Outcome<PeerAnswer>, runs: number): Outcome<readonl
     kind: "done",
     value: milliseconds.map((each, run) => ({ milliseconds: each, hostMicroseconds: host[run] ?? null })),
   };
+}
+
+function readRow(answer: Outcome<PeerAnswer>): Outcome<number> {
+  if (answer.kind === "failed") return answer;
+  const host = answer.value["host_us"];
+  return typeof host === "number" ? { kind: "done", value: host } : odd(answer.value);
 }
 
 function readCheck(answer: Outcome<PeerAnswer>): Outcome<number> {

@@ -29,8 +29,11 @@ export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
     const own = rows.filter((row) => row.problem === problem);
     return [title, ...tableOf(own, colors), ""];
   });
-  return [...tables, ...summaryLines(rows)].join("\n");
+  const hosts = rows.some(({ hostInRowMicroseconds }) => hostInRowMicroseconds !== null) ? [hostLegend, ""] : [];
+  return [...tables, ...hosts, ...summaryLines(rows)].join("\n");
 }
+
+const hostLegend = "host: of a run that follows a barrier / of one among runs in a row";
 
 /** Columns that nothing is known for are left out. */
 function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
@@ -61,7 +64,7 @@ function chosenNote({ name, note }: BenchRow): string | null {
 }
 
 function cells(row: BenchRow, colors: Colors): string[] {
-  const { figures, hostMicroseconds, partOfBound, failure, source } = row;
+  const { figures, partOfBound, failure, source } = row;
   const label = source === "measured" ? labelOf(row) : `${row.name} *`;
   if (figures === null)
     return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
@@ -75,12 +78,17 @@ function cells(row: BenchRow, colors: Colors): string[] {
     optional(hidden, percent),
     optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
     optional(gigabytesPerSecond, significant),
-    optional(hostMicroseconds, (value) => value.toFixed(0)),
+    hostText(row),
     optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
   ];
 }
 
 const none = "-";
+
+function hostText({ hostMicroseconds, hostInRowMicroseconds }: BenchRow): string {
+  const each = [hostMicroseconds, hostInRowMicroseconds].filter((value) => value !== null);
+  return each.length === 0 ? none : each.map((value) => value.toFixed(0)).join(" / ");
+}
 
 function optional(value: number | null, text: (value: number) => string): string {
   return value === null ? none : text(value);
