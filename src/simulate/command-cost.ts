@@ -15,9 +15,8 @@ import {
   type ReductionTimed,
   type Timing,
   type TransferTimings,
-  usualMarginFactor,
 } from "./machine-profile.ts";
-import { productTimes } from "./product-cost.ts";
+import { type ProductCost, productCosts } from "./product-cost.ts";
 import type { DeviceUse, Resource } from "./under-way.ts";
 
 export interface Cost {
@@ -37,7 +36,7 @@ const nothing: Cost = { resources: [], needsRoom: false, latency: 0, busy: 0, de
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
-  const productTimeOf = productTimes(program, profile);
+  const productCostOf = productCosts(program, profile);
   const otherTimes = new Map<number, number>();
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
@@ -52,7 +51,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
     switch (command.kind) {
       case "launch": {
         if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile);
-        const ofProduct = productTimeOf(rank, command.kernel);
+        const ofProduct = productCostOf(rank, command.kernel);
         if (ofProduct !== null) return productCost(rank, ofProduct, command, profile);
         const time = otherTime(rank, index, command);
         return { ...kernelCost([`room ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
@@ -79,9 +78,13 @@ function kernelCost(resources: readonly Resource[], time: number, { costs }: Mac
 }
 
 /** With a margin a product takes longer and leaves room: what runs there takes nothing of it. */
-function productCost(rank: number, time: number, { smMargin = 0 }: Launch, profile: MachineProfile): Cost {
-  const { smMargin: factor = usualMarginFactor } = profile.costs;
-  const longer = time * (1 + ((factor - 1) * smMargin) / measuredMargin);
+function productCost(
+  rank: number,
+  { time, withMargin }: ProductCost,
+  { smMargin = 0 }: Launch,
+  profile: MachineProfile,
+): Cost {
+  const longer = time * (1 + ((withMargin - 1) * smMargin) / measuredMargin);
   return smMargin < measuredMargin
     ? { ...kernelCost([`room ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "product" }
     : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };

@@ -1,7 +1,7 @@
 /** Between what was measured: times by bytes, rates of products by shape. */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { ProductGrid, Sustained, Timing } from "./machine-profile.ts";
+import type { MarginGrid, ProductGrid, Sustained, Timing } from "./machine-profile.ts";
 
 /**
  * Microseconds of so many bytes: straight lines between neighbours. Fewer bytes than any measured take as long as the fewest; beyond the
@@ -61,6 +61,15 @@ function rateOf({ m, n, k, teraflops }: ProductGrid, shape: ProductShape): numbe
     }
   }
   return Math.exp(logarithm);
+}
+
+/** Of a product's result [m, n]: between the grid's points in the logarithms of both, beyond them as at its edge. */
+export function marginFactor({ m, n, factors }: MarginGrid, shape: { readonly m: number; readonly n: number }): number {
+  let factor = 0;
+  for (const i of cornersOf(m, shape.m)) {
+    for (const j of cornersOf(n, shape.n)) factor += i.weight * j.weight * at(factors, i.index * n.length + j.index);
+  }
+  return factor;
 }
 
 interface Corner {

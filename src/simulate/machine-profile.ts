@@ -10,6 +10,8 @@ export interface MachineProfile {
   /** Machine, versions and date, as results in bench/results have them. */
   readonly machine: string;
   readonly products: readonly ProductGrid[];
+  /** What products lose that leave `measuredMargin` multiprocessors free; `usualMarginFactor` of all, where it was not measured. */
+  readonly margins?: MarginGrid;
   /** What products take where a run has many; profiles of earlier versions have nothing, as if the device kept its clock. */
   readonly sustained?: readonly Sustained[];
   /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
@@ -66,6 +68,16 @@ export interface ProductGrid {
 }
 
 /**
+ * How many times as long a product [m, k] by [k, n] takes with a margin of `measuredMargin`, at every point of a grid, in row-major order of m, n. A device
+ * computes results in tiles, as many at once as it has multiprocessors, so what is lost depends on the result's extents. At least 1 each; axes ascend.
+ */
+export interface MarginGrid {
+  readonly m: readonly number[];
+  readonly n: readonly number[];
+  readonly factors: readonly number[];
+}
+
+/**
  * A run with so much time in products: how many times as long each of them takes as in the shortest run. A device that is limited by its power lowers its
  * clock under load. Ascending, both.
  */
@@ -99,8 +111,6 @@ export interface FixedCosts {
   readonly issue: number;
   /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. At least 1. */
   readonly underTransfer: number;
-  /** How many times as long a product takes that leaves `measuredMargin` multiprocessors free. At least 1; `usualMarginFactor`, if not given. */
-  readonly smMargin?: number;
 }
 
 /** As many multiprocessors as a kernel in peers' memory has blocks: a product that leaves so many gives it room. */

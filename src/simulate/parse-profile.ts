@@ -8,6 +8,7 @@ import { collectiveRules } from "../commands/collectives.ts";
 import {
   type FixedCosts,
   type MachineProfile,
+  type MarginGrid,
   type ProductGrid,
   type ReductionTimings,
   reductionsTimed,
@@ -20,6 +21,7 @@ import {
 export function parseProfile(text: string, source: string): MachineProfile {
   const root = reader(parseJson(text, source), "profile", source);
   if (root.at("version").number() !== 1) root.at("version").reject("1");
+  const margins = root.at("margins").optional(marginGrid);
   const sustained = root.at("sustained").optional(sustainedRates);
   const reductions = root.at("reductions").optional((list) => list.list(reductionTimings));
   const reductionsInPeers = root.at("reductionsInPeers").optional(timings);
@@ -27,6 +29,7 @@ export function parseProfile(text: string, source: string): MachineProfile {
     version: 1,
     machine: root.at("machine").text(),
     products: root.at("products").list(productGrid),
+    ...(margins === undefined ? {} : { margins }),
     ...(sustained === undefined ? {} : { sustained }),
     memory: timings(root.at("memory")),
     ...(reductions === undefined ? {} : { reductions }),
@@ -41,7 +44,6 @@ export function parseProfile(text: string, source: string): MachineProfile {
 
 function fixedCosts(costs: Reader): FixedCosts {
   const of = (name: keyof FixedCosts): number => costs.at(name).positive(0);
-  const smMargin = costs.at("smMargin").optional((factor) => factor.positive(1));
   return {
     run: of("run"),
     launch: of("launch"),
@@ -50,7 +52,6 @@ function fixedCosts(costs: Reader): FixedCosts {
     signal: of("signal"),
     issue: of("issue"),
     underTransfer: costs.at("underTransfer").positive(1),
-    ...(smMargin === undefined ? {} : { smMargin }),
   };
 }
 
@@ -61,6 +62,15 @@ function productGrid(grid: Reader): ProductGrid {
     grid.at("teraflops").reject(`${m.length * n.length * k.length} rates, one per point of the grid`);
   }
   return { dtype: grid.at("dtype").oneOf<DType>(keysOf(dtypes)), m, n, k, teraflops };
+}
+
+function marginGrid(grid: Reader): MarginGrid {
+  const [m, n] = [ascending(grid.at("m")), ascending(grid.at("n"))];
+  const factors = grid.at("factors").list((factor) => factor.positive(1));
+  if (factors.length !== m.length * n.length) {
+    grid.at("factors").reject(`${m.length * n.length} factors, one per point of the grid`);
+  }
+  return { m, n, factors };
 }
 
 function sustainedRates(list: Reader): readonly Sustained[] {

@@ -8,23 +8,31 @@ import type { Program } from "../commands/program.ts";
 import { type Contraction, linearContraction, matmulContraction } from "../kernels/contraction.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { loadFactor, nearestTo, productTime } from "./interpolate.ts";
-import type { MachineProfile, ProductGrid } from "./machine-profile.ts";
+import { loadFactor, marginFactor, nearestTo, productTime } from "./interpolate.ts";
+import { type MachineProfile, type ProductGrid, usualMarginFactor } from "./machine-profile.ts";
 
-/** Microseconds of a launch of the kernel on the rank; null for kernels that multiply nothing. */
-export function productTimes(
+export interface ProductCost {
+  /** Microseconds of a launch. */
+  readonly time: number;
+  /** How many times as long one takes that leaves `measuredMargin` multiprocessors free. */
+  readonly withMargin: number;
+}
+
+/** Of a launch of the kernel on the rank; null for kernels that multiply nothing. */
+export function productCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,
-): (rank: number, kernel: KernelId) => number | null {
+): (rank: number, kernel: KernelId) => ProductCost | null {
   const { sustained = [] } = profile;
   const alone = kernels.map((kernel) => (isProduct(kernel) ? productKernelTime(kernel, profile) : null));
   const inRun = ranks.map(({ commands }) =>
     commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
   );
   return (rank, kernel) => {
-    const time = at(alone, kernel);
-    if (time === null) return null;
-    return (time.all * loadFactor(sustained, at(inRun, rank))) / loadFactor(sustained, time.one);
+    const own = at(alone, kernel);
+    if (own === null) return null;
+    const time = (own.all * loadFactor(sustained, at(inRun, rank))) / loadFactor(sustained, own.one);
+    return { time, withMargin: own.withMargin };
   };
 }
 
@@ -37,13 +45,14 @@ function isProduct(kernel: Kernel): kernel is ProductKernel {
 /** Microseconds of one product of a batch and of all, which follow one another. */
 function productKernelTime(
   kernel: ProductKernel,
-  { products }: MachineProfile,
-): { readonly one: number; readonly all: number } {
+  { products, margins }: MachineProfile,
+): { readonly one: number; readonly all: number; readonly withMargin: number } {
   const { dtype, m, n, k, batch } = contractionOf(kernel);
   const count = batch.reduce((total, { extent }) => total * extent, 1);
-  if (count * m * n * k === 0) return { one: 0, all: 0 };
+  if (count * m * n * k === 0) return { one: 0, all: 0, withMargin: 1 };
   const one = productTime(gridOf(products, dtype), { m, n, k });
-  return { one, all: count * one };
+  const withMargin = margins === undefined ? usualMarginFactor : marginFactor(margins, { m, n });
+  return { one, all: count * one, withMargin };
 }
 
 function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {

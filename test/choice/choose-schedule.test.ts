@@ -155,14 +155,16 @@ describe("chooseSchedule of matmul + all-reduce in chunks", () => {
   const problem = { primitive: "tp-allreduce", devices: 4, m: 8192, n: 8192, k: 8192, dtype: "bfloat16" } as const;
   const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
   const lowering = { insertReshardingAfter: true, communicatorBackend: "cuda" } as const;
-  const namesWith = (smMargin: number): readonly string[] => {
-    const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), costs: { ...machine.costs, smMargin } };
+  const namesWith = (...factors: readonly number[]): readonly string[] => {
+    const margins = { m: [1024, 2048, 4096], n: [8192], factors };
+    const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
     return chooseSchedule(fusion, { devices: 4, profile, lowering }).considered.map(({ candidate }) => candidate.name);
   };
 
   it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
-    expect(namesWith(1.04)).toEqual(["peers' memory", "peers' memory, no margin"]);
-    expect(namesWith(2)).toEqual(["peers' memory, no margin", "peers' memory"]);
+    // Products are of 2048 rows.
+    expect(namesWith(2, 1.04, 2)).toEqual(["peers' memory", "peers' memory, no margin"]);
+    expect(namesWith(1.04, 2, 1.04)).toEqual(["peers' memory, no margin", "peers' memory"]);
   });
 
   it("takes the backend of a primitive's collectives in chunks that is faster", () => {

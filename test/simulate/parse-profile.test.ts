@@ -12,7 +12,7 @@ it("reads what kernels in peers' memory take, and products that leave room for t
   const profile = {
     ...roundProfile,
     reductionsInPeers: [{ bytes: 1000, microseconds: 40 }],
-    costs: { ...roundProfile.costs, smMargin: 1.05 },
+    margins: { m: [512, 1024], n: [1024], factors: [1.25, 1.05] },
   };
   expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
 });
@@ -74,8 +74,13 @@ describe("refuses", () => {
     ["no bytes in peers' memory", { ...roundProfile, reductionsInPeers: [] }, "profile.reductionsInPeers"],
     [
       "a product that is faster with a margin",
-      { ...roundProfile, costs: { ...roundProfile.costs, smMargin: 0.9 } },
-      "profile.costs.smMargin",
+      { ...roundProfile, margins: { m: [512], n: [1024], factors: [0.9] } },
+      "profile.margins.factors[0]",
+    ],
+    [
+      "factors that are not those of the grid",
+      { ...roundProfile, margins: { m: [512, 1024], n: [1024], factors: [1.1] } },
+      "profile.margins.factors",
     ],
     ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],
   ])("%s", (_, value, place) => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
-import { loadFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { loadFactor, marginFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule-options.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
@@ -208,7 +208,7 @@ describe("several ranks", () => {
       ...roundProfile,
       products: roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 30] })),
       reductionsInPeers: [0, 1e6].map((bytes) => ({ bytes, microseconds: 8 })),
-      costs: { ...costs, smMargin: 1.1 },
+      margins: { m: [4], n: [16], factors: [1.1] },
     };
     const starts = simulate(program, profile, graph).trace.flatMap(({ rank, stream, start }) =>
       rank === 0 ? [{ stream, start: Math.round(start * 1e4) / 10 }] : [],
@@ -335,6 +335,18 @@ describe("between what was measured", () => {
     ];
     expect([10, 1000, 2000, 4000, 9000].map((time) => loadFactor(sustained, time))).toEqual([1, 1, 1.25, 1.5, 1.5]);
     expect(loadFactor([], 10)).toBe(1);
+  });
+
+  it("takes what a product loses by a margin from the logarithms of its result's extents, at the edge beyond", () => {
+    const grid = { m: [100, 400], n: [10, 1000], factors: [1, 1.2, 1.4, 1.6] };
+    const factors = [
+      { m: 100, n: 10 },
+      { m: 200, n: 10 },
+      { m: 400, n: 100 },
+      { m: 200, n: 100 },
+      { m: 10, n: 9000 },
+    ].map((shape) => marginFactor(grid, shape));
+    for (const [i, expected] of [1, 1.2, 1.5, 1.3, 1.2].entries()) expect(factors[i]).toBeCloseTo(expected, 12);
   });
   it("takes as long for less than a tile as for the tile", () => {
     expect(productTime(grid, { m: 1, n: 3, k: 10 })).toBe(productTime(grid, { m: 10, n: 10, k: 10 }));

@@ -2,7 +2,7 @@
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
 import type { ProductShape } from "../../simulate/interpolate.ts";
-import { measuredMargin, type ProductGrid, type Sustained } from "../../simulate/machine-profile.ts";
+import { type MarginGrid, measuredMargin, type ProductGrid, type Sustained } from "../../simulate/machine-profile.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
@@ -74,14 +74,20 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   return 1 + Math.min(1, Math.max(0, mean));
 }
 
-/** How many times as long a product takes that leaves room for a kernel in peers' memory: of the rows that a quarter has. */
-export async function slowdownWithMargin({ devices, sizes, say, took }: Calibration): Promise<number> {
-  say("products with a margin");
-  const { beside } = sizes;
-  const quarter = product(devices, { ...beside, m: beside.m / 4 }, at(sizes.dtypes, 0));
-  const whole = await took(quarter, {}, "median");
-  const less = await took(quarter, { rewrite: withMargin }, "median");
-  return Math.max(1, less / whole);
+/** How many times as long products take that leave room for a kernel in peers' memory. */
+export async function slowdownWithMargin({ devices, sizes, say, took }: Calibration): Promise<MarginGrid> {
+  const { m, n, k } = sizes.margins;
+  const factors: number[] = [];
+  for (const rows of m) {
+    say(`products with a margin, of ${rows} rows`);
+    for (const columns of n) {
+      const fusion = product(devices, { m: rows, n: columns, k }, at(sizes.dtypes, 0));
+      const whole = await took(fusion, {}, "median");
+      const less = await took(fusion, { rewrite: withMargin }, "median");
+      factors.push(Math.max(1, less / whole));
+    }
+  }
+  return { m, n, factors };
 }
 
 /** Also where nothing runs beside it. */

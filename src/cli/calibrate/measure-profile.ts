@@ -52,12 +52,13 @@ export async function measureProfile(
   for (const dtype of sizes.dtypes) products.push(await productGrid(calibration, dtype));
   const sustained = await sustainedProducts(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
-  const smMargin = await slowdownWithMargin(calibration);
-  const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer, smMargin };
+  const margins = await slowdownWithMargin(calibration);
+  const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
   return {
     version: 1,
     machine,
     products,
+    margins,
     sustained,
     memory,
     reductions,
