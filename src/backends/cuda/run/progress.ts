@@ -31,7 +31,7 @@ export function passedWord(word: number): number {
   return word + passedBit;
 }
 
-export function createProgress(streams: number, blocks: HostBlocks): Progress {
+export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">): Progress {
   const { address, view } = blocks.take(Math.max(4, 4 * streams));
   return {
     address: (stream) => address + 4 * stream,

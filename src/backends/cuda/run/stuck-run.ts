@@ -9,9 +9,9 @@ import type { PreparedList } from "./prepared-list.ts";
 import { stuckStream } from "./progress.ts";
 
 export interface StuckRun {
-  readonly gpu: Gpu;
+  readonly gpu: Pick<Gpu, "rank"> & { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
   readonly program: Program;
-  readonly list: PreparedList;
+  readonly list: Pick<PreparedList, "streams" | "events" | "progress">;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
   /** How many were issued one behind the other. */
@@ -66,7 +66,12 @@ export function withNotes(error: unknown, notes: readonly string[]): unknown {
 }
 
 /** The last recordEvent of the stream that has completed, -1 for none. */
-function lastEvent(gpu: Gpu, program: Program, { events }: PreparedList, stream: CommandStreamId): number {
+function lastEvent(
+  gpu: StuckRun["gpu"],
+  program: Program,
+  { events }: StuckRun["list"],
+  stream: CommandStreamId,
+): number {
   return at(program.ranks, gpu.rank).commands.findLastIndex(
     (command) =>
       command.kind === "recordEvent" &&
