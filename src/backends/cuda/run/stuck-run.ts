@@ -23,9 +23,10 @@ export function timedOut(run: StuckRun, timeout: number): never {
   const { gpu, program, runs } = run;
   const own = at(program.ranks, gpu.rank);
   const notes = stuckStreams(run);
+  const what = runs === 1 ? "run" : `${runs} runs`;
   return fail({
     code: "timed-out",
-    message: `rank ${gpu.rank} did not end its ${runs === 1 ? "run" : `${runs} runs`} within ${timeout} ms`,
+    message: `rank ${gpu.rank} did not end its ${what} within ${timeout} ms`,
     place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
     found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
     expected: `its end within ${timeout} ms`,
