@@ -1,8 +1,8 @@
 /**
  * Makes of many signals two meetings of all ranks, at the beginning and at the end of a run, where that costs nothing but patience: the
- * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read, or filled with
- * what they need all of, stands together behind the last. Both sides of a meeting are on the copy lane: a run of signals and waits on
- * one stream is one call, and one node of a graph.
+ * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read stands together
+ * behind the last. Both sides of a meeting are on the copy lane: a run of signals and waits on one stream is one call, and one node of a
+ * graph.
  *
  *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
  *
@@ -12,9 +12,9 @@
 import type { CommandStreamId, SlotId } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
-import type { Draft, DraftNode } from "./draft.ts";
+import { type Draft, type DraftNode, isSignalling } from "./draft.ts";
+import type { Memory } from "./memory.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
-import { lateWaits } from "./late-waits.ts";
 import { inMeetings } from "./node-groups.ts";
 import type { Rewrite } from "./rewrite.ts";
 
@@ -67,50 +67,55 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
   });
 }
 
-/** The slots whose waits let nothing go on but frees, at the end of a run, or what needs all of the late waits. */
+/** The slots whose waits let nothing go on but frees, at the end of a run. */
 function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
-  for (const draft of drafts) {
-    const { nodes } = draft;
-    const late = new Set(lateWaits(draft, memory));
-    const after = dependentsOf(dependencesOf(nodes, memory));
-    const isEnd = (position: number): boolean =>
-      at(nodes, position).command.kind === "free" && at(after, position).length === 0;
+  for (const { nodes } of drafts) {
+    const isLast = letsNothingGoOn(nodes, memory);
     for (const [position, { command }] of nodes.entries()) {
-      if (command.kind !== "waitSignal") continue;
-      const isFinal = late.has(position) || at(after, position).every(isEnd);
-      (isFinal ? finals : others).add(command.slot);
+      if (command.kind === "waitSignal") (isLast(position) ? finals : others).add(command.slot);
     }
   }
   return new Set([...finals].filter((slot) => !others.has(slot)));
 }
 
+/** Of a position: whether nothing needs it but frees that nothing needs. */
+function letsNothingGoOn(nodes: readonly DraftNode[], memory: Memory): (position: number) => boolean {
+  const after = dependentsOf(dependencesOf(nodes, memory));
+  const isEnd = (position: number): boolean =>
+    at(nodes, position).command.kind === "free" && at(after, position).length === 0;
+  return (position) => at(after, position).every(isEnd);
+}
+
 /**
- * Signals that are given at once, and late waits, are put on the lane where it begins with waits and ends with signals: the lane begins
- * when the run does, and nobody is held up by late waits.
+ * Puts signals that are given at once on the lane, if it begins with waits, and the waits that let nothing go on, if it ends with what this
+ * rank tells others last. The lane begins when the run does, and with nothing left to tell, a wait holds up nobody.
  */
 function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
-  const lane = draft.streams.find(({ role }) => role === "lane")?.id;
+  const { nodes, streams } = draft;
+  const lane = streams.find(({ role }) => role === "lane")?.id;
   const isOnLane = ({ command }: DraftNode): boolean => command.stream === lane;
-  const first = draft.nodes.find(isOnLane);
-  const last = draft.nodes.findLast(isOnLane);
-  if (lane === undefined || first === undefined || last === undefined) return draft;
+  const first = nodes.findIndex(isOnLane);
+  const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
+  if (lane === undefined || first === -1 || last === undefined) return draft;
   const isMet = inMeetings(draft, memory);
-  const before = dependencesOf(draft.nodes, memory);
+  const before = dependencesOf(nodes, memory);
   // What an alloc marks as usable from the start of the run is ready then.
   const isStart = (position: number): boolean =>
-    at(draft.nodes, position).command.kind === "alloc" && at(before, position).length === 0;
-  const isFirst = first.command.kind === "waitSignal" && !at(isMet, draft.nodes.indexOf(first));
-  const signals = draft.nodes.filter(
-    ({ command }, position) =>
-      isFirst && command.kind === "signal" && at(before, position).every(isStart) && !at(isMet, position),
-  );
-  const isLast = last.command.kind === "signal" && !at(isMet, draft.nodes.indexOf(last));
-  const waits = isLast ? lateWaits(draft, memory).map((position) => at(draft.nodes, position)) : [];
-  const moving = new Set([...signals, ...waits].filter((node) => !isOnLane(node)).map(({ id }) => id));
-  if (moving.size === 0) return draft;
-  const placed = draft.nodes.map((node) => (moving.has(node.id) ? onStream(node, lane) : node));
-  const moved = waits.filter(({ id }) => moving.has(id)).map((node) => withSync(onStream(node, lane), [last]));
+    at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
+  const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
+  const ends = isOnLane(last) && !at(isMet, nodes.indexOf(last));
+  const isLast = letsNothingGoOn(nodes, memory);
+  const moving = nodes.filter((node, position) => {
+    if (isOnLane(node) || at(isMet, position)) return false;
+    if (node.command.kind === "signal") return begins && at(before, position).every(isStart);
+    return node.command.kind === "waitSignal" && ends && isLast(position);
+  });
+  if (moving.length === 0) return draft;
+  const ids = new Set(moving.map(({ id }) => id));
+  const placed = nodes.map((node) => (ids.has(node.id) ? onStream(node, lane) : node));
+  const waits = placed.filter(({ id, command }) => ids.has(id) && command.kind === "waitSignal");
+  const moved = waits.map((node) => withSync(node, [last]));
   return gather({ ...draft, nodes: placed }, moved, last.id, (node) => [node, ...moved]);
 }
 
