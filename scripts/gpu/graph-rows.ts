@@ -147,10 +147,10 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     // As a list has them: the signal, and the wait for it between words that say how far the stream is.
     const progress = memory.address + 64;
     const word = memory.address + 128;
-    const both = [
-      ...memoryOperations({ kind: "signal", word }),
-      ...memoryOperations({ kind: "wait", word, progress, says: 1 }),
-    ];
+    const both = memoryOperations([
+      { kind: "signal", word },
+      { kind: "wait", word, progress, says: 1 },
+    ]);
     const node = batchOf(both);
     const bare = batchOf(both.filter(({ address }) => address !== progress));
     const texts: string[] = [];

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { Work } from "../../src/backends/cuda/run/action-context.ts";
 import { joinWork, type StreamWork } from "../../src/backends/cuda/run/join-work.ts";
 import { noOperations } from "../../src/backends/cuda/run/meeting-operations.ts";
-import type { StreamOperation } from "../../src/backends/cuda/run/memory-operations.ts";
+import { memoryOperations, type StreamOperation } from "../../src/backends/cuda/run/memory-operations.ts";
+import { passedWord } from "../../src/backends/cuda/run/progress.ts";
 import type { CommandStreamId } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 
@@ -77,9 +78,34 @@ it("moves no wait", () => {
   expect(joined(pieces)).toEqual(pieces);
 });
 
+it("gives waits that follow each other one word before and one behind, and their zeros when all have come", () => {
+  const [progress, three] = [8, [wait(64), wait(128), wait(192)]];
+  expect(memoryOperations([signal(32), ...three, signal(256), wait(320)])).toEqual([
+    { kind: "write", address: 32, value: 1 },
+    { kind: "write", address: progress, value: 65 },
+    ...[64, 128, 192].map((address) => ({ kind: "wait", address, value: 1 })),
+    ...[64, 128, 192].map((address) => ({ kind: "write", address, value: 0 })),
+    { kind: "write", address: progress, value: passedWord(193) },
+    { kind: "write", address: 256, value: 1 },
+    { kind: "write", address: progress, value: 321 },
+    { kind: "wait", address: 320, value: 1 },
+    { kind: "write", address: 320, value: 0 },
+    { kind: "write", address: progress, value: passedWord(321) },
+  ]);
+  for (const count of [1, 2, 3, 7]) {
+    expect(memoryOperations(Array.from({ length: count }, (_, i) => wait(4 * i)))).toHaveLength(2 + 2 * count);
+  }
+});
+
+it("takes a word back before the next wait for it", () => {
+  const touched = memoryOperations([wait(64), wait(128), wait(64), wait(192)]).filter(({ address }) => address !== 8);
+  const [first, second] = ["wait 64, wait 128, write 64, write 128", "wait 64, wait 192, write 64, write 192"];
+  expect(touched.map(({ kind, address }) => `${kind} ${address}`).join(", ")).toBe(`${first}, ${second}`);
+});
+
 it("ends a batch before it is longer than a call may be", () => {
-  const pieces = joined(list(...Array.from({ length: 100 }, () => [0, take(64)] as const)));
-  expect(shape(pieces).map(([, , count]) => count)).toEqual([16, 16, 16, 16, 16, 16, 4]);
+  const pieces = joined(list(...Array.from({ length: 100 }, (_, i) => [0, take(4 * i)] as const)));
+  expect(shape(pieces).map(([, , count]) => count)).toEqual([31, 31, 31, 7]);
 });
 
 describe("a kernel over links", () => {

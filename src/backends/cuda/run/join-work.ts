@@ -3,7 +3,8 @@
  * in those right before and behind it.
  *
  *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
- *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word, write 0
+ *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word and in slot 3's, write 0 to both
+ *     worker 1: waitSignal slot 3
  *
  * Operations of a batch are enqueued in its order. Signals are issued with the next batch of their stream, later than the list has them, where only work of other
  * streams stands between that waits for no peer; nothing else changes its place, since a signal that is held back behind a wait of another stream could hang.
@@ -92,7 +93,7 @@ function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, 
   if (second.kind === "memory") {
     const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
     if (first.kind === "memory") {
-      return operations.flatMap(memoryOperations).length <= mostOperations ? [{ kind: "memory", operations }] : null;
+      return memoryOperations(operations).length <= mostOperations ? [{ kind: "memory", operations }] : null;
     }
     if (!mayMeet || !isInOrder(operations)) return null;
     return [{ ...first, operations: { ...first.operations, after: operations } }];
@@ -113,7 +114,7 @@ export function workAction(work: Work, stream: CommandStreamId, context: ActionC
     case "meeting":
       return work.launch(work.operations);
     case "memory": {
-      const operations = work.operations.flatMap(memoryOperations);
+      const operations = memoryOperations(work.operations);
       const batch = encodeBatch(operations, context.blocks);
       const count = operations.length;
       const on = context.streamOf(stream);
