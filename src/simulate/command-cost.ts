@@ -37,6 +37,9 @@ const nothing: Cost = { resources: [], needsRoom: false, latency: 0, busy: 0, de
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
   const productCostOf = productCosts(program, profile);
+  const workInPeers = program.ranks.map(({ rank, commands }) =>
+    commands.some((command) => touchesPeers(program, rank, command)),
+  );
   const otherTimes = new Map<number, number>();
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
@@ -52,7 +55,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
       case "launch": {
         if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile);
         const ofProduct = productCostOf(rank, command.kernel);
-        if (ofProduct !== null) return productCost(rank, ofProduct, command, profile);
+        if (ofProduct !== null) return productCost(rank, ofProduct, command, at(workInPeers, rank), profile);
         const time = otherTime(rank, index, command);
         return { ...kernelCost([`room ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
       }
@@ -77,15 +80,16 @@ function kernelCost(resources: readonly Resource[], time: number, { costs }: Mac
   return { resources, needsRoom: false, latency, busy: time - latency };
 }
 
-/** With a margin a product takes longer and leaves room: what runs there takes nothing of it. */
+/** With a margin a product takes longer and leaves room for kernels in peers' memory, where there are any: what runs there takes nothing of it. */
 function productCost(
   rank: number,
-  { time, withMargin }: ProductCost,
+  { time, withMargin, leavesRoom }: ProductCost,
   { smMargin = 0 }: Launch,
+  worksInPeers: boolean,
   profile: MachineProfile,
 ): Cost {
   const longer = time * (1 + ((withMargin - 1) * smMargin) / measuredMargin);
-  return smMargin < measuredMargin
+  return smMargin < measuredMargin && !(worksInPeers && leavesRoom)
     ? { ...kernelCost([`room ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "product" }
     : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };
 }

@@ -49,27 +49,34 @@ export function productTime(grid: ProductGrid, shape: ProductShape): number {
   return (2 * padded.m * padded.n * padded.k) / (rateOf(grid, padded) * 1e6);
 }
 
-function rateOf({ m, n, k, teraflops }: ProductGrid, shape: ProductShape): number {
+function rateOf(grid: ProductGrid, shape: ProductShape): number {
+  return Math.exp(between(grid, shape, (point) => Math.log(at(grid.teraflops, point))));
+}
+
+/** Of a product of the shape: between the grid's points in the logarithms of m, n and k, beyond them as at its edge. */
+export function marginOf(grid: MarginGrid, shape: ProductShape): { readonly factor: number; readonly room: number } {
+  return {
+    factor: between(grid, shape, (point) => at(grid.factors, point)),
+    room: between(grid, shape, (point) => at(grid.room, point)),
+  };
+}
+
+/** `valueAt`: of a point, by its place in row-major order of m, n, k. */
+function between(
+  { m, n, k }: Pick<ProductGrid, "m" | "n" | "k">,
+  shape: ProductShape,
+  valueAt: (point: number) => number,
+): number {
   const [alongM, alongN, alongK] = [cornersOf(m, shape.m), cornersOf(n, shape.n), cornersOf(k, shape.k)];
-  let logarithm = 0;
+  let value = 0;
   for (const i of alongM) {
     for (const j of alongN) {
       for (const l of alongK) {
-        const rate = at(teraflops, (i.index * n.length + j.index) * k.length + l.index);
-        logarithm += i.weight * j.weight * l.weight * Math.log(rate);
+        value += i.weight * j.weight * l.weight * valueAt((i.index * n.length + j.index) * k.length + l.index);
       }
     }
   }
-  return Math.exp(logarithm);
-}
-
-/** Of a product's result [m, n]: between the grid's points in the logarithms of both, beyond them as at its edge. */
-export function marginFactor({ m, n, factors }: MarginGrid, shape: { readonly m: number; readonly n: number }): number {
-  let factor = 0;
-  for (const i of cornersOf(m, shape.m)) {
-    for (const j of cornersOf(n, shape.n)) factor += i.weight * j.weight * at(factors, i.index * n.length + j.index);
-  }
-  return factor;
+  return value;
 }
 
 interface Corner {

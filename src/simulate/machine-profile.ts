@@ -10,7 +10,10 @@ export interface MachineProfile {
   /** Machine, versions and date, as results in bench/results have them. */
   readonly machine: string;
   readonly products: readonly ProductGrid[];
-  /** What products lose that leave `measuredMargin` multiprocessors free; `usualMarginFactor` of all, where it was not measured. */
+  /**
+   * Products beside kernels in peers' memory. Profiles of earlier versions have none: a margin then costs `usualMarginFactor`, and without one there is no
+   * room.
+   */
   readonly margins?: MarginGrid;
   /** What products take where a run has many; profiles of earlier versions have nothing, as if the device kept its clock. */
   readonly sustained?: readonly Sustained[];
@@ -67,14 +70,18 @@ export interface ProductGrid {
   readonly teraflops: readonly number[];
 }
 
-/**
- * How many times as long a product [m, k] by [k, n] takes with a margin of `measuredMargin`, at every point of a grid, in row-major order of m, n. A device
- * computes results in tiles, as many at once as it has multiprocessors, so what is lost depends on the result's extents. At least 1 each; axes ascend.
- */
+/** Of products [m, k] by [k, n] at every point of a grid, in row-major order of m, n, k. Axes ascend. */
 export interface MarginGrid {
   readonly m: readonly number[];
   readonly n: readonly number[];
+  readonly k: readonly number[];
+  /**
+   * How many times as long one takes with a margin of `measuredMargin`: a device computes a result in tiles, as many at once as it has multiprocessors, so
+   * it depends on the extents. At least 1.
+   */
   readonly factors: readonly number[];
+  /** What part of a kernel in peers' memory ran beside one without a margin, from 0 to 1: the library's kernels for some extents leave it room, for others none. */
+  readonly room: readonly number[];
 }
 
 /**

@@ -65,12 +65,13 @@ function productGrid(grid: Reader): ProductGrid {
 }
 
 function marginGrid(grid: Reader): MarginGrid {
-  const [m, n] = [ascending(grid.at("m")), ascending(grid.at("n"))];
-  const factors = grid.at("factors").list((factor) => factor.positive(1));
-  if (factors.length !== m.length * n.length) {
-    grid.at("factors").reject(`${m.length * n.length} factors, one per point of the grid`);
-  }
-  return { m, n, factors };
+  const [m, n, k] = [ascending(grid.at("m")), ascending(grid.at("n")), ascending(grid.at("k"))];
+  const points = m.length * n.length * k.length;
+  const atPoints = (name: "factors" | "room", least: number): readonly number[] => {
+    const values = grid.at(name).list((value) => value.positive(least));
+    return values.length === points ? values : grid.at(name).reject(`${points} numbers, one per point of the grid`);
+  };
+  return { m, n, k, factors: atPoints("factors", 1), room: atPoints("room", 0) };
 }
 
 function sustainedRates(list: Reader): readonly Sustained[] {

@@ -8,7 +8,7 @@ import type { Program } from "../commands/program.ts";
 import { type Contraction, linearContraction, matmulContraction } from "../kernels/contraction.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { loadFactor, marginFactor, nearestTo, productTime } from "./interpolate.ts";
+import { loadFactor, marginOf, nearestTo, productTime } from "./interpolate.ts";
 import { type MachineProfile, type ProductGrid, usualMarginFactor } from "./machine-profile.ts";
 
 export interface ProductCost {
@@ -16,6 +16,8 @@ export interface ProductCost {
   readonly time: number;
   /** How many times as long one takes that leaves `measuredMargin` multiprocessors free. */
   readonly withMargin: number;
+  /** Whether one without a margin leaves kernels in peers' memory room by itself. */
+  readonly leavesRoom: boolean;
 }
 
 /** Of a launch of the kernel on the rank; null for kernels that multiply nothing. */
@@ -32,9 +34,12 @@ export function productCosts(
     const own = at(alone, kernel);
     if (own === null) return null;
     const time = (own.all * loadFactor(sustained, at(inRun, rank))) / loadFactor(sustained, own.one);
-    return { time, withMargin: own.withMargin };
+    return { time, withMargin: own.margin.factor, leavesRoom: own.margin.room >= mostOfIt };
   };
 }
+
+/** A kernel that ran beside for so much of its time found room soon. */
+const mostOfIt = 0.5;
 
 type ProductKernel = MatmulKernel | LinearKernel;
 
@@ -46,13 +51,13 @@ function isProduct(kernel: Kernel): kernel is ProductKernel {
 function productKernelTime(
   kernel: ProductKernel,
   { products, margins }: MachineProfile,
-): { readonly one: number; readonly all: number; readonly withMargin: number } {
+): { readonly one: number; readonly all: number; readonly margin: ReturnType<typeof marginOf> } {
   const { dtype, m, n, k, batch } = contractionOf(kernel);
   const count = batch.reduce((total, { extent }) => total * extent, 1);
-  if (count * m * n * k === 0) return { one: 0, all: 0, withMargin: 1 };
+  if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
   const one = productTime(gridOf(products, dtype), { m, n, k });
-  const withMargin = margins === undefined ? usualMarginFactor : marginFactor(margins, { m, n });
-  return { one, all: count * one, withMargin };
+  const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
+  return { one, all: count * one, margin };
 }
 
 function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {

@@ -39,6 +39,9 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(profile.costs.underTransfer).toBeGreaterThanOrEqual(1);
   expect(profile.costs.underTransfer).toBeLessThanOrEqual(2);
   expect(Math.min(...(profile.margins?.factors ?? []))).toBeGreaterThanOrEqual(1);
+  const [room = NaN] = profile.margins?.room ?? [];
+  expect(room).toBeGreaterThanOrEqual(0);
+  expect(room).toBeLessThanOrEqual(1);
 
   const command = ["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"];
   const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");

@@ -156,7 +156,7 @@ describe("chooseSchedule of matmul + all-reduce in chunks", () => {
   const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
   const lowering = { insertReshardingAfter: true, communicatorBackend: "cuda" } as const;
   const namesWith = (...factors: readonly number[]): readonly string[] => {
-    const margins = { m: [1024, 2048, 4096], n: [8192], factors };
+    const margins = { m: [1024, 2048, 4096], n: [8192], k: [8192], factors, room: [0, 0, 0] };
     const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
     return chooseSchedule(fusion, { devices: 4, profile, lowering }).considered.map(({ candidate }) => candidate.name);
   };

@@ -12,7 +12,7 @@ it("reads what kernels in peers' memory take, and products that leave room for t
   const profile = {
     ...roundProfile,
     reductionsInPeers: [{ bytes: 1000, microseconds: 40 }],
-    margins: { m: [512, 1024], n: [1024], factors: [1.25, 1.05] },
+    margins: { m: [512, 1024], n: [1024], k: [2048], factors: [1.25, 1.05], room: [0, 0.9] },
   };
   expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
 });
@@ -26,6 +26,7 @@ it("reads profiles of before sums, load and joins were measured", () => {
 
 describe("refuses", () => {
   const [grid] = roundProfile.products;
+  const margins = { m: [512, 1024], n: [1024], k: [2048], factors: [1.25, 1.05], room: [0, 0.9] };
   it.each([
     ["no JSON", "{", "machine.json"],
     ["a list", [], "profile in"],
@@ -74,13 +75,13 @@ describe("refuses", () => {
     ["no bytes in peers' memory", { ...roundProfile, reductionsInPeers: [] }, "profile.reductionsInPeers"],
     [
       "a product that is faster with a margin",
-      { ...roundProfile, margins: { m: [512], n: [1024], factors: [0.9] } },
+      { ...roundProfile, margins: { ...margins, factors: [0.9, 1] } },
       "profile.margins.factors[0]",
     ],
     [
-      "factors that are not those of the grid",
-      { ...roundProfile, margins: { m: [512, 1024], n: [1024], factors: [1.1] } },
-      "profile.margins.factors",
+      "room at fewer points than the grid has",
+      { ...roundProfile, margins: { ...margins, room: [1] } },
+      "profile.margins.room",
     ],
     ["no machine", { ...roundProfile, machine: undefined }, "profile.machine"],
   ])("%s", (_, value, place) => {

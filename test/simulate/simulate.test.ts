@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
-import { loadFactor, marginFactor, productTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { loadFactor, marginOf, productTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule-options.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
@@ -183,10 +183,12 @@ describe("several ranks", () => {
 
   it.each([
     // The first sum has no room beside the second product, and begins before the third, which loses 8 beside it.
-    ["holds a kernel in peers' memory up while a product leaves no room", {}, [0, 30, 60], [60, 98, 106]],
+    ["holds a kernel in peers' memory up while a product leaves no room", {}, 0.2, [0, 30, 60], [60, 98, 106]],
     // Each but the first product takes 33.
-    ["lets it begin beside a product that does", { smMargin: 8 }, [0, 30, 63], [30.5, 63.5, 96.5]],
-  ] as const)("%s", (_, margin, products, sums) => {
+    ["lets it begin beside a product that does", { smMargin: 8 }, 0, [0, 30, 63], [30.5, 63.5, 96.5]],
+    // They take nothing of each other.
+    ["lets it begin beside a product that does by itself", {}, 0.8, [0, 30, 60], [30.5, 60.5, 90.5]],
+  ] as const)("%s", (_, margin, room, products, sums) => {
     const f = new Fusion();
     const [a, b] = [f.input([3, 2, 4, 16], "float"), f.input([2, 16, 16], "float")];
     const partial = matmul(a, b);
@@ -208,7 +210,7 @@ describe("several ranks", () => {
       ...roundProfile,
       products: roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 30] })),
       reductionsInPeers: [0, 1e6].map((bytes) => ({ bytes, microseconds: 8 })),
-      margins: { m: [4], n: [16], factors: [1.1] },
+      margins: { m: [4], n: [16], k: [16], factors: [1.1], room: [room] },
     };
     const starts = simulate(program, profile, graph).trace.flatMap(({ rank, stream, start }) =>
       rank === 0 ? [{ stream, start: Math.round(start * 1e4) / 10 }] : [],
@@ -337,16 +339,17 @@ describe("between what was measured", () => {
     expect(loadFactor([], 10)).toBe(1);
   });
 
-  it("takes what a product loses by a margin from the logarithms of its result's extents, at the edge beyond", () => {
-    const grid = { m: [100, 400], n: [10, 1000], factors: [1, 1.2, 1.4, 1.6] };
+  it("takes what a product loses by a margin, and its room, from the logarithms of its extents, at the edge beyond", () => {
+    const grid = { m: [100, 400], n: [10, 1000], k: [64], factors: [1, 1.2, 1.4, 1.6], room: [0, 0, 1, 1] };
     const factors = [
       { m: 100, n: 10 },
       { m: 200, n: 10 },
       { m: 400, n: 100 },
       { m: 200, n: 100 },
       { m: 10, n: 9000 },
-    ].map((shape) => marginFactor(grid, shape));
-    for (const [i, expected] of [1, 1.2, 1.5, 1.3, 1.2].entries()) expect(factors[i]).toBeCloseTo(expected, 12);
+    ].map((shape) => marginOf(grid, { ...shape, k: 1000 }));
+    for (const [i, expected] of [1, 1.2, 1.5, 1.3, 1.2].entries()) expect(factors[i]?.factor).toBeCloseTo(expected, 12);
+    for (const [i, expected] of [0, 0.5, 1, 0.5, 0].entries()) expect(factors[i]?.room).toBeCloseTo(expected, 12);
   });
   it("takes as long for less than a tile as for the tile", () => {
     expect(productTime(grid, { m: 1, n: 3, k: 10 })).toBe(productTime(grid, { m: 10, n: 10, k: 10 }));

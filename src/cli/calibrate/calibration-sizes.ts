@@ -13,8 +13,8 @@ export interface CalibrationSizes {
   readonly summed: readonly DType[];
   /** Of copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** Of the results of products with a margin, and what is contracted in all of them. */
-  readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: number };
+  /** Of products beside kernels in peers' memory. */
+  readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
   /** One shape, so many times in a run: from what a device does at its highest clock to what it does for long. */
   readonly sustained: { readonly shape: ProductShape; readonly counts: readonly number[] };
   /** A product that takes longer than gathering its rows by the library, and than reducing its result. */
@@ -34,7 +34,7 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     k: [32, 256],
     summed: ["float"],
     bytes: [kibi, 64 * kibi, 4 * mebi],
-    margins: { m: [256], n: [256], k: 64 },
+    margins: { m: [128], n: [256], k: [64] },
     sustained: { shape: { m: 256, n: 256, k: 256 }, counts: [1, 2] },
     beside: { m: 256, n: 256, k: 256 },
     behindCopies: { m: 256, n: 256, k: 64 },
@@ -46,7 +46,11 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     k: [512, 1024, 2048, 8192, 16_384],
     summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
-    margins: { m: [512, 1024, 2048, 4096, 8192, 16_384], n: [1024, 2048, 4096, 8192], k: 4096 },
+    margins: {
+      m: [256, 512, 1024, 2048, 4096, 8192, 16_384],
+      n: [1024, 2048, 4096, 8192],
+      k: [1024, 2048, 8192],
+    },
     sustained: { shape: { m: 4096, n: 8192, k: 8192 }, counts: [1, 2, 4, 8, 16] },
     beside: { m: 8192, n: 8192, k: 8192 },
     behindCopies: { m: 8192, n: 8192, k: 1024 },

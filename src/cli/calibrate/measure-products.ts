@@ -1,8 +1,14 @@
 /** Products: their rates by shape, what a device keeps of these under load and with a margin, and what a product and a transfer take beside each other. */
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
-import type { ProductShape } from "../../simulate/interpolate.ts";
-import { type MarginGrid, measuredMargin, type ProductGrid, type Sustained } from "../../simulate/machine-profile.ts";
+import { type ProductShape, timeOf } from "../../simulate/interpolate.ts";
+import {
+  type MarginGrid,
+  measuredMargin,
+  type ProductGrid,
+  type Sustained,
+  type Timing,
+} from "../../simulate/machine-profile.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
@@ -68,26 +74,52 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   const reduce = await took(collectiveProbes.Allreduce(devices, quarter.m * quarter.n * bytes), library);
   const quarters = await took(product(devices, quarter, dtype, 4), {}, "median");
   const afterwards = { lowering: { ...library.lowering, insertReshardingAfter: true } };
-  const reduced = await took(multiplyAndReduce(devices, beside, dtype), afterwards, "median");
+  const reduced = await took(multiplyAndReduce(devices, beside, dtype, 4), afterwards, "median");
   const lost = [(gathered - gather - halves) / gather, (reduced - quarters - 2 * reduce) / (2 * reduce)];
   const mean = lost.reduce((sum, each) => sum + each, 0) / lost.length;
   return 1 + Math.min(1, Math.max(0, mean));
 }
 
-/** How many times as long products take that leave room for a kernel in peers' memory. */
-export async function slowdownWithMargin({ devices, sizes, say, took }: Calibration): Promise<MarginGrid> {
+/**
+ * Two chunks: multiplied alone, the same with a margin, and reduced in peers' memory without one, each beside the product of the next if that leaves room. `reductions`: what kernels in
+ * peers' memory take alone.
+ *
+ *     room:       product 1 | product 2, reduce 1 | reduce 2          reduce 1 hidden, or product 2 behind it if that is shorter
+ *     none:       product 1 | product 2 | reduce 1 | reduce 2
+ */
+export async function productsBesideKernels(
+  { devices, sizes, say, took }: Calibration,
+  reductions: readonly Timing[],
+): Promise<MarginGrid> {
   const { m, n, k } = sizes.margins;
+  const dtype = at(sizes.dtypes, 0);
   const factors: number[] = [];
+  const room: number[] = [];
   for (const rows of m) {
-    say(`products with a margin, of ${rows} rows`);
+    say(`products beside kernels, of ${rows} rows`);
     for (const columns of n) {
-      const fusion = product(devices, { m: rows, n: columns, k }, at(sizes.dtypes, 0));
-      const whole = await took(fusion, {}, "median");
-      const less = await took(fusion, { rewrite: withMargin }, "median");
-      factors.push(Math.max(1, less / whole));
+      for (const contracted of k) {
+        const shape: ProductShape = { m: 2 * rows, n: columns, k: contracted };
+        const alone = multiplyAndReduce(devices, shape, dtype, 2, false);
+        const whole = await took(alone, oneStream, "median");
+        const less = await took(alone, { ...oneStream, rewrite: withMargin }, "median");
+        const reduced = await took(multiplyAndReduce(devices, shape, dtype, 2), inPeers, "median");
+        const reduction = timeOf(reductions, bytesInPeers(devices, rows * columns * dtypes[dtype].bytes));
+        factors.push(Math.max(1, less / whole));
+        const hidden = (whole + 2 * reduction - reduced) / Math.min(whole / 2, reduction);
+        room.push(Math.min(1, Math.max(0, hidden)));
+      }
     }
   }
-  return { m, n, factors };
+  return { m, n, k, factors, room };
+}
+
+const oneStream = { schedule: { computeStreams: 1 } } as const;
+const inPeers = { ...oneStream, lowering: { communicatorBackend: "cuda", insertReshardingAfter: true } } as const;
+
+/** Of an all-reduce of so many bytes: each rank reads its slice of all other inputs, and writes the sum into all other outputs. */
+export function bytesInPeers(devices: number, bytes: number): number {
+  return Math.round((2 * bytes * (devices - 1)) / devices);
 }
 
 /** Also where nothing runs beside it. */

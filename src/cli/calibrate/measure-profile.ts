@@ -18,7 +18,13 @@ import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyon
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies } from "./measure-copies.ts";
-import { productGrid, slowdownBesideTransfer, slowdownWithMargin, sustainedProducts } from "./measure-products.ts";
+import {
+  bytesInPeers,
+  productGrid,
+  productsBesideKernels,
+  slowdownBesideTransfer,
+  sustainedProducts,
+} from "./measure-products.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
@@ -52,7 +58,7 @@ export async function measureProfile(
   for (const dtype of sizes.dtypes) products.push(await productGrid(calibration, dtype));
   const sustained = await sustainedProducts(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
-  const margins = await slowdownWithMargin(calibration);
+  const margins = await productsBesideKernels(calibration, reductionsInPeers);
   const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
   return {
     version: 1,
@@ -100,14 +106,14 @@ async function sums(calibration: Calibration): Promise<readonly ReductionTimings
   return measured;
 }
 
-/** An all-reduce alone: each rank reads its slice of all other inputs, and writes the sum into all other outputs. */
+/** All-reduces alone. */
 async function reductionsOfPeers(calibration: Calibration): Promise<readonly Timing[]> {
   const { devices } = calibration;
   const fusionOf = (bytes: number): Fusion => collectiveProbes.Allreduce(devices, bytes);
   const copies = { lowering: { communicatorBackend: "cuda" } } as const;
   const timings = await timingsOf(calibration, "all-reduces in peers' memory", fusionOf, copies);
   return timings.map(({ bytes, microseconds }) => ({
-    bytes: Math.round((2 * bytes * (devices - 1)) / devices),
+    bytes: bytesInPeers(devices, bytes),
     microseconds,
   }));
 }

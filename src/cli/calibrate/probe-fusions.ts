@@ -103,15 +103,21 @@ export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of
   });
 }
 
-/** Rows in four chunks, multiplied and reduced over the devices by the library. */
-export function multiplyAndReduce(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+/** Rows in chunks, multiplied and reduced over the devices; `isReduced`: or multiplied alone. */
+export function multiplyAndReduce(
+  devices: number,
+  { m, n, k }: ProductShape,
+  of: DType,
+  chunks: number,
+  isReduced = true,
+): Fusion {
   return everywhere(devices, (f, on) => {
-    const a = on(f.input([4, devices, m / 4, k], of));
+    const a = on(f.input([chunks, devices, m / chunks, k], of));
     const b = on(f.input([1, devices, k, n], of));
     const partial = on(matmul(a, b));
-    const result = on(sum(partial, [1]));
+    const result = isReduced ? on(sum(partial, [1])) : partial;
     for (const tensor of [a, b, partial]) tensor.axis(1).parallelize("DIDx");
-    for (const tensor of [partial, result]) tensor.axis(0).parallelize("Stream");
+    for (const tensor of new Set([partial, result])) tensor.axis(0).parallelize("Stream");
     return result;
   });
 }
