@@ -26,6 +26,8 @@ export interface Session extends Disposable {
   readonly modules: Modules;
   /** For work of the host's: zeroing, staging. */
   readonly hostStream: number;
+  /** For reading the words of slots while other streams are stuck; idle until then. */
+  readonly slotStream: number;
   readonly staging: Staging;
   /** Libraries are loaded when a Program needs them. */
   readonly products: () => Products;
@@ -62,6 +64,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
   const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder });
   const modules = resources.own(createModules(gpu, compiler));
   const hostStream = pool.stream("normal", resources);
+  const slotStream = pool.stream("normal", resources);
   const wait = (): void => {
     while (!streamIsIdle(gpu, hostStream));
   };
@@ -79,6 +82,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     compiler,
     modules,
     hostStream,
+    slotStream,
     staging,
     products: () => (products ??= resources.own(createProducts(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),

@@ -14,7 +14,9 @@ import type { Session } from "../session.ts";
 import type { Action, ActionContext } from "./action-context.ts";
 import { commandWork } from "./command-actions.ts";
 import { joinWork, type StreamWork, workAction } from "./join-work.ts";
-import { createProgress, type Progress } from "./progress.ts";
+import { type Wait, waitRuns } from "./memory-operations.ts";
+import { commandOf, createProgress, type Progress } from "./progress.ts";
+import { createSlotReader, type SlotReader } from "./slot-reader.ts";
 import { createStreamScratch } from "./stream-scratch.ts";
 import { missingEdges } from "./stream-edges.ts";
 
@@ -35,6 +37,9 @@ export interface PreparedList {
   readonly commands: readonly PreparedCommand[];
   readonly joins: readonly Action[];
   readonly progress: Progress;
+  /** Runs of several waits that are one batch, each by the command of the first, which is what the stream says of it. */
+  readonly waitRuns: ReadonlyMap<number, readonly Wait[]>;
+  readonly slots: SlotReader;
   /** By CommandStreamId. */
   readonly streams: readonly number[];
   /** By EventId. */
@@ -102,9 +107,10 @@ export function prepareList(
   };
   const forks = edge(caller, edges.forks);
   const joins = edges.joins.flatMap((stream) => edge(stream, [caller]));
+  const joined = joinWork(works.flat(), gpu.multiprocessors);
   const inOrder = [
     ...forks.map((each) => ({ action: each, index: -1 })),
-    ...joinWork(works.flat(), gpu.multiprocessors).map((each) => ({ action: action(each), index: each.index })),
+    ...joined.map((each) => ({ action: action(each), index: each.index })),
     ...joins.map((each) => ({ action: each, index: -1 })),
   ];
   return {
@@ -114,8 +120,15 @@ export function prepareList(
     commands,
     joins,
     progress,
+    waitRuns: runsByFirst(joined),
+    slots: createSlotReader(gpu, session.slotStream, arenas.ownSlots, blocks),
     streams,
     events,
     busy,
   };
+}
+
+function runsByFirst(joined: readonly StreamWork[]): PreparedList["waitRuns"] {
+  const runs = joined.flatMap(({ work }) => (work.kind === "memory" ? waitRuns(work.operations) : []));
+  return new Map(runs.flatMap((run) => (run.length > 1 ? [[commandOf(at(run, 0).says), run] as const] : [])));
 }

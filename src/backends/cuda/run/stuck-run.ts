@@ -6,12 +6,13 @@ import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Gpu } from "../gpu.ts";
 import type { PreparedList } from "./prepared-list.ts";
-import { stuckStream } from "./progress.ts";
+import { commandOf, type Standing, stuckStream } from "./progress.ts";
+import type { SlotReader } from "./slot-reader.ts";
 
 export interface StuckRun {
   readonly gpu: Pick<Gpu, "rank"> & { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
   readonly program: Program;
-  readonly list: Pick<PreparedList, "streams" | "events" | "progress">;
+  readonly list: Pick<PreparedList, "streams" | "events" | "progress" | "waitRuns" | "slots">;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
   /** How many were issued one behind the other. */
@@ -41,21 +42,39 @@ export function timedOut(run: StuckRun, timeout: number): never {
  * which does not end, as the last line then says. A word of being past, whichever run it is of, says nothing.
  */
 export function stuckStreams(run: StuckRun): readonly string[] {
-  const lines = streamLines(run);
+  const lines = streamLines(run, standingIn(run.list));
   return run.runs === 1 || lines.length === 0 ? lines : [...lines, `${run.runs} runs in a row: ${ofWhichRun}`];
 }
 
 const ofWhichRun = "a stream may have come to its command in the run before the one that does not end";
 
-function streamLines({ gpu, program, list, eager }: StuckRun): readonly string[] {
+type StandingAt = (command: number) => Standing;
+
+function streamLines({ gpu, program, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
   return list.streams.flatMap((stream, i) => {
     const id = makeId<CommandStreamId>(i);
+    const line = (standing: Standing | null): string => stuckStream(program, gpu.rank, id, standing);
     const said = list.progress.last(id);
-    if (!eager) return said === null || said.passed ? [] : [stuckStream(program, gpu.rank, id, said.command)];
+    if (!eager) return said === null || said.passed ? [] : [line(standingAt(said.command))];
     if (gpu.raw.cuStreamQuery(stream) === 0) return [];
     const reached = Math.max(said?.command ?? -1, lastEvent(gpu, program, list, id));
-    return [stuckStream(program, gpu.rank, id, reached < 0 ? null : reached)];
+    if (reached < 0) return [line(null)];
+    const isPast = said?.passed === true && said.command === reached;
+    return [line(isPast ? { command: reached, missing: [], isKnown: true } : standingAt(reached))];
   });
+}
+
+/** Of a run of waits, by the first, those whose words are still 0, from the first such on; of any other command itself. Words are read when they are first asked for, all at once. */
+function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
+  let reading: { readonly words: ReturnType<SlotReader["read"]> } | null = null;
+  return (command) => {
+    const run = waitRuns.get(command);
+    if (run === undefined) return { command, missing: [command], isKnown: true };
+    const { words } = (reading ??= { words: slots.read() });
+    const late = words === null ? run : run.filter(({ word }) => words(word) === 0);
+    const missing = late.map(({ says }) => commandOf(says));
+    return { command: missing[0] ?? command, missing, isKnown: words !== null };
+  };
 }
 
 /** The error with further notes on its first diagnostic. */
