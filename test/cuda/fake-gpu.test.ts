@@ -12,7 +12,7 @@ if (obstacle !== null) console.log(`test/cuda/fake-gpu is skipped: ${obstacle}`)
 
 let fakes: Fakes;
 beforeAll(() => {
-  if (obstacle === null) fakes = buildFakes(3);
+  if (obstacle === null) fakes = buildFakes(4);
 }, 60_000);
 afterAll(() => {
   if (obstacle === null) rmSync(fakes.folder, { recursive: true });
@@ -67,6 +67,11 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     expect(lines).toHaveLength(22);
     expect(statuses).toEqual([0, 0, 0]);
   }, 120_000);
+
+  it("that wait for several peers at once are told which of them have not come", async () => {
+    const { printed } = await runRanks(4, "stuck-rank.ts");
+    expect(printed).toMatch(/^rank 0, caller: came to command 0, waitSignal .*; it waits for ranks 1 and 3 \(/);
+  }, 60_000);
 
   it("hand a run to the driver in two calls when it is replayed, and one more for each that follows in a row", async () => {
     const { statuses, printed } = await runRanks(1, "host-time.ts");

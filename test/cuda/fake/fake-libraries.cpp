@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -137,11 +138,17 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, U64) {
 }
 API cuStreamCreateWithPriority(U64 *stream, unsigned, int) { *stream = nextHandle++; return 0; }
 API cuStreamDestroy_v2(U64) { return 0; }
-API cuStreamQuery(U64) { return record("cuStreamQuery"); }
+// Streams that wait for longer than FAKE_CUDA_PATIENCE milliseconds, where it is set: they never end, and no later memory operation of theirs is done.
+static std::set<U64> stuck;
+API cuStreamQuery(U64 stream) {
+  record("cuStreamQuery");
+  return stuck.count(stream) ? 600 : 0;
+}
 API cuStreamWaitEvent(U64, U64 event, unsigned) {
   record("cuStreamWaitEvent");
   return events.count(event) ? 0 : 1;
 }
+enum { STUCK = -1 };
 struct MemoryOperation { int type; U64 address; uint32_t value, high, flags, padding; U64 alias, rest; };
 static_assert(sizeof(MemoryOperation) == 48, "as in cuda.h");
 static int perform(const MemoryOperation &each) {
@@ -151,19 +158,24 @@ static int perform(const MemoryOperation &each) {
     return 0;
   }
   if (each.type != 1 || each.flags != 1) return 1;
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const char *patience = getenv("FAKE_CUDA_PATIENCE");
+  auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience ? atoi(patience) : 20000);
   while (word.load() != each.value) {
-    if (std::chrono::steady_clock::now() > end) return 702;
+    if (std::chrono::steady_clock::now() > end) return patience ? STUCK : 702;
     usleep(20);
   }
   return 0;
 }
-API cuStreamBatchMemOp_v2(U64, unsigned count, const MemoryOperation *operations, unsigned) {
+API cuStreamBatchMemOp_v2(U64 stream, unsigned count, const MemoryOperation *operations, unsigned) {
   record("cuStreamBatchMemOp");
   std::vector<MemoryOperation> batch(operations, operations + count);
   return enqueue([=] {
-    for (auto &each : batch)
-      if (int status = perform(each)) return status;
+    if (stuck.count(stream)) return 0;
+    for (auto &each : batch) {
+      int status = perform(each);
+      if (status == STUCK) stuck.insert(stream);
+      if (status) return status == STUCK ? 0 : status;
+    }
     return 0;
   });
 }
