@@ -1,6 +1,6 @@
 /**
  * What cuGraphLaunch itself costs the host, by the kind of nodes, their number and the branches they lie on: the part of a replay's host time that is not
- * Braid's. Medians on rank 0's GPU, idle before each launch.
+ * Braid's; and what a batch of waits costs the GPU. Medians on rank 0's GPU, idle before each launch.
  */
 import { setTimeout } from "node:timers/promises";
 import { type Gpu, openGpu } from "../../src/backends/cuda/gpu.ts";
@@ -12,17 +12,25 @@ import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts"
 import { createPeerHeap } from "../../src/backends/cuda/memory/peer-memory.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
 import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/graph.ts";
-import { encodeBatch, type MemoryOperation, memoryOperations } from "../../src/backends/cuda/run/memory-operations.ts";
+import {
+  encodeBatch,
+  type MemoryOperation,
+  memoryOperations,
+  type StreamOperation,
+} from "../../src/backends/cuda/run/memory-operations.ts";
 import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
 import { at } from "../../src/support/invariant.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";
+import { createStreamTimer } from "./stream-time.ts";
 
 const counts = [1, 4, 16, 64] as const;
 const branchCounts = [1, 2, 4, 8] as const;
 const writes = 16;
 const batchSizes = [1, 2, 4, 16] as const;
 const launches = 200;
+/** Peers of 2, 4 and 8 ranks. */
+const waitCounts = [1, 3, 7] as const;
 
 /** Milliseconds that the host lets pass before a launch. */
 const pauses = [0, 1, 10] as const;
@@ -159,6 +167,22 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
       texts.push(`${count}: ${all.toFixed(1)} us, ${without.toFixed(1)} without the words`);
     }
     return texts.join("; ");
+  });
+  yield await rowOf("time on the stream of a batch of waits whose signals have come", () => {
+    const timeOf = createStreamTimer(gpu, pool, blocks, resources, first);
+    // In the host's memory, as where a stream says what it waits for.
+    const progress = blocks.take(4).address;
+    return waitCounts
+      .map((count) => {
+        const words = Array.from({ length: count }, (_, i) => memory.address + 256 + 4 * i);
+        const signals = words.map((word): StreamOperation => ({ kind: "signal", word }));
+        const waits = words.map((word, i): StreamOperation => ({ kind: "wait", word, progress, says: i + 1 }));
+        const [both, alone] = [[...signals, ...waits], signals].map((operations) =>
+          timeOf(batchOf(memoryOperations(operations))(first)),
+        );
+        return `${count}: ${((both ?? NaN) - (alone ?? NaN)).toFixed(1)} us`;
+      })
+      .join(", ");
   });
   resources[Symbol.dispose]();
 }

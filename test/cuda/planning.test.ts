@@ -266,10 +266,10 @@ describe("a pitched copy", () => {
 
 describe("a signal", () => {
   it("writes 1; its wait says so, waits for 1, writes 0 and says that it is past, as cuda.h lays the operations out", () => {
-    const operations = [
-      ...memoryOperations({ kind: "signal", word: 0x7f00_0000_1000 }),
-      ...memoryOperations({ kind: "wait", word: 0x7f00_0000_2000, progress: 0x7e00_0000_0010, says: 41 }),
-    ];
+    const operations = memoryOperations([
+      { kind: "signal", word: 0x7f00_0000_1000 },
+      { kind: "wait", word: 0x7f00_0000_2000, progress: 0x7e00_0000_0010, says: 41 },
+    ]);
     const bytes = new DataView(new ArrayBuffer(5 * 48));
     operations.forEach((operation, i) => writeOperation(bytes, 48 * i, operation));
     const read = (i: number) => ({
