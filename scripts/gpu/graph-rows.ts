@@ -18,7 +18,7 @@ import {
   memoryOperations,
   type StreamOperation,
 } from "../../src/backends/cuda/run/memory-operations.ts";
-import { createStreamPool } from "../../src/backends/cuda/run/stream-pool.ts";
+import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
 import { at } from "../../src/support/invariant.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";
@@ -59,7 +59,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
   const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder: defaultCacheFolder() });
   const modules = resources.own(createModules(gpu, compiler));
   const memory = resources.own(deviceMemory.allocate(4096, "a measurement of graphs"));
-  const streams = Array.from({ length: Math.max(...branchCounts) }, () => pool.stream("normal", resources));
+  const streams = Array.from({ length: Math.max(...branchCounts) }, () => pool.stream(lowestPriority, resources));
   const events = streams.map(() => pool.event("order", resources));
   const first = at(streams, 0);
   const empty = `extern "C" __global__ void ${kernelName}() {}`;

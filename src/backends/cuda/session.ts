@@ -10,7 +10,7 @@ import { createProducts, type Products } from "./matmul/products.ts";
 import { createCommunicators, type Communicators } from "./nccl/communicators.ts";
 import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
-import { createStreamPool, type StreamPool } from "./run/stream-pool.ts";
+import { createStreamPool, lowestPriority, type StreamPool } from "./run/stream-pool.ts";
 import { streamIsIdle } from "./run/wait.ts";
 import { openWorldClock, type WorldClock } from "./run/world-clock.ts";
 import type { Rendezvous } from "./world.ts";
@@ -63,8 +63,8 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
   const { rank, capability, driverVersion } = gpu;
   const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder });
   const modules = resources.own(createModules(gpu, compiler));
-  const hostStream = pool.stream("normal", resources);
-  const slotStream = pool.stream("normal", resources);
+  const hostStream = pool.stream(lowestPriority, resources);
+  const slotStream = pool.stream(lowestPriority, resources);
   const wait = (): void => {
     while (!streamIsIdle(gpu, hostStream));
   };

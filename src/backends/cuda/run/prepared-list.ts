@@ -19,6 +19,7 @@ import { commandOf, createProgress, type Progress } from "./progress.ts";
 import { createSlotReader, type SlotReader } from "./slot-reader.ts";
 import { createStreamScratch } from "./stream-scratch.ts";
 import { missingEdges } from "./stream-edges.ts";
+import { streamPriorities } from "./stream-priorities.ts";
 
 /** A command that has work. */
 export interface PreparedCommand {
@@ -59,10 +60,7 @@ export function prepareList(
   const { rank } = gpu;
   const own = at(program.ranks, rank);
   const blocks = resources.own(createHostBlocks(gpu));
-  // Copies and communication are few and others wait for them: they go first where a multiprocessor or an engine is free.
-  const streams = own.streams.map(({ role }) =>
-    pool.stream(role === "lane" || role === "communicator" ? "high" : "normal", resources),
-  );
+  const streams = streamPriorities(own.streams).map((priority) => pool.stream(priority, resources));
   const events = Array.from({ length: own.eventCount }, () => pool.event("order", resources));
   const progress = createProgress(streams.length, blocks);
   const busy: PreparedList["busy"] = { communicator: null };

@@ -3,7 +3,10 @@ import { CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_STREAM_NON_BLOCKING } fro
 import { type Gpu, out } from "../gpu.ts";
 import type { Resources } from "../resources.ts";
 
-export type StreamPriority = "high" | "normal";
+/** 0 is the highest; the GPU has only so many, and all below them are the same. */
+export type StreamPriority = number;
+export const lowestPriority: StreamPriority = Infinity;
+
 /** Events that measure time cost more to record. */
 export type EventUse = "order" | "time";
 
@@ -15,19 +18,15 @@ export interface StreamPool extends Disposable {
 
 export function createStreamPool(gpu: Gpu): StreamPool {
   const made: { readonly streams: number[]; readonly events: number[] } = { streams: [], events: [] };
-  const free = {
-    high: new Array<number>(),
-    normal: new Array<number>(),
-    order: new Array<number>(),
-    time: new Array<number>(),
-  };
+  const events = { order: new Array<number>(), time: new Array<number>() };
+  /** By the driver's number of their priority, which falls as priority rises. */
+  const streams = new Map<number, number[]>();
   const lend = (list: number[], make: () => number, resources: Resources): number => {
     const handle = list.pop() ?? make();
     resources.defer(() => list.push(handle));
     return handle;
   };
-  const newStream = (priority: StreamPriority): number => {
-    const level = priority === "high" ? gpu.priorities.greatest : gpu.priorities.least;
+  const newStream = (level: number): number => {
     const stream = out((value) => gpu.call.cuStreamCreateWithPriority(value, CU_STREAM_NON_BLOCKING, level));
     made.streams.push(stream);
     return stream;
@@ -39,8 +38,13 @@ export function createStreamPool(gpu: Gpu): StreamPool {
     return event;
   };
   return {
-    stream: (priority, resources) => lend(free[priority], () => newStream(priority), resources),
-    event: (use, resources) => lend(free[use], () => newEvent(use), resources),
+    stream: (priority, resources) => {
+      const level = Math.min(gpu.priorities.least, gpu.priorities.greatest + priority);
+      const free = streams.get(level) ?? [];
+      streams.set(level, free);
+      return lend(free, () => newStream(level), resources);
+    },
+    event: (use, resources) => lend(events[use], () => newEvent(use), resources),
     [Symbol.dispose]: () => {
       for (const event of made.events.splice(0)) gpu.call.cuEventDestroy_v2(event);
       for (const stream of made.streams.splice(0)) gpu.call.cuStreamDestroy_v2(stream);
