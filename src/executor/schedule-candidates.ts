@@ -75,11 +75,13 @@ const all = 1_000_000;
 
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
-/** Products that fill each other's gaps are not in the model: of what takes the same, two streams are the safer. */
+/** Products that wait for copies fill each other's gaps, which is not in the model: of what takes the same, two streams are the safer. */
 const twoStreams: ChoiceRow = [
   { name: "", schedule: { computeStreams: 2 } },
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
 ];
+/** Products that copies wait for leave no gaps, and on one stream they end in the order of the copies. */
+const oneOrTwo: ChoiceRow = [oneStream, { name: "2 compute streams", schedule: { computeStreams: 2 } }];
 
 const ownChunk: ChoiceRow = [
   { name: "", schedule: { inPlace: true, ownLast: true } },
@@ -104,11 +106,11 @@ export const finishing = { batchSignals: true } as const satisfies ScheduleOptio
  * for programs that communicate by kernels in peers' memory alone, which have no chunks that arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
-  const { kernels, copies } = peerTraffic(program);
+  const { kernels, copies, feedsProducts } = peerTraffic(program);
   if (kernels && !copies) return [[oneStream], ownChunk, roomForKernels];
   return [
     // On two the next product would take the room that one leaves.
-    kernels ? [oneStream] : twoStreams,
+    kernels ? [oneStream] : feedsProducts ? twoStreams : oneOrTwo,
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({

@@ -13,7 +13,7 @@ export interface CalibrationSizes {
   readonly summed: readonly DType[];
   /** Of copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** Of products beside kernels in peers' memory. */
+  /** Of products beside kernels in peers' memory, which take less than those. */
   readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
   /** One shape, so many times in a run: from what a device does at its highest clock to what it does for long. */
   readonly sustained: { readonly shape: ProductShape; readonly counts: readonly number[] };
@@ -46,11 +46,7 @@ export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes }
     k: [512, 1024, 2048, 8192, 16_384],
     summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
-    margins: {
-      m: [256, 512, 1024, 2048, 4096, 8192, 16_384],
-      n: [1024, 2048, 4096, 8192],
-      k: [1024, 2048, 8192],
-    },
+    margins: { m: [256, 512, 1024, 2048, 4096, 8192, 16_384], n: [1024, 2048, 4096, 8192], k: [8192] },
     sustained: { shape: { m: 4096, n: 8192, k: 8192 }, counts: [1, 2, 4, 8, 16] },
     beside: { m: 8192, n: 8192, k: 8192 },
     behindCopies: { m: 8192, n: 8192, k: 1024 },
