@@ -37,7 +37,7 @@ describe("measure", () => {
     const measured = await measure(contenders, exchangeAlone, { iterations: 7, warmup: 3, validate: true });
     const turns = ["braid x3", "serial x3", "braid x6", "serial x6", "serial x3", "braid x3"];
     // Rows are for the host's time, which `serial` does not tell.
-    expect(log).toEqual([...turns, ...Array.from({ length: 3 }, () => "braid row of 10")]);
+    expect(log).toEqual([...turns, ...Array.from({ length: 3 }, () => "braid row of 20")]);
     // Runs 0 to 2 are warm-up; 3 and 9 are the first of their turns.
     const milliseconds = [4, 5, 6, 7, 8, 10, 11];
     expect(measured.map(({ result }) => result)).toEqual([

@@ -38,7 +38,7 @@ const runsPerTurn = 5;
 
 /** A host that has waited for others at a barrier has cold caches and a driver at rest, which a program that hands run after run over has not: hence rows of runs besides turns. */
 const rowsOfRuns = 3;
-const runsPerRow = 10;
+const runsPerRow = 20;
 
 /** All ranks call it together, with the same contenders. One that fails is left out from then on. */
 export async function measure(
