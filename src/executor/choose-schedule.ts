@@ -21,6 +21,7 @@ import {
   copyLoops,
   eitherLoop,
   finishing,
+  finishingSaves,
   libraryLoops,
   type ScheduleCandidate,
   serial,
@@ -158,7 +159,7 @@ function searched(
     if (place >= finalists) return considered;
     const schedule = { ...considered.candidate.schedule, ...finishing };
     const timed = timeOfSchedule(loop, { names, schedule });
-    const isSlower = timed === null || timed.milliseconds > considered.milliseconds;
+    const isSlower = timed === null || timed.milliseconds > considered.milliseconds + finishingSaves;
     return isSlower ? considered : { candidate: { ...considered.candidate, schedule }, ...timed };
   });
 }

@@ -73,6 +73,7 @@ const usual: Choice = { name: "", schedule: {} };
 /** In a group all that follow: more than there ever are. */
 const all = 1_000_000;
 
+/** Products that copies wait for leave no gaps; on two streams a GPU may begin with the second of them, which holds all copies up. */
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
 /** Products that wait for copies fill each other's gaps, which is not in the model: of what takes the same, two streams are the safer. */
@@ -80,8 +81,6 @@ const twoStreams: ChoiceRow = [
   { name: "", schedule: { computeStreams: 2 } },
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
 ];
-/** Products that copies wait for leave no gaps, and on one stream they end in the order of the copies. */
-const oneOrTwo: ChoiceRow = [oneStream, { name: "2 compute streams", schedule: { computeStreams: 2 } }];
 
 const ownChunk: ChoiceRow = [
   { name: "", schedule: { inPlace: true, ownLast: true } },
@@ -97,8 +96,11 @@ const roomForKernels: ChoiceRow = [
   { name: "no margin", schedule: {} },
 ];
 
-/** What saves calls that the model has no time for: for the best alone, and where it makes nothing slower. */
+/** What saves batches of memory operations, which the model has no time for: for the best alone, and where it costs no more there than `finishingSaves`. */
 export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
+
+/** Milliseconds: a batch between two copies takes 5 us and more, an event that the model does count less than one. */
+export const finishingSaves = 0.001;
 
 /**
  * Independent choices; a candidate takes one of each, the first is the usual one. What matters most at most shapes comes first; of one option the last choice
@@ -110,7 +112,7 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
   if (kernels && !copies) return [[oneStream], ownChunk, roomForKernels];
   return [
     // On two the next product would take the room that one leaves.
-    kernels ? [oneStream] : feedsProducts ? twoStreams : oneOrTwo,
+    feedsProducts && !kernels ? twoStreams : [oneStream],
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({
