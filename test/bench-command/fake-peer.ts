@@ -32,7 +32,7 @@ function run({ impl, runs }: Request): void {
   answer({ ms: all, host_us: all.map((each) => 10 * each) });
 }
 
-/** One among runs in a row costs a tenth of one by itself, where there are ten of them. */
+/** One among runs in a row costs so much less than one by itself as there are of them. */
 function row({ impl, runs }: Request): void {
   answer({ host_us: manner === "odd" ? "soon" : (10 * timeOf(impl)) / runs });
 }
