@@ -24,7 +24,7 @@ const relaying = 0.05;
 const oddity = 0.015;
 
 /**
- * On 4 x H200 what was slower than the serial form had been simulated, with these corrections, as at most 2 % faster where it copies over links, as at most 5 % where kernels work in
+ * On 4 x H200 what was slower than the serial form had been simulated, with these corrections, as less than 3 % faster where it copies over links, as at most 5 % where kernels work in
  * peers' memory.
  */
 const marginOfCopies = 0.03;
