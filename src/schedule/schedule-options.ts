@@ -44,7 +44,7 @@ interface Step {
   readonly apply: (program: Program, options: ScheduleOptions) => Program;
 }
 
-/** In the order in which they run: what changes the commands before what groups them, streams last. */
+/** In the order in which they run: what changes the commands, what gives them streams, and what goes by the streams. */
 const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
   inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
   ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
