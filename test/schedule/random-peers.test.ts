@@ -8,6 +8,9 @@ import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { meetingsIn } from "../../src/commands/meetings.ts";
 import type { CommunicatorBackend } from "../../src/host/nodes.ts";
 import { parseSchedule } from "../../src/machine/schedule.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
+import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
@@ -37,7 +40,7 @@ function randomSchedule(random: Random): ScheduleOptions {
   };
 }
 
-/** Digits of the outputs after two runs, with inputs of zeros and ones in every byte. */
+/** Digits of the outputs after two runs, with random inputs. */
 async function outputsOf(
   program: Program,
   order: string,
@@ -46,12 +49,10 @@ async function outputsOf(
 ): Promise<readonly string[]> {
   const prepared = await openMachineGroup({ schedule: parseSchedule(order), transfers, queues }).prepare(program);
   const random = createRandom(1);
-  for (const { id, role, bytes } of program.buffers) {
+  for (const { id, role, bytes, dtype } of program.buffers) {
     if (role !== "input") continue;
-    prepared.write(
-      id,
-      Uint8Array.from({ length: bytes }, () => random.integer(2)),
-    );
+    const shape = [bytes / dtypes[dtype].bytes];
+    prepared.write(id, tensorBytes(randomTensor({ dtype, shape }, random, "uniform")));
   }
   for (let run = 0; run < 2; run++) await prepared.execute();
   const outputs = program.buffers.filter(({ role }) => role === "output");
