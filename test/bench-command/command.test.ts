@@ -6,6 +6,7 @@ import { readBenchConfig } from "../../src/cli/bench/bench-config.ts";
 import { labelOf } from "../../src/cli/bench/implementation-label.ts";
 import { planBench } from "../../src/cli/bench/bench-plan.ts";
 import { braidOptionNames } from "../../src/cli/bench/braid-options.ts";
+import type { Primitive } from "../../src/cli/bench/primitives.ts";
 import { implementationNames } from "../../src/cli/bench/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
@@ -19,6 +20,22 @@ afterAll(() => {
 });
 
 const small = ["-m", "64", "-n", "12", "-k", "16", "--iterations", "2", "--warmup", "1", "--validate"] as const;
+
+type BenchPlan = ReturnType<typeof planBench>;
+
+/** Of a file of bench/configs. */
+async function committedPlan(primitive: Primitive, name: string): Promise<BenchPlan> {
+  const config = await readBenchConfig(path.resolve(import.meta.dirname, `../../bench/configs/${name}.json`));
+  return planBench(primitive, { ...config, on: "cuda" }, 8);
+}
+
+function expectCommitted(name: string, implementations: BenchPlan["implementations"]): void {
+  const results = readFileSync(path.resolve(import.meta.dirname, `../../bench/results/${name}-4xH200.csv`), "utf8");
+  for (const implementation of implementations) {
+    const option = implementation.kind === "braid" ? implementation.said : "";
+    expect(results).toContain(labelOf({ name: implementation.name, option }));
+  }
+}
 
 interface Document {
   readonly machine: { readonly device: string };
@@ -131,22 +148,18 @@ describe("braid bench", () => {
   it.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"] as const)(
     "has the committed results of %s as a file",
     async (primitive) => {
-      const file = `../../bench/configs/${primitive}.json`;
-      const config = await readBenchConfig(path.resolve(import.meta.dirname, file));
-      const { problems, implementations } = planBench(primitive, { ...config, on: "cuda" }, 8);
+      const { problems, implementations } = await committedPlan(primitive, primitive);
       expect(problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toContain("32768x8192x16384");
       expect(problems).toHaveLength(6);
       const names = implementations.map(({ name }) => name);
       const paths = primitive === "tp-allreduce" ? ["torch-nccl"] : ["torch-nccl", "torch-async-tp"];
       expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", "torch-compute-only", ...paths]));
-      const results = readFileSync(
-        path.resolve(import.meta.dirname, `../../bench/results/${primitive}-4xH200.csv`),
-        "utf8",
-      );
-      for (const implementation of implementations) {
-        const option = implementation.kind === "braid" ? implementation.said : "";
-        expect(results).toContain(labelOf({ name: implementation.name, option }));
-      }
+      expectCommitted(primitive, implementations);
+
+      // Of sizes that calibration has not.
+      const unseen = await committedPlan(primitive, `choice-${primitive}`);
+      expect(unseen.problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toEqual(["12288x4096x6144", "4096x4096x4096"]);
+      expectCommitted(`choice-${primitive}`, unseen.implementations);
     },
   );
 

@@ -1,4 +1,4 @@
-/** Files that `braid bench` writes. Whether they can be written is asked before the measurement, which may be long. */
+/** Files that `braid bench` and `braid calibrate` write. Whether they can be written is asked before the measurement, which may be long. */
 import { access, constants, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -17,7 +17,7 @@ export async function writeOutput(flag: string, file: string, text: string): Pro
 function unwritable(flag: string, file: string, error: unknown): never {
   return fail({
     code: "file-unwritable",
-    message: "the results cannot be written",
+    message: "the file cannot be written",
     place: { kind: "option", text: `${flag} ${file}` },
     found: systemReason(error),
     expected: "a file in a folder that exists and can be written to",
