@@ -67,11 +67,12 @@ function productGrid(grid: Reader): ProductGrid {
 function marginGrid(grid: Reader): MarginGrid {
   const [m, n, k] = [ascending(grid.at("m")), ascending(grid.at("n")), ascending(grid.at("k"))];
   const points = m.length * n.length * k.length;
-  const atPoints = (name: "factors" | "room", least: number): readonly number[] => {
-    const values = grid.at(name).list((value) => value.positive(least));
+  const atPoints = (name: "factors" | "room", read: (value: Reader) => number): readonly number[] => {
+    const values = grid.at(name).list(read);
     return values.length === points ? values : grid.at(name).reject(`${points} numbers, one per point of the grid`);
   };
-  return { m, n, k, factors: atPoints("factors", 1), room: atPoints("room", 0) };
+  const part = (value: Reader): number => (value.positive(0) <= 1 ? value.number() : value.reject("a part of 1"));
+  return { m, n, k, factors: atPoints("factors", (value) => value.positive(1)), room: atPoints("room", part) };
 }
 
 function sustainedRates(list: Reader): readonly Sustained[] {

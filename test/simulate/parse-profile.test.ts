@@ -78,6 +78,7 @@ describe("refuses", () => {
       { ...roundProfile, margins: { ...margins, factors: [0.9, 1] } },
       "profile.margins.factors[0]",
     ],
+    ["more room than all", { ...roundProfile, margins: { ...margins, room: [0, 90] } }, "profile.margins.room[1]"],
     [
       "room at fewer points than the grid has",
       { ...roundProfile, margins: { ...margins, room: [1] } },
