@@ -343,6 +343,15 @@ describe("batch-signals", () => {
     }
   });
 
+  it("keeps signals that tell of products off the lane, which would wait for these", () => {
+    // Chunks take turns with two buffers: two of them may be overwritten only when they have been multiplied.
+    const program = recorded(gather, { p2pProtocol: "put", streams: 2 });
+    for (const rank of ranks) {
+      const streams = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), rank);
+      expect(streams["caller"]?.replaceAll(/[^Ps]/gu, "")).toMatch(/^P+sP+sP+$/u);
+    }
+  });
+
   it("does not tear apart what stands around a kernel in peers' memory", () => {
     const program = recorded(reduce);
     const { "copy lane": lane } = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), 0);
