@@ -1,5 +1,5 @@
 /**
- * One rank of a test on fake GPUs: rank 0 waits for a signal of every other, and only those of even ranks come. Rank 0 prints what it is told of its run, which does not end.
+ * One rank of a test on fake GPUs: rank 0 waits for a signal of every other, and only those of even ranks come. Rank 0 prints its process, which frees nothing, and what it is told of its run, which does not end.
  */
 import process from "node:process";
 import { createCudaBackend } from "../../../src/cuda.ts";
@@ -13,6 +13,7 @@ const who = rankEnvironment(process.env);
 if (who === null) throw new Error("no rank in the environment");
 process.env["FAKE_CUDA_PATIENCE"] = "300";
 const world = await enterWorld(who, process.env, 20_000);
+console.log(`process ${process.pid}`);
 
 const program = link(
   buildLists(world.worldSize, (list, rank) => {
