@@ -38,7 +38,7 @@ export function productCosts(
   };
 }
 
-/** A kernel that ran beside for so much of its time found room at once. Between a point that leaves room and one that does not, none is counted on. */
+/** A kernel that ran beside for so much of its time found room at once. Between a point of the grid that leaves room and one that does not, it is counted on near the first alone. */
 const mostOfIt = 0.8;
 
 type ProductKernel = MatmulKernel | LinearKernel;

@@ -1,0 +1,59 @@
+/** What a CSV of `braid bench` has of Braid's own implementations, as they are planned again. */
+import { readFileSync } from "node:fs";
+import { type Implementation, parseImplementations } from "../src/cli/bench/implementation.ts";
+import { primitives, type Problem } from "../src/cli/bench/primitives.ts";
+import { type DType, dtypes } from "../src/numerics/dtype.ts";
+import { isOneOf } from "../src/support/is-one-of.ts";
+import { keysOf } from "../src/support/keys-of.ts";
+
+export interface MeasuredRow {
+  readonly problem: Problem;
+  readonly implementation: Extract<Implementation, { readonly kind: "braid" }>;
+  /** As `--impl` takes it. */
+  readonly text: string;
+  /** The median. */
+  readonly milliseconds: number;
+  /** Why it was scheduled as it is, where that was chosen. */
+  readonly note: string;
+}
+
+/** In the order of the file; without PyTorch's and published rows, and those that failed. */
+export function measuredRows(file: string): readonly MeasuredRow[] {
+  return rowsOf(readFileSync(file, "utf8")).flatMap((row) => {
+    const problem = problemOf(row);
+    const milliseconds = Number(row.get("median_time (ms)"));
+    if (problem === null || !(milliseconds > 0)) return [];
+    const name = row.get("implementation")?.split(" ", 1).join("") ?? "";
+    const options = (row.get("option") ?? "").split(", ").filter((part) => part !== "");
+    const text = [name, ...options].join(";");
+    const [implementation] = parseImplementations(text, file);
+    if (implementation?.kind !== "braid") return [];
+    return [{ problem, implementation, text, milliseconds, note: row.get("note") ?? "" }];
+  });
+}
+
+export function sizeText({ m, n, k }: Problem): string {
+  return `m ${m} n ${n} k ${k}`;
+}
+
+/** Null for what is not a measurement of Braid. */
+function problemOf(row: ReadonlyMap<string, string>): Problem | null {
+  const [primitive, dtype] = [row.get("primitive") ?? "", row.get("dtype") ?? ""];
+  const isOwn =
+    row.get("source") === "measured" && /^(?:braid|serial|compute-only)\b/.test(row.get("implementation") ?? "");
+  if (!isOwn || !isOneOf(primitives, primitive) || !isOneOf<DType>(keysOf(dtypes), dtype)) return null;
+  const number = (column: string): number => Number(row.get(column));
+  return { primitive, dtype, m: number("m"), n: number("n"), k: number("k"), devices: number("world_size") };
+}
+
+function rowsOf(text: string): readonly ReadonlyMap<string, string>[] {
+  const [head = [], ...rows] = text.trim().split("\n").map(fieldsOf);
+  return rows.map((fields) => new Map(head.map((name, i) => [name, fields[i] ?? ""])));
+}
+
+/** A field may stand in quotation marks, and then have commas. */
+function fieldsOf(line: string): readonly string[] {
+  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, plain = ""]) => quoted?.replaceAll('""', '"') ?? plain,
+  );
+}
