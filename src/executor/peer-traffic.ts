@@ -1,10 +1,9 @@
 /** By what the ranks of a program reach each other's memory: which choices a schedule has, and how well it is simulated, depends on it. */
 import type { BufferId } from "../commands/buffer.ts";
 import type { Command } from "../commands/command.ts";
-import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/touches-peers.ts";
-import { at } from "../support/invariant.ts";
+import { isProductLaunch } from "../schedule/product-axes.ts";
 import { peerOf } from "../trace/command-work.ts";
 
 export interface PeerTraffic {
@@ -15,8 +14,6 @@ export interface PeerTraffic {
   /** Some product multiplies what a copy has brought over a link. */
   readonly feedsProducts: boolean;
 }
-
-const products: ReadonlySet<Kernel["kind"]> = new Set(["matmul", "linear"]);
 
 export function peerTraffic(program: Program): PeerTraffic {
   const some = (is: (rank: number, command: Command) => boolean): boolean =>
@@ -29,7 +26,7 @@ export function peerTraffic(program: Program): PeerTraffic {
   }
   const isFed = (command: Command): boolean =>
     command.kind === "launch" &&
-    products.has(at(program.kernels, command.kernel).kind) &&
+    isProductLaunch(command, program) &&
     command.inputs.some(({ buffer }) => arrived.has(buffer));
   return {
     kernels: some((rank, command) => touchesPeers(program, rank, command)),

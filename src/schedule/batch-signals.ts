@@ -9,22 +9,25 @@
  * So it is with waits for signals that their ranks give without waiting themselves, so that no one waits in a circle, and with signals
  * that nothing but the end of a run waits for; not with those around a kernel in peers' memory, which are part of it.
  */
+import { isSignalling } from "../commands/blocking.ts";
 import type { CommandStreamId, SlotId } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "./dependences.ts";
-import { type Draft, type DraftNode, isSignalling } from "./draft.ts";
-import type { Memory } from "./memory.ts";
+import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
 import { inMeetings } from "./node-groups.ts";
 import type { Rewrite } from "./rewrite.ts";
 
 export const batchSignals: Rewrite<true> = {
   name: "batch-signals",
-  run: (program) =>
-    editRanks(program, (draft, context) => {
-      const waiting = batchWaits(draft, context);
-      return meetOnLane(batchLast(waiting, finalSlots(context), context), context);
-    }),
+  run: (program) => {
+    let finals: ReadonlySet<SlotId> | null = null;
+    return editRanks(program, (draft, context) => {
+      // Of all ranks, so found for the first alone.
+      finals ??= finalSlots(context);
+      return meetOnLane(batchLast(batchWaits(draft, context), finals, context), context);
+    });
+  },
 };
 
 /** On every stream the waits for signals that are given at once, before the first command that needs one of them; what needs one needs all. */
@@ -71,7 +74,7 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
 function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
   for (const { nodes } of drafts) {
-    const isLast = letsNothingGoOn(nodes, memory);
+    const isLast = letsNothingGoOn(nodes, dependencesOf(nodes, memory));
     for (const [position, { command }] of nodes.entries()) {
       if (command.kind === "waitSignal") (isLast(position) ? finals : others).add(command.slot);
     }
@@ -80,8 +83,11 @@ function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
 }
 
 /** Of a position: whether nothing needs it but frees that nothing needs. */
-function letsNothingGoOn(nodes: readonly DraftNode[], memory: Memory): (position: number) => boolean {
-  const after = dependentsOf(dependencesOf(nodes, memory));
+function letsNothingGoOn(
+  nodes: readonly DraftNode[],
+  before: readonly (readonly number[])[],
+): (position: number) => boolean {
+  const after = dependentsOf(before);
   const isEnd = (position: number): boolean =>
     at(nodes, position).command.kind === "free" && at(after, position).length === 0;
   return (position) => at(after, position).every(isEnd);
@@ -105,7 +111,7 @@ function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
     at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
   const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
   const ends = isOnLane(last) && !at(isMet, nodes.indexOf(last));
-  const isLast = letsNothingGoOn(nodes, memory);
+  const isLast = letsNothingGoOn(nodes, before);
   const moving = nodes.filter((node, position) => {
     if (isOnLane(node) || at(isMet, position)) return false;
     if (node.command.kind === "signal") return begins && at(before, position).every(isStart);

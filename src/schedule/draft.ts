@@ -30,16 +30,6 @@ export interface Draft {
   readonly nodes: readonly DraftNode[];
 }
 
-/** Commands that hold a stream until another rank has done something. */
-export function isBlocking({ kind }: DraftCommand): boolean {
-  return kind === "waitSignal" || kind === "transfer";
-}
-
-/** Commands that another rank's blocking ones wait for. */
-export function isSignalling({ kind }: DraftCommand): boolean {
-  return kind === "signal" || kind === "transfer";
-}
-
 /** The same nodes where those in `replaced` (by id) give way to others, which `sync` of all then names in their place. */
 export function replaceNodes(
   nodes: readonly DraftNode[],

@@ -8,9 +8,10 @@
  * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still. With
  * meetings that needs drafts that complete with each meeting whole; it is one only if the list that was read had it so.
  */
+import { isBlocking } from "../commands/blocking.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { dependentsOf } from "./dependences.ts";
-import { type DraftNode, isBlocking } from "./draft.ts";
+import type { DraftNode } from "./draft.ts";
 
 /**
  * Places in `groups` in issue order: each is a node, or the nodes of a meeting. `dependences` between them, as of

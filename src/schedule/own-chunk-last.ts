@@ -4,9 +4,10 @@
  *
  *     own product, product 1, send 1, product 2, send 2    ->    product 1, send 1, product 2, send 2, own product
  */
+import { isBlocking, isSignalling } from "../commands/blocking.ts";
 import { at } from "../support/invariant.ts";
 import { dependencesOf } from "./dependences.ts";
-import { type Draft, type DraftNode, isBlocking, isSignalling } from "./draft.ts";
+import type { Draft, DraftNode } from "./draft.ts";
 import { type EditContext, editRanks } from "./edit-ranks.ts";
 import { isProduct } from "./product-axes.ts";
 import type { Rewrite } from "./rewrite.ts";

@@ -5,13 +5,14 @@
  * Only commands that another rank can notice count: those that touch a peer's memory, or own memory that peers touch too, unless
  * both only read. A product that reads what a copy has brought is none of them.
  */
+import { isBlocking, isSignalling } from "../commands/blocking.ts";
 import type { SlotId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";
 import { concerns, type Done, doneByOthers, type Told, toldOf } from "./told-by-signals.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
-import { type Draft, type DraftCommand, type DraftNode, isBlocking, isSignalling } from "./draft.ts";
+import type { Draft, DraftCommand, DraftNode } from "./draft.ts";
 
 /** What a rank must know of the others to read its own list. */
 export interface Others {

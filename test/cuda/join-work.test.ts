@@ -1,7 +1,7 @@
 /** Memory operations of neighbours become one call of the driver; everything else keeps its place in the list. */
 import { describe, expect, it } from "vitest";
 import type { Work } from "../../src/backends/cuda/run/action-context.ts";
-import { joinWork, type StreamWork } from "../../src/backends/cuda/run/join-work.ts";
+import { joinWork, type ListedWork, type StreamWork } from "../../src/backends/cuda/run/join-work.ts";
 import { noOperations } from "../../src/backends/cuda/run/meeting-operations.ts";
 import { memoryOperations, type StreamOperation } from "../../src/backends/cuda/run/memory-operations.ts";
 import { passedWord } from "../../src/backends/cuda/run/progress.ts";
@@ -20,9 +20,9 @@ const meetingOf = (blocks: number): Work => ({
   launch: () => () => {},
 });
 const meeting = meetingOf(8);
-const joined = (pieces: readonly StreamWork[]): readonly StreamWork[] => joinWork(pieces, 132);
+const joined = (pieces: readonly ListedWork[]): readonly StreamWork[] => joinWork(pieces, 132);
 
-function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly StreamWork[] {
+function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly ListedWork[] {
   return pieces.map(([stream, work], index) => {
     const isBlocking = work.kind === "memory" && work.operations.some(({ kind }) => kind === "wait");
     return { stream: makeId<CommandStreamId>(stream), index, work, isBlocking };
@@ -147,7 +147,7 @@ describe("a kernel over links", () => {
   });
 
   describe("waits outside where such kernels could fill half of the GPU", () => {
-    const onStreams = (count: number, blocks: number): readonly StreamWork[] =>
+    const onStreams = (count: number, blocks: number): readonly ListedWork[] =>
       list(
         ...Array.from({ length: count }, (_, stream) => [
           [stream, take(4)] as const,

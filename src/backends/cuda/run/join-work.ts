@@ -21,6 +21,10 @@ export interface StreamWork {
   /** The command that it belongs to; -1 for none. */
   readonly index: number;
   readonly work: Work;
+}
+
+/** As the list has it. */
+export interface ListedWork extends StreamWork {
   /** Whether it waits for peers. */
   readonly isBlocking: boolean;
 }
@@ -29,7 +33,7 @@ export interface StreamWork {
 const mostOperations = 64;
 
 /** In list order. A joined piece belongs to its kernel, or to the first of its commands. */
-export function joinWork(list: readonly StreamWork[], multiprocessors: number): readonly StreamWork[] {
+export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
   const mayMeet = leavesRoom(list, multiprocessors);
   const joined: StreamWork[] = [];
   for (const piece of signalsWithNext(list)) {
@@ -42,15 +46,14 @@ export function joinWork(list: readonly StreamWork[], multiprocessors: number): 
     joined.pop();
     const [first, second] = both;
     const whose = piece.work.kind === "meeting" ? piece : last;
-    const isBlocking = last.isBlocking || piece.isBlocking;
-    if (second === undefined) joined.push({ ...whose, work: first, isBlocking });
-    else joined.push({ ...last, work: first }, { ...piece, work: second, isBlocking });
+    if (second === undefined) joined.push({ ...whose, work: first });
+    else joined.push({ ...last, work: first }, { ...piece, work: second });
   }
   return joined;
 }
 
 /** The list with signals right before the memory operations that follow them on their stream, where no wait for a peer stands between. */
-function signalsWithNext(list: readonly StreamWork[]): readonly StreamWork[] {
+function signalsWithNext(list: readonly ListedWork[]): readonly StreamWork[] {
   const previous = new Map<CommandStreamId, number>();
   /** By position: those that go right before it. */
   const sinking = new Map<number, number>();

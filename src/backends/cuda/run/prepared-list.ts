@@ -2,6 +2,7 @@
  * One rank's list, prepared: its actions in order with the command of each, the streams and events it holds, and the edges that let the host wait for
  * stream 0 alone.
  */
+import { isBlocking } from "../../../commands/blocking.ts";
 import type { CommandStreamId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -13,7 +14,7 @@ import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
 import type { Action, ActionContext } from "./action-context.ts";
 import { commandWork } from "./command-actions.ts";
-import { joinWork, type StreamWork, workAction } from "./join-work.ts";
+import { joinWork, type ListedWork, type StreamWork, workAction } from "./join-work.ts";
 import { type Wait, waitRuns } from "./memory-operations.ts";
 import { commandOf, createProgress, type Progress } from "./progress.ts";
 import { createSlotReader, type SlotReader } from "./slot-reader.ts";
@@ -84,10 +85,14 @@ export function prepareList(
       busy.communicator = communicator;
     },
   };
-  const works = own.commands.map(({ kind, stream }, index) => {
-    const isBlocking = kind === "waitSignal" || kind === "transfer";
-    return commandWork(index, context).map((work): StreamWork => ({ stream, index, work, isBlocking }));
-  });
+  const works = own.commands.map((command, index) =>
+    commandWork(index, context).map((work): ListedWork => ({
+      stream: command.stream,
+      index,
+      work,
+      isBlocking: isBlocking(command),
+    })),
+  );
   const action = ({ work, stream }: StreamWork): Action => workAction(work, stream, context);
   const commands = own.commands.flatMap(({ stream }, index): readonly PreparedCommand[] => {
     const work = at(works, index);
