@@ -1,9 +1,12 @@
 /** Pipelines over few devices for tests of schedule rewrites, and what a Program leaves in its outputs. */
 import { type CommandKind } from "../../src/commands/command.ts";
 import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
-import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
+import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link.ts";
 import { parseSchedule } from "../../src/machine/schedule.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
+import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 
@@ -92,14 +95,18 @@ export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
   );
 }
 
-/** The bytes of all outputs after two runs of the machine, as hexadecimal digits. */
-export async function outputsOf(program: Program, schedule: string): Promise<string> {
-  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers: "eager" }).prepare(program);
-  const random = createRandom(2);
+/** The bytes of all outputs after two runs of the machine with random inputs, as hexadecimal digits. */
+export async function outputsOf(
+  program: Program,
+  schedule: string,
+  { queues = "streams", transfers = "eager" }: Pick<MachineGroupOptions, "queues" | "transfers"> = {},
+): Promise<string> {
+  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers, queues }).prepare(program);
+  const random = createRandom(1);
   for (const { id, role, bytes, dtype } of program.buffers) {
     if (role !== "input") continue;
-    const values = Float32Array.from({ length: bytes / 4 }, () => random.float());
-    prepared.write(id, new Uint8Array((dtype === "int" ? Int32Array.from(values, (x) => x * 1000) : values).buffer));
+    const shape = [bytes / dtypes[dtype].bytes];
+    prepared.write(id, tensorBytes(randomTensor({ dtype, shape }, random, "uniform")));
   }
   for (let run = 0; run < 2; run++) await prepared.execute();
   const outputs = program.buffers.filter(({ role }) => role === "output");

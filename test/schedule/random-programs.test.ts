@@ -2,19 +2,14 @@
  * Random lowered programs under random schedules: what verified as recorded verifies as rewritten, with the same bits in orders of streams and
  * on one queue per rank. Recordings with few streams have slots that are used again, and orders that a rewrite must keep.
  */
-import { type Program, verify } from "braid";
+import { verify } from "braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link.ts";
-import { parseSchedule } from "../../src/machine/schedule.ts";
-import { dtypes } from "../../src/numerics/dtype.ts";
-import { tensorBytes } from "../../src/numerics/host-tensor.ts";
-import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
-import { createRandom } from "../../src/support/random.ts";
 import { recordSetting, settings } from "../verify-random/random-setting.ts";
+import { outputsOf } from "./programs.ts";
 
 const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 });
 
@@ -33,21 +28,6 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
   { requiredKeys: [] },
 );
 
-/** Digits of the outputs after two runs, with random inputs. */
-async function outputsOf(program: Program, order: string, queues: "streams" | "ranks"): Promise<readonly string[]> {
-  const group = openMachineGroup({ schedule: parseSchedule(order), transfers: "eager", queues });
-  const prepared = await group.prepare(program);
-  const random = createRandom(1);
-  for (const { id, role, bytes, dtype } of program.buffers) {
-    if (role !== "input") continue;
-    const shape = [bytes / dtypes[dtype].bytes];
-    prepared.write(id, tensorBytes(randomTensor({ dtype, shape }, random, "uniform")));
-  }
-  for (let run = 0; run < 2; run++) await prepared.execute();
-  const outputs = program.buffers.filter(({ role }) => role === "output");
-  return outputs.map(({ id }) => Buffer.from(prepared.read(id)).toString("hex"));
-}
-
 it("rewrites of what verifies verify, and mean the same", async () => {
   let rewritten = 0;
   await fc.assert(
@@ -60,13 +40,13 @@ it("rewrites of what verifies verify, and mean the same", async () => {
       const placed = lane ? moveCopiesToLane(scheduled) : scheduled;
       if (placed !== program) rewritten++;
       expect(verify(placed, { notes: false }).findings).toEqual([]);
-      const expected = await outputsOf(program, "seed:1", "streams");
-      expect(await outputsOf(placed, "seed:2", "streams")).toEqual(expected);
-      expect(await outputsOf(placed, "seed:3", "ranks")).toEqual(expected);
+      const expected = await outputsOf(program, "seed:1");
+      expect(await outputsOf(placed, "seed:2")).toEqual(expected);
+      expect(await outputsOf(placed, "seed:3", { queues: "ranks" })).toEqual(expected);
       // Sums in another order have other bits, and the same ones in every order of streams.
       const early = applySchedule(program, { ...options, earlySums: groups });
       expect(verify(early, { notes: false }).findings).toEqual([]);
-      expect(await outputsOf(early, "seed:4", "streams")).toEqual(await outputsOf(early, "seed:5", "ranks"));
+      expect(await outputsOf(early, "seed:4")).toEqual(await outputsOf(early, "seed:5", { queues: "ranks" }));
     }),
     { numRuns: 40 },
   );
