@@ -4,12 +4,12 @@
  */
 import { Bench } from "tinybench";
 import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
-import { blasProducts } from "../src/backends/cpu/blas/blas-products.ts";
+import { blasProducts } from "../src/backends/cpu/blas/blas-gemms.ts";
 import type { Kernel } from "../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
 import { narrowToBFloat16, narrowToHalf } from "../src/numerics/convert.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { storageView } from "../src/numerics/storage.ts";
+import { storageView } from "../src/numerics/tensor/storage.ts";
 import { createRandom } from "../src/support/random.ts";
 import { createWasmMemory } from "../src/support/webassembly.ts";
 

@@ -1,7 +1,7 @@
 /** What a CSV of `braid bench` has of Braid's own implementations, as they are planned again. */
 import { readFileSync } from "node:fs";
-import { type Implementation, parseImplementations } from "../src/cli/bench/implementation.ts";
-import { primitives, type Problem } from "../src/cli/bench/primitives.ts";
+import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
+import { primitives, type Problem } from "../src/bench/primitives.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";

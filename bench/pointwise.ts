@@ -7,7 +7,7 @@ import { Bench } from "tinybench";
 import type { Kernel, Operand } from "../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../src/numerics/storage.ts";
+import { elementsOf, storageView } from "../src/numerics/tensor/storage.ts";
 import { createWasmMemory } from "../src/support/webassembly.ts";
 
 const million = 2 ** 20;

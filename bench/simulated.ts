@@ -5,7 +5,7 @@
  *     npx jiti bench/simulated.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
 import { readFileSync } from "node:fs";
-import { planOwn } from "../src/cli/bench/plan-own.ts";
+import { planOwn } from "../src/bench/braid/plan-own.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 import { simulate } from "../src/simulate/simulate.ts";
 import { invariant } from "../src/support/invariant.ts";

@@ -1,5 +1,5 @@
 /**
- * Assembles the matrix kernels and writes them into src/kernels/gemm-wasm.ts. Run after a change of gemm-wat.ts:
+ * Assembles the matrix kernels and writes them into src/kernels/gemm/gemm-wasm.ts. Run after a change of gemm-wat.ts:
  * `npm run build:wasm`. The result is checked in, so that neither a build nor a browser needs an assembler; a test compares.
  */
 import { writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import wabt from "wabt";
 import { gemmModule, tileRows } from "./gemm-wat.ts";
 
-export const generatedFile = fileURLToPath(new URL("../src/kernels/gemm-wasm.ts", import.meta.url));
+export const generatedFile = fileURLToPath(new URL("../src/kernels/gemm/gemm-wasm.ts", import.meta.url));
 
 /** The text of the generated file. */
 export async function generate(): Promise<string> {

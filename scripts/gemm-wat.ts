@@ -1,6 +1,6 @@
 /**
  * The WebAssembly text of the matrix kernels, one template per job and one instance per element type. build-wasm.ts assembles it;
- * src/kernels/gemm.ts calls it and says how the pieces fit.
+ * src/kernels/gemm/gemm.ts calls it and says how the pieces fit.
  *
  *   pack      copies a panel of an operand into strips, widening half and bfloat16 to f32
  *   tile      multiplies two strips: 4 rows by two vectors of columns, kept in registers

@@ -1,6 +1,6 @@
 /** `braid/cpu`: the CPU back end, in a schedule of choice. */
 export { type BlasUse, blasUses, type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
-export { parseSchedule, type Schedule } from "./machine/schedule.ts";
+export { parseSchedule, type Schedule } from "./machine/interleaving.ts";
 
 import { createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 

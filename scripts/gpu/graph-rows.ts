@@ -17,9 +17,9 @@ import {
   type MemoryOperation,
   memoryOperations,
   type StreamOperation,
-} from "../../src/backends/cuda/run/memory-operations.ts";
-import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/stream-pool.ts";
-import { streamIsIdle } from "../../src/backends/cuda/run/wait.ts";
+} from "../../src/backends/cuda/run/actions/memory-operations.ts";
+import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
+import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import { at } from "../../src/support/invariant.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";
 import { createStreamTimer } from "./stream-time.ts";

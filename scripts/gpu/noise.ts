@@ -1,7 +1,7 @@
 /** Inputs for measurements: random, since products of zeros run faster than real ones. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { emptyTensor, type Tensor } from "../../src/numerics/host-tensor.ts";
+import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 

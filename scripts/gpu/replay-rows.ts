@@ -3,19 +3,19 @@
  * that is taken twice or too early shows as a wrong number.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { shardOf, unshardInto } from "../../src/executor/shard.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { matmul, sum } from "../../src/ir/api/ops.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
-import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lower } from "../../src/passes/lower.ts";
 import { record } from "../../src/record/record.ts";
-import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
-import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";

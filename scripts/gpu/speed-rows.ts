@@ -7,7 +7,7 @@ import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, gelu, linear, matmul, permute, set, sum } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { pipelineRows, pipelineShapes } from "./pipeline-rows.ts";
 import { noise } from "./noise.ts";

@@ -3,16 +3,16 @@
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { benchCommand } from "./bench-command.ts";
-import { calibrateCommand } from "./calibrate-command.ts";
-import { doctorCommand } from "./doctor-command.ts";
+import { benchCommand } from "./bench/command.ts";
+import { calibrateCommand } from "./calibrate/command.ts";
+import { doctorCommand } from "./doctor/command.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
-import { lowerCommand } from "./lower-command.ts";
-import { reportError } from "./report-error.ts";
-import { runCommand } from "./run-command.ts";
-import type { Terminal } from "./terminal.ts";
-import { usageError } from "./usage-error.ts";
-import { verifyCommand } from "./verify-command.ts";
+import { lowerCommand } from "./lower/command.ts";
+import { reportError } from "./terminal/report-error.ts";
+import { runCommand } from "./run/command.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+import { usageError } from "./flags/usage-error.ts";
+import { verifyCommand } from "./verify/command.ts";
 
 /** Runs one command line, `args` without node and script. Never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<ExitStatus> {

@@ -3,7 +3,7 @@
 import process from "node:process";
 import { runCli } from "./cli.ts";
 import { exitStatus } from "./exit-status.ts";
-import { processTerminal } from "./terminal.ts";
+import { processTerminal } from "./terminal/terminal.ts";
 
 // A reader that has seen enough (`braid lower ... | head`) closes the pipe: no error of ours. A full disk is one of the run.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

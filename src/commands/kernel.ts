@@ -7,7 +7,7 @@
  * offset and strides). All others need an output apart from their inputs. `matmul` and `linear` with `accumulate` read their output, too.
  */
 import type { DType } from "../numerics/dtype.ts";
-import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
+import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 
 export interface Operand {
   readonly dtype: DType;

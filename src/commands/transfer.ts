@@ -7,7 +7,7 @@
  * list (packing, where a library needs it, is the back end's hidden scratch).
  */
 import type { DType } from "../numerics/dtype.ts";
-import type { ReductionOpType } from "../ir/ops.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 import type { CommunicationType } from "../host/nodes.ts";
 import type { BufferId } from "./buffer.ts";
 

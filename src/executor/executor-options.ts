@@ -5,12 +5,12 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { LowerOptions } from "../passes/lower.ts";
 import type { NamedNumbers } from "../record/options.ts";
-import type { CopyLane } from "../schedule/copy-lane.ts";
-import type { ScheduleOptions } from "../schedule/schedule-options.ts";
+import type { CopyLane } from "../schedule/rewrites/copy-stream.ts";
+import type { ScheduleOptions } from "../schedule/schedule.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import type { BackendName } from "./backend-by-name.ts";
-import { type VerifyUse, verifyUses } from "./linked-program.ts";
+import { type VerifyUse, verifyUses } from "../compile/compile.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export const scheduleChoiceUses = ["given", "auto"] as const;

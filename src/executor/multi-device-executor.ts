@@ -12,10 +12,10 @@ import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import { loadBackend } from "./backend-by-name.ts";
 import { type ExecutorOptions, requireExecutorOptions, type RunOptions } from "./executor-options.ts";
-import { requireSchedule } from "../schedule/schedule-options.ts";
-import type { ScheduleChoice } from "./choose-schedule.ts";
-import { linkIfConstant, type LinkOptions, linkPrograms } from "./linked-program.ts";
-import { requireMeshDevices } from "./mesh-devices.ts";
+import { requireSchedule } from "../schedule/schedule.ts";
+import type { ScheduleChoice } from "../tune/choose/choose.ts";
+import { linkIfConstant, type LinkOptions, linkPrograms } from "../compile/compile.ts";
+import { requireMeshDevices } from "../compile/mesh-devices.ts";
 import {
   bindTensors,
   type BoundTensor,
@@ -24,7 +24,7 @@ import {
   requireOutputs,
   writeInputs,
 } from "./prepared-entry.ts";
-import { type ProgramSource, type RankPrograms, rankPrograms, type Signature } from "./program-source.ts";
+import { type ProgramSource, type RankPrograms, rankPrograms, type Signature } from "../compile/program-source.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 import { withChoice } from "./with-choice.ts";

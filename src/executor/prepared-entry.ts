@@ -4,7 +4,7 @@ import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../numerics/host-tensor.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";

@@ -2,7 +2,7 @@
 import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
 import type { NamedNumbers } from "../record/options.ts";
 import { at } from "../support/invariant.ts";
-import type { Signature } from "./program-source.ts";
+import type { Signature } from "../compile/program-source.ts";
 import { requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
 
 export interface RunSizes {

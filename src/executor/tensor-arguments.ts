@@ -6,7 +6,7 @@ import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { isTensor, type Tensor } from "../numerics/host-tensor.ts";
+import { isTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";

@@ -1,7 +1,7 @@
 /** The options of an executor with what `scheduleChoice: "auto"` chose put in: form, streams, copy lane and rewrites. */
-import { chooseSchedule, candidateStreams, type ScheduleChoice } from "./choose-schedule.ts";
+import { chooseSchedule, candidateStreams, type ScheduleChoice } from "../tune/choose/choose.ts";
 import { type ExecutorOptions, profileToChooseWith } from "./executor-options.ts";
-import type { ProgramSource } from "./program-source.ts";
+import type { ProgramSource } from "../compile/program-source.ts";
 
 export interface Chosen {
   readonly options: Omit<ExecutorOptions, "scheduleChoice" | "profile">;

@@ -7,8 +7,8 @@
  */
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import type { Op } from "../ir/ops.ts";
-import type { Scalar } from "../ir/scalar.ts";
+import type { Op } from "../ir/ops/op.ts";
+import type { Scalar } from "../ir/scalar/scalar.ts";
 import type { Id } from "../support/ids.ts";
 
 export type StreamId = Id<"Stream">;

@@ -1,5 +1,5 @@
 /** Which statements are computations (ops of the Fusion IR), as one table over all kinds. */
-import type { Op, OpKind } from "../ir/ops.ts";
+import type { Op, OpKind } from "../ir/ops/op.ts";
 import type { Statement, StatementKind } from "./nodes.ts";
 
 const isOpKind: { readonly [K in StatementKind]: K extends OpKind ? true : false } = {

@@ -3,7 +3,7 @@
  * recorder walk host programs through these tables.
  */
 import type { TensorId } from "../ir/domain.ts";
-import type { Op } from "../ir/ops.ts";
+import type { Op } from "../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import type { Statement } from "./nodes.ts";
 import { isOp } from "./statement-kinds.ts";

@@ -16,8 +16,8 @@ import {
   type Tensor,
   type TensorDomain,
 } from "./domain.ts";
-import { constant, type Scalar } from "./scalar.ts";
-import { foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar-fold.ts";
+import { constant, type Scalar } from "./scalar/scalar.ts";
+import { foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
 
 /** A part of a logical axis: the axis itself where it is not split. `E` is a symbolic extent or a size. */
 export interface AxisPart<E = Scalar> {

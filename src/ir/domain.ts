@@ -10,7 +10,7 @@ import type { DType } from "../numerics/dtype.ts";
 import type { Id } from "../support/ids.ts";
 import type { DeviceMesh } from "./device-mesh.ts";
 import type { ParallelType } from "./parallel-type.ts";
-import type { Scalar } from "./scalar.ts";
+import type { Scalar } from "./scalar/scalar.ts";
 
 export { type DIDType, didTypes, isDID, type ParallelType } from "./parallel-type.ts";
 

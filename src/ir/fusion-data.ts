@@ -3,7 +3,7 @@
  * Ops stand in topological order. The counters say which printed numbers are taken.
  */
 import type { Tensor, TensorId } from "./domain.ts";
-import type { Op } from "./ops.ts";
+import type { Op } from "./ops/op.ts";
 
 export interface FusionData {
   readonly kind: "Fusion";

@@ -5,7 +5,7 @@
 import { dtypes } from "../numerics/dtype.ts";
 import type { IterDomain, IterType, MemoryType, ParallelType, Tensor } from "./domain.ts";
 import { defaultSpelling, type IrSpelling } from "./print-style.ts";
-import { printScalar } from "./scalar-print.ts";
+import { printScalar } from "./scalar/print.ts";
 
 const iterLetters: { readonly [K in IterType]: string } = { iteration: "i", reduction: "r", broadcast: "b" };
 

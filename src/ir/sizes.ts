@@ -7,8 +7,8 @@ import { at } from "../support/invariant.ts";
 import { sizedParts } from "./axis-shards.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
-import { evaluateScalar, type Scalar } from "./scalar.ts";
-import { printScalar } from "./scalar-print.ts";
+import { evaluateScalar, type Scalar } from "./scalar/scalar.ts";
+import { printScalar } from "./scalar/print.ts";
 
 export type Sizes = ReadonlyMap<string, number>;
 

@@ -5,9 +5,9 @@
 import type { Kernel } from "../commands/kernel.ts";
 import { invariant } from "../support/invariant.ts";
 import type { WasmMemory } from "../support/webassembly.ts";
-import type { Contraction } from "./contraction.ts";
-import { compilePhases, type PreparedKernel } from "./emit-phases.ts";
-import { type Gemm, instantiateGemm, prepareGemm } from "./gemm.ts";
+import type { Contraction } from "./gemm/contraction.ts";
+import { compilePhases, type PreparedKernel } from "./emit/emit-phases.ts";
+import { type Gemm, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
 import type { SimdUse } from "./simd/compile-lane-nests.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";

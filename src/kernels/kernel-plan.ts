@@ -1,11 +1,11 @@
 /** Every kind of kernel as phases: combine and fill as nests of their own, all else as a unit. */
 import type { Kernel } from "../commands/kernel.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { arrangeLoops } from "./arrange-loops.ts";
+import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { asUnit } from "./as-unit.ts";
-import { combineNests } from "./combine-nest.ts";
-import { fillNest } from "./fill-nest.ts";
-import type { Nest } from "./nest.ts";
+import { combineNests } from "./nests/combine-nest.ts";
+import { fillNest } from "./nests/fill-nest.ts";
+import type { Nest } from "./nests/nest.ts";
 import { planUnit, type UnitPlan } from "./unit-plan.ts";
 
 export function planKernel(kernel: Kernel): UnitPlan {

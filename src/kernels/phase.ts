@@ -1,6 +1,6 @@
 /** What a planned kernel does, one after the other: loop nests and contractions. */
-import type { Contraction } from "./contraction.ts";
-import type { Memory, Nest } from "./nest.ts";
+import type { Contraction } from "./gemm/contraction.ts";
+import type { Memory, Nest } from "./nests/nest.ts";
 
 /** A place in memory; `offset` in bytes. */
 export interface Address {

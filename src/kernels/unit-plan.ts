@@ -6,15 +6,15 @@ import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { elementCount } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { arrangeLoops } from "./arrange-loops.ts";
-import { buildNest, stridedBox, type UnitGraph } from "./build-nest.ts";
-import { linearContraction, matmulContraction, type StridedShape } from "./contraction.ts";
-import { rowAccumulatorBytes } from "./emit-nest.ts";
-import { gemmScratchBytes } from "./gemm.ts";
-import type { Memory, Placement } from "./nest.ts";
+import { arrangeLoops } from "./nests/arrange-loops.ts";
+import { buildNest, stridedBox, type UnitGraph } from "./nests/build-nest.ts";
+import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
+import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
+import { gemmScratchBytes } from "./gemm/gemm.ts";
+import type { Memory, Placement } from "./nests/nest.ts";
 import type { Address, Phase } from "./phase.ts";
-import { shareScratch } from "./share-scratch.ts";
-import { storedValues } from "./stored-values.ts";
+import { shareScratch } from "./nests/share-scratch.ts";
+import { storedValues } from "./nests/stored-values.ts";
 import { contiguousStrides } from "../commands/view.ts";
 
 export interface UnitPlan {

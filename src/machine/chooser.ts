@@ -6,7 +6,7 @@ import { unreachable } from "../support/unreachable.ts";
 import { type Execution, hasArrived } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import type { ReadyQueues } from "./ready-queues.ts";
-import type { CallerStep, Schedule, ScheduleStep } from "./schedule.ts";
+import type { CallerStep, Schedule, ScheduleStep } from "./interleaving.ts";
 import { commandAt, memberNumber } from "./tables.ts";
 
 export interface Chooser {

@@ -4,7 +4,7 @@
  */
 import type { Launch } from "../commands/command.ts";
 import type { View } from "../commands/transfer.ts";
-import type { ReductionOpType } from "../ir/ops.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 
 /** What is read: a view of live memory, or of what `save` kept of the view it lies in. */
 export interface Source<Saved> {

@@ -4,7 +4,7 @@
  */
 import { at } from "../support/invariant.ts";
 import type { Compute } from "./compute.ts";
-import type { Phase } from "./moves.ts";
+import type { Phase } from "./transfers/moves.ts";
 import type { Tables } from "./tables.ts";
 
 export interface Observer {

@@ -11,7 +11,7 @@ import type { Compute } from "./compute.ts";
 import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
 import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
 import { stuck } from "./run-errors.ts";
-import type { CallerStep, Schedule } from "./schedule.ts";
+import type { CallerStep, Schedule } from "./interleaving.ts";
 import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 

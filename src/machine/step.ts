@@ -5,8 +5,8 @@
 import type { Command } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { arrive } from "./arrival.ts";
-import { arriveEagerly } from "./eager-arrival.ts";
+import { arrive } from "./transfers/arrival.ts";
+import { arriveEagerly } from "./transfers/eager-arrival.ts";
 import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
 import { slotOverrun } from "./run-errors.ts";
 import { commandAt, eventNumber, memberNumber } from "./tables.ts";

@@ -5,7 +5,7 @@
 import type { Command, EventId } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { createTransferTables, type TransferTables } from "./transfer-tables.ts";
+import { createTransferTables, type TransferTables } from "./transfers/transfer-tables.ts";
 
 /** streams: a queue per stream. ranks: one queue per rank in list order, the fewest that hardware may have. */
 export type QueueMode = "streams" | "ranks";

@@ -1,5 +1,5 @@
 /** A result against the oracle's, element by element, within the oracle's bounds. */
-import type { Tensor } from "../numerics/host-tensor.ts";
+import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { fromTensor } from "./convert.ts";
 import type { Element } from "./value.ts";

@@ -4,7 +4,7 @@
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
 import { dtypes } from "../numerics/dtype.ts";
-import { binaryFunction } from "../numerics/scalar-functions.ts";
+import { binaryFunction } from "../numerics/scalar/scalar-functions.ts";
 import { at } from "../support/invariant.ts";
 import { storeAccumulated } from "./accumulation.ts";
 import { accumulationError, contractionRoundings, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";

@@ -1,6 +1,6 @@
 /** Tensors into the oracle and out of it. */
-import { emptyTensor, type Tensor } from "../numerics/host-tensor.ts";
-import { elementsOf } from "../numerics/storage.ts";
+import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../numerics/tensor/storage.ts";
 import type { Value } from "./value.ts";
 
 /** An input: exact. */

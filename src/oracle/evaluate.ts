@@ -3,15 +3,15 @@
  * It knows meshes only as a reason for more roundings, and imports no kernel.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireSizesFit } from "../ir/check-sizes.ts";
-import { axisMap } from "../ir/axis-map.ts";
+import { requireSizesFit } from "../ir/ops/check-sizes.ts";
+import { axisMap } from "../ir/ops/axis-map.ts";
 import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
-import type { Tensor } from "../numerics/host-tensor.ts";
+import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { linear, matmul } from "./contraction.ts";

@@ -1,8 +1,8 @@
 /** Elementwise ops: unary, binary with broadcasting, cast. */
 import { accumulatorOf } from "../numerics/accumulator.ts";
-import type { BinaryOpType, UnaryOpType } from "../ir/ops.ts";
+import type { BinaryOpType, UnaryOpType } from "../ir/ops/op.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { binaryFunction, castFunction, unaryFunction } from "../numerics/scalar-functions.ts";
+import { binaryFunction, castFunction, unaryFunction } from "../numerics/scalar/scalar-functions.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { binaryRoundings, gamma, unaryTolerances } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";

@@ -4,8 +4,8 @@
  * products of many stay exact and results can be compared bit for bit. Integers always lie in [-8, 8]; bool is a coin.
  */
 import type { DType } from "../numerics/dtype.ts";
-import { emptyTensor, type Tensor } from "../numerics/host-tensor.ts";
-import { elementsOf, type Value as Element } from "../numerics/storage.ts";
+import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
+import { elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
 import type { Random } from "../support/random.ts";
 
 export type RandomMode = "uniform" | "small-integers";

@@ -3,9 +3,9 @@
  * a collective that rounds to the dtype once per hop, may lose.
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
-import type { ReductionOpType } from "../ir/ops.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { reductionFunctions } from "../numerics/scalar-functions.ts";
+import { reductionFunctions } from "../numerics/scalar/scalar-functions.ts";
 import { at } from "../support/invariant.ts";
 import { type Accumulated, storeAccumulated } from "./accumulation.ts";
 import { accumulationError, gamma, overflowThreshold, reductionRoundings, smallestRounding } from "./tolerance.ts";

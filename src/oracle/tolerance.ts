@@ -13,7 +13,7 @@
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 
 /** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
 export const smallestRounding: { readonly [K in DType]: number } = {

@@ -5,7 +5,7 @@
 import { accumulatorOf } from "../numerics/accumulator.ts";
 import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import type { Value as Element } from "../numerics/storage.ts";
+import type { Value as Element } from "../numerics/tensor/storage.ts";
 import { at } from "../support/invariant.ts";
 import { overflowThreshold, smallestRounding } from "./tolerance.ts";
 

@@ -16,7 +16,7 @@ import {
   type TensorId,
   type Transform,
 } from "../ir/domain.ts";
-import type { Op } from "../ir/ops.ts";
+import type { Op } from "../ir/ops/op.ts";
 import { makeId } from "../support/ids.ts";
 import { invariant } from "../support/invariant.ts";
 import { movedOrder } from "./memory-order.ts";

@@ -1,7 +1,7 @@
 /** How diagnostics of passes name ops, tensors and axes: short forms such as `T2 = matmul(T0, T1)` and `axis 0 of T2`. */
 import type { Place } from "../diagnostics/diagnostic.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
-import type { Op } from "../ir/ops.ts";
+import type { Op } from "../ir/ops/op.ts";
 
 function opName(op: Op): string {
   switch (op.kind) {

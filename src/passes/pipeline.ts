@@ -5,14 +5,14 @@
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram } from "../host/nodes.ts";
-import { convertOpToCommunication } from "./convert-op-to-communication.ts";
-import { deallocate } from "./deallocate.ts";
-import { decomposeReshardings } from "./decompose-reshardings.ts";
+import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
+import { deallocate } from "./buffers/deallocate.ts";
+import { decomposeReshardings } from "./reshard/decompose-reshardings.ts";
 import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
-import { prepareFusion } from "./prepare-fusion.ts";
-import { segment } from "./segment.ts";
-import { shrinkStreamBuffers } from "./shrink-stream-buffers.ts";
-import { streamParallelType } from "./stream-parallel-type.ts";
+import { prepareFusion } from "./prepare/prepare-fusion.ts";
+import { segment } from "./segment/segment.ts";
+import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
+import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
 import { validators } from "./validators.ts";
 
 /** The passes of the MultiDeviceExecutor path, in their order. */

@@ -9,11 +9,11 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { isOp } from "../host/statement-kinds.ts";
 import { scopesOf, walk, writesOf } from "../host/traverse.ts";
-import { validateHostProgram } from "../host/validate.ts";
+import { validateHostProgram } from "../host/validate/validate.ts";
 import { at } from "../support/invariant.ts";
 import { axisText, opPlace } from "./op-text.ts";
 import type { Stage, StagePrograms } from "./pass.ts";
-import { isResharding, streamAxis } from "./sharding.ts";
+import { isResharding, streamAxis } from "./reshard/sharding.ts";
 
 type Validator<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
 

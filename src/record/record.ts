@@ -7,14 +7,14 @@ import type { CommandList } from "../commands/command.ts";
 import type { View } from "../commands/transfer.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
-import { validateHostProgram } from "../host/validate.ts";
+import { validateHostProgram } from "../host/validate/validate.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, finishedBuffers } from "./memory.ts";
 import { type RecordOptions, resolveRecordOptions } from "./options.ts";
-import { recordScope } from "./record-statement.ts";
+import { recordScope } from "./statements/statement.ts";
 import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
-import { sameElements } from "./views.ts";
+import { sameElements } from "./views/views.ts";
 
 /** Throws a DiagnosticError for a program that is not valid, or not for these sizes. */
 export function record(program: HostProgram, options: RecordOptions): CommandList {

@@ -6,7 +6,7 @@ import type { EventId, KernelId, OneSided, Origin, PeerCollective, UnlinkedComma
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { createStatementText } from "../host/statement-text.ts";
+import { createStatementText } from "../host/print/statement-text.ts";
 import { makeId } from "../support/ids.ts";
 
 export interface Tape {

@@ -16,7 +16,7 @@ import {
   type Timing,
   type TransferTimings,
 } from "./machine-profile.ts";
-import { type ProductCost, productCosts } from "./product-cost.ts";
+import { type ProductCost, productCosts } from "./gemm-cost.ts";
 import type { DeviceUse, Resource } from "./under-way.ts";
 
 export interface Cost {

@@ -3,18 +3,18 @@
  * and with what the caller does between them; or says what is wrong. docs/verifier.md has the model, its assumptions and its limits.
  */
 import type { CommandList } from "../commands/command.ts";
-import { link } from "../commands/link.ts";
+import { link } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { findProblems } from "./find-problems.ts";
+import { findProblems } from "./check/find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
-import { createGraph, type LineOf } from "./graph.ts";
-import { missingIn, stepsOf } from "./missing.ts";
-import { noteDrafts } from "./notes.ts";
-import { problemDraft } from "./problem-draft.ts";
-import { createRegionTable } from "./region-table.ts";
-import { type Repair, repairProgram } from "./repair.ts";
-import { toFindings } from "./to-findings.ts";
+import { createGraph, type LineOf } from "./order/graph.ts";
+import { missingIn, stepsOf } from "./explain/missing.ts";
+import { noteDrafts } from "./explain/notes.ts";
+import { problemDraft } from "./explain/problem-draft.ts";
+import { createRegionTable } from "./check/region-table.ts";
+import { type Repair, repairProgram } from "./explain/repair.ts";
+import { toFindings } from "./explain/to-findings.ts";
 
 export interface VerifyOptions {
   /**

@@ -2,12 +2,12 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readBenchConfig } from "../../src/cli/bench/bench-config.ts";
-import { labelOf } from "../../src/cli/bench/implementation-label.ts";
-import { planBench } from "../../src/cli/bench/bench-plan.ts";
-import { braidOptionNames } from "../../src/cli/bench/braid-options.ts";
-import type { Primitive } from "../../src/cli/bench/primitives.ts";
-import { implementationNames } from "../../src/cli/bench/implementation.ts";
+import { readBenchConfig } from "../../src/bench/bench-config.ts";
+import { labelOf } from "../../src/bench/implementation-label.ts";
+import { planBench } from "../../src/bench/bench-plan.ts";
+import { braidOptionNames } from "../../src/bench/braid/braid-options.ts";
+import type { Primitive } from "../../src/bench/primitives.ts";
+import { implementationNames } from "../../src/bench/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 

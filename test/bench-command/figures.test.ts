@@ -1,13 +1,13 @@
 /** What follows from times: rates, shares, what was hidden; rows of others; CSV and picture of rows that need care. */
 import pc from "picocolors";
 import { describe, expect, it } from "vitest";
-import { benchRows, quantile } from "../../src/cli/bench/bench-row.ts";
-import { csvText } from "../../src/cli/bench/csv.ts";
-import { parseImplementations } from "../../src/cli/bench/implementation.ts";
-import type { Measured } from "../../src/cli/bench/measure.ts";
-import { plotSvg } from "../../src/cli/bench/plot.ts";
-import { resultsText } from "../../src/cli/bench/results-table.ts";
-import type { Problem } from "../../src/cli/bench/primitives.ts";
+import { benchRows, quantile } from "../../src/bench/bench-row.ts";
+import { csvText } from "../../src/bench/csv.ts";
+import { parseImplementations } from "../../src/bench/implementation.ts";
+import type { Measured } from "../../src/bench/measure.ts";
+import { plotSvg } from "../../src/bench/plot.ts";
+import { resultsText } from "../../src/bench/results-table.ts";
+import type { Problem } from "../../src/bench/primitives.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_384, dtype: "bfloat16", devices: 8 };

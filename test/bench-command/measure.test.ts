@@ -1,9 +1,9 @@
 /** How contenders are timed: in turns, by the slowest rank, without the first run of a turn, and without those that fail. */
 import { describe, expect, it } from "vitest";
-import type { Contender, Timing } from "../../src/cli/bench/contender.ts";
-import { type Exchange, exchangeAlone, exchangeWith } from "../../src/cli/bench/exchange.ts";
-import { parseImplementations } from "../../src/cli/bench/implementation.ts";
-import { measure } from "../../src/cli/bench/measure.ts";
+import type { Contender, Timing } from "../../src/bench/contender.ts";
+import { type Exchange, exchangeAlone, exchangeWith } from "../../src/bench/exchange.ts";
+import { parseImplementations } from "../../src/bench/implementation.ts";
+import { measure } from "../../src/bench/measure.ts";
 import { at } from "../../src/support/invariant.ts";
 
 /** Notes its turns; its n-th run takes what `milliseconds` says. */

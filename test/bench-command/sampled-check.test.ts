@@ -1,9 +1,15 @@
 /** `--validate` finds what is wrong: a chunk of another place, a missing summand, a rounding too many. */
 import { describe, expect, it } from "vitest";
-import { createMatrices } from "../../src/cli/bench/matrices.ts";
-import { createInputs, expectedElement, type Layout, outputColumns, outputRows } from "../../src/cli/bench/operands.ts";
-import { type Form, type Primitive, primitives, type Problem } from "../../src/cli/bench/primitives.ts";
-import { checkSamples } from "../../src/cli/bench/sampled-check.ts";
+import { createMatrices } from "../../src/bench/braid/matrices.ts";
+import {
+  createInputs,
+  expectedElement,
+  type Layout,
+  outputColumns,
+  outputRows,
+} from "../../src/bench/braid/operands.ts";
+import { type Form, type Primitive, primitives, type Problem } from "../../src/bench/primitives.ts";
+import { checkSamples } from "../../src/bench/sampled-check.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const matrices = createMatrices("float", 3);

@@ -1,10 +1,10 @@
 /** The conversation with PyTorch's process, held with one that stands for it, and with those that fail in every way. */
 import { describe, expect, it } from "vitest";
-import { exchangeAlone } from "../../src/cli/bench/exchange.ts";
-import { type PeerImplementation, peerContender, setUpPeer } from "../../src/cli/bench/peer-contender.ts";
-import type { Problem } from "../../src/cli/bench/primitives.ts";
+import { exchangeAlone } from "../../src/bench/exchange.ts";
+import { type PeerImplementation, peerContender, setUpPeer } from "../../src/bench/torch/peer-contender.ts";
+import type { Problem } from "../../src/bench/primitives.ts";
 import { fakePeer } from "./fake-peer-command.ts";
-import { startPeer, type TorchPeer } from "../../src/cli/bench/torch-peer.ts";
+import { startPeer, type TorchPeer } from "../../src/bench/torch/torch-peer.ts";
 
 const problem: Problem = { primitive: "tp-columnwise", m: 64, n: 8, k: 16, dtype: "bfloat16", devices: 2 };
 

@@ -1,7 +1,7 @@
 /** Times of more and more products in a run, on a machine that does other things at times: only what can be is kept. */
 import { expect, it } from "vitest";
-import { calibrationSizes } from "../../src/cli/calibrate/calibration-sizes.ts";
-import { sustainedProducts } from "../../src/cli/calibrate/measure-products.ts";
+import { calibrationSizes } from "../../src/tune/calibrate/calibration-sizes.ts";
+import { sustainedProducts } from "../../src/tune/calibrate/measure-gemms.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const { counts } = calibrationSizes.cuda.sustained;

@@ -1,10 +1,10 @@
 /** Which schedule is chosen on machines that favour one or the other; what is chosen has the oracle's result. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
-import { chooseForm } from "../../src/cli/bench/choose-form.ts";
-import { buildPrimitive } from "../../src/cli/bench/primitives.ts";
-import { candidateStreams, chooseSchedule, decide } from "../../src/executor/choose-schedule.ts";
-import { serial as serialCandidate } from "../../src/executor/schedule-candidates.ts";
+import { chooseForm } from "../../src/bench/choose-form.ts";
+import { buildPrimitive } from "../../src/bench/primitives.ts";
+import { candidateStreams, chooseSchedule, decide } from "../../src/tune/choose/choose.ts";
+import { serial as serialCandidate } from "../../src/tune/choose/candidates.ts";
 import type { MachineProfile, Timing } from "../../src/simulate/machine-profile.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 

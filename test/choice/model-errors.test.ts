@@ -1,13 +1,13 @@
 /** What simulated times count beside themselves: by the commands of a program, not by its sizes. */
 import { describe, expect, it } from "vitest";
-import { buildPrimitive, type Form } from "../../src/cli/bench/primitives.ts";
+import { buildPrimitive, type Form } from "../../src/bench/primitives.ts";
 import type { Program } from "../../src/commands/program.ts";
-import { linkPrograms } from "../../src/executor/linked-program.ts";
-import { correction, marginToSerial } from "../../src/executor/model-errors.ts";
-import { rankPrograms } from "../../src/executor/program-source.ts";
-import { choicesFor } from "../../src/executor/schedule-candidates.ts";
+import { linkPrograms } from "../../src/compile/compile.ts";
+import { correction, marginToSerial } from "../../src/tune/choose/model-errors.ts";
+import { rankPrograms } from "../../src/compile/program-source.ts";
+import { choicesFor } from "../../src/tune/choose/candidates.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
-import type { Primitive } from "../../src/cli/bench/primitives.ts";
+import type { Primitive } from "../../src/bench/primitives.ts";
 
 const usual = { names: [], schedule: {} };
 const protocols = ["get", "put"] as const;

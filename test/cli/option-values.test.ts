@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { assignment, choice, numbers, positiveNumber, sizes, wholeNumber } from "../../src/cli/option-values.ts";
+import { assignment, choice, numbers, positiveNumber, sizes, wholeNumber } from "../../src/cli/flags/option-values.ts";
 import type { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 
 function messageOf(call: () => unknown): string {

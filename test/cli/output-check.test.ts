@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, mul, set } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
-import { checkOutputs } from "../../src/cli/output-check.ts";
-import type { OutputCopy } from "../../src/cli/output-copies.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import { checkOutputs } from "../../src/cli/run/output-check.ts";
+import type { OutputCopy } from "../../src/cli/run/output-copies.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 
 function floats(shape: readonly number[], values: readonly number[]): Tensor {
   return { dtype: "float", shape, data: Float32Array.from(values) };

@@ -1,6 +1,6 @@
 /** Point-to-point groups: the k-th send meets the k-th recv, and groups that exchange become one transfer. */
 import { expect, test } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { LinkedTransfer, Program } from "../../src/commands/program.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";

@@ -1,6 +1,6 @@
 /** What does not match between ranks is a diagnostic that names both statements; all of them are reported at once. */
 import { describe, expect, test } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { View } from "../../src/commands/transfer.ts";
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CommandList } from "../../src/commands/command.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";

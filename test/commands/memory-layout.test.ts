@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { bufferAlignment } from "../../src/commands/link/memory-layout.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,7 +1,7 @@
 /** Printed Programs, which also show what link makes of one-sided pairs and of transfers. */
 import { describe, expect, test } from "vitest";
 import { kernelText, operandText } from "../../src/commands/command-text.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { printProgram } from "../../src/commands/print-program.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { buildLists } from "../machine/list-builder.ts";

@@ -4,7 +4,7 @@
  */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
 import { at } from "../../src/support/invariant.ts";
-import { emptyTensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import type { ReferenceSetting } from "../support/expect-reference.ts";
 import { type Reference, referenceOf } from "../support/reference.ts";
 

@@ -5,7 +5,7 @@ import { cutChains } from "../../src/backends/cpu/threads/cut-chains.ts";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import type { View } from "../../src/commands/transfer.ts";
 import { elementCount, stridesInOrder } from "../../src/commands/view.ts";
-import type { Chain } from "../../src/machine/moves.ts";
+import type { Chain } from "../../src/machine/transfers/moves.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { makeId } from "../../src/support/ids.ts";

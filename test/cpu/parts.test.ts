@@ -12,7 +12,7 @@ import {
   takePartOf,
 } from "../../src/backends/cpu/threads/part-board.ts";
 import { partitionKernels } from "../../src/backends/cpu/threads/partition.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { record } from "../../src/record/record.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -12,8 +12,8 @@ import * as driver from "../../src/backends/cuda/bindings/driver-api.ts";
 import { libraryFolders } from "../../src/backends/cuda/bindings/library-places.ts";
 import * as nccl from "../../src/backends/cuda/bindings/nccl-api.ts";
 import * as nvrtc from "../../src/backends/cuda/bindings/nvrtc-api.ts";
-import { writeOperation } from "../../src/backends/cuda/run/memory-operations.ts";
-import { writePlaneCopy } from "../../src/backends/cuda/run/plane-copy.ts";
+import { writeOperation } from "../../src/backends/cuda/run/actions/memory-operations.ts";
+import { writePlaneCopy } from "../../src/backends/cuda/run/actions/plane-copy.ts";
 import { emulationObstacle } from "./emulate/run-emulated.ts";
 
 interface Table {

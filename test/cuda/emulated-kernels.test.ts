@@ -1,11 +1,11 @@
 /** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and random units against their steps one by one. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { kernelSteps } from "../../src/backends/cuda/kernels/kernel-steps.ts";
+import { kernelSteps } from "../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../src/commands/kernel.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { unaryFunction } from "../../src/numerics/scalar-functions.ts";
-import { elementsOf, type Value } from "../../src/numerics/storage.ts";
+import { unaryFunction } from "../../src/numerics/scalar/scalar-functions.ts";
+import { elementsOf, type Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";

@@ -1,10 +1,10 @@
 /** Memory operations of neighbours become one call of the driver; everything else keeps its place in the list. */
 import { describe, expect, it } from "vitest";
-import type { Work } from "../../src/backends/cuda/run/action-context.ts";
-import { joinWork, type ListedWork, type StreamWork } from "../../src/backends/cuda/run/join-work.ts";
-import { noOperations } from "../../src/backends/cuda/run/meeting-operations.ts";
-import { memoryOperations, type StreamOperation } from "../../src/backends/cuda/run/memory-operations.ts";
-import { passedWord } from "../../src/backends/cuda/run/progress.ts";
+import type { Work } from "../../src/backends/cuda/run/actions/action-context.ts";
+import { joinWork, type ListedWork, type StreamWork } from "../../src/backends/cuda/run/actions/join-work.ts";
+import { noOperations } from "../../src/backends/cuda/run/actions/meeting-operations.ts";
+import { memoryOperations, type StreamOperation } from "../../src/backends/cuda/run/actions/memory-operations.ts";
+import { passedWord } from "../../src/backends/cuda/run/stuck/progress.ts";
 import type { CommandStreamId } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 

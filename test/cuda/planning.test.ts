@@ -1,18 +1,18 @@
 /** What the CUDA back end decides before it calls anything: copies, transfers, product layouts, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
-import { productLayout } from "../../src/backends/cuda/matmul/product-layout.ts";
+import { productLayout } from "../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../src/backends/cuda/matmul/sm-target.ts";
 import { config } from "../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../src/backends/cuda/nccl/transfer-plan.ts";
-import { planCopy } from "../../src/backends/cuda/run/copy-plan.ts";
-import { memoryOperations, writeOperation } from "../../src/backends/cuda/run/memory-operations.ts";
-import { writePlaneCopy } from "../../src/backends/cuda/run/plane-copy.ts";
-import { missingEdges } from "../../src/backends/cuda/run/stream-edges.ts";
+import { planCopy } from "../../src/backends/cuda/run/actions/copy-plan.ts";
+import { memoryOperations, writeOperation } from "../../src/backends/cuda/run/actions/memory-operations.ts";
+import { writePlaneCopy } from "../../src/backends/cuda/run/actions/plane-copy.ts";
+import { missingEdges } from "../../src/backends/cuda/run/streams/stream-edges.ts";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId } from "../../src/commands/command.ts";
 import type { Collective, View } from "../../src/commands/transfer.ts";
 import { contiguousStrides } from "../../src/commands/view.ts";
-import type { Contraction } from "../../src/kernels/contraction.ts";
+import type { Contraction } from "../../src/kernels/gemm/contraction.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 function view(shape: readonly number[], strides = contiguousStrides(shape), dtype: View["dtype"] = "bfloat16"): View {

@@ -1,6 +1,6 @@
 /** What others wait for goes first, then products in the order of their streams. */
 import { expect, it } from "vitest";
-import { streamPriorities } from "../../src/backends/cuda/run/stream-priorities.ts";
+import { streamPriorities } from "../../src/backends/cuda/run/streams/stream-priorities.ts";
 
 it("puts the lane and communicators first, and workers in their order behind the caller", () => {
   const roles = ["caller", "worker", "worker", "lane", "communicator", "worker"] as const;

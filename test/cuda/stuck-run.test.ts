@@ -1,9 +1,9 @@
 /** What is said of a rank whose GPU does not end its runs: the words that its streams have left, which run they may be of, and the peers whose signals have not come. */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, link } from "braid";
-import { createProgress, passedWord, progressWord } from "../../src/backends/cuda/run/progress.ts";
-import { createSlotReader, type ReadingGpu } from "../../src/backends/cuda/run/slot-reader.ts";
-import { type StuckRun, stuckStreams, timedOut } from "../../src/backends/cuda/run/stuck-run.ts";
+import { createProgress, passedWord, progressWord } from "../../src/backends/cuda/run/stuck/progress.ts";
+import { createSlotReader, type ReadingGpu } from "../../src/backends/cuda/run/stuck/slot-reader.ts";
+import { type StuckRun, stuckStreams, timedOut } from "../../src/backends/cuda/run/stuck/stuck-run.ts";
 import { buildLists } from "../machine/list-builder.ts";
 
 /** Each rank sends to the other on a stream of its own, and has one more that meets nobody. */

@@ -4,7 +4,7 @@
  */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import type { Sizes } from "../../src/ir/sizes.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomInputs, type RandomMode } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { type Reference, referenceOf } from "../support/reference.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Fusion, isFusion } from "../../src/ir/api/fusion.ts";
 import { set } from "../../src/ir/api/ops.ts";
-import { isProgram, program } from "../../src/host/program.ts";
+import { isProgram, program } from "../../src/host/program-file.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const rows = program({ M: 8, N: 4 }, ({ devices, params }) => {

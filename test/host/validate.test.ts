@@ -8,7 +8,7 @@ import {
   type Statement,
   validateHostProgram,
 } from "braid";
-import { constant, named } from "../../src/ir/scalar.ts";
+import { constant, named } from "../../src/ir/scalar/scalar.ts";
 import type { Communication, ExprId, StreamId, UnitId } from "../../src/host/nodes.ts";
 import type { IterDomain, Tensor, TensorId } from "../../src/ir/domain.ts";
 import { makeId } from "../../src/support/ids.ts";

@@ -18,7 +18,7 @@ import {
   sum,
 } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
-import { axisMap } from "../../src/ir/axis-map.ts";
+import { axisMap } from "../../src/ir/ops/axis-map.ts";
 import { withoutReductions } from "../../src/ir/domain.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -2,7 +2,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { irSpellings } from "../../src/ir/print-style.ts";
-import { binary, constant, evaluateScalar, named, type Scalar, type ScalarOp, symbol } from "../../src/ir/scalar.ts";
+import {
+  binary,
+  constant,
+  evaluateScalar,
+  named,
+  type Scalar,
+  type ScalarOp,
+  symbol,
+} from "../../src/ir/scalar/scalar.ts";
 import {
   extentsDiffer,
   foldAdd,
@@ -13,8 +21,8 @@ import {
   foldProduct,
   foldSub,
   sameScalar,
-} from "../../src/ir/scalar-fold.ts";
-import { printScalar, printScalarDefinition, printScalarName } from "../../src/ir/scalar-print.ts";
+} from "../../src/ir/scalar/fold.ts";
+import { printScalar, printScalarDefinition, printScalarName } from "../../src/ir/scalar/print.ts";
 
 const i0 = symbol("i0");
 const i2 = symbol("i2");

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { reshape } from "../../src/ir/api/ops.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
-import { binary, constant, symbol } from "../../src/ir/scalar.ts";
+import { binary, constant, symbol } from "../../src/ir/scalar/scalar.ts";
 import { evaluateExtent, requireMeshSizes, shapeOf, sizesFromMeshes, sizesFromShapes } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "./expect-diagnostic.ts";

@@ -1,10 +1,10 @@
 /** matmul and linear against plain sums in increasing k, bit for bit. */
 import { describe, expect, it } from "vitest";
 import type { Operand } from "../../src/commands/kernel.ts";
-import { splitKernel } from "../../src/kernels/split-kernel.ts";
+import { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { BinaryKernel, Operand, UnaryKernel } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";

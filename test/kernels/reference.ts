@@ -4,8 +4,8 @@
  */
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/numerics/op-types.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/numerics/scalar/op-types.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 
 export const arithmeticDTypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;

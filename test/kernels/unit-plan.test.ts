@@ -1,7 +1,7 @@
 /** What a unit becomes: how many loop nests, what they compute and how often, and what they keep in the scratch. */
 import { describe, expect, it } from "vitest";
 import type { UnitKernel } from "../../src/commands/kernel.ts";
-import type { Nest } from "../../src/kernels/nest.ts";
+import type { Nest } from "../../src/kernels/nests/nest.ts";
 import { planUnit } from "../../src/kernels/unit-plan.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildUnit } from "./unit-builder.ts";

@@ -1,8 +1,8 @@
 /** Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index arithmetic shared. */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { unaryFunction } from "../../src/numerics/scalar-functions.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import { unaryFunction } from "../../src/numerics/scalar/scalar-functions.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { binary, cast, reduce, toDType, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";

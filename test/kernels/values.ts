@@ -1,7 +1,7 @@
 /** Values to feed kernels: edges of every dtype first, then random ones. */
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import type { Value } from "../../src/numerics/storage.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { Random } from "../../src/support/random.ts";
 

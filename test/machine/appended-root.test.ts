@@ -1,8 +1,8 @@
 /** Rooted collectives whose root was appended to the team: it gathers without contributing, or scatters without receiving. */
 import { expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { CollectiveType } from "../../src/commands/transfer.ts";
-import type { ReductionOpType } from "../../src/ir/ops.ts";
+import type { ReductionOpType } from "../../src/ir/ops/op.ts";
 import { createMachine } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "./list-builder.ts";

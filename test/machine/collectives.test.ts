@@ -1,9 +1,9 @@
 /** Every collective on teams of 1 to 4 in any order, in place too: what the members hold afterwards, under every schedule. */
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { CollectiveType, View } from "../../src/commands/transfer.ts";
 import { partOf } from "../../src/commands/view.ts";
-import type { ReductionOpType } from "../../src/ir/ops.ts";
+import type { ReductionOpType } from "../../src/ir/ops/op.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";

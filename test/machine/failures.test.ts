@@ -1,6 +1,6 @@
 /** Runs that cannot go on: what they say, and that the machine runs again afterwards. */
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

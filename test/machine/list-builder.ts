@@ -13,7 +13,7 @@ import type {
 import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
 import type { Collective, CollectiveType, PointToPoint, View } from "../../src/commands/transfer.ts";
 import { contiguousStrides, elementCount } from "../../src/commands/view.ts";
-import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops.ts";
+import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { makeId } from "../../src/support/ids.ts";
 

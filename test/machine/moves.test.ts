@@ -4,7 +4,7 @@ import type { BufferId } from "../../src/commands/buffer.ts";
 import { collectiveRules } from "../../src/commands/collectives.ts";
 import type { Collective, CollectiveType, View } from "../../src/commands/transfer.ts";
 import { contiguousStrides, elementCount, partOf } from "../../src/commands/view.ts";
-import { collectiveChains, type Chain } from "../../src/machine/moves.ts";
+import { collectiveChains, type Chain } from "../../src/machine/transfers/moves.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 const width = 4;

@@ -1,7 +1,7 @@
 /** Programs without races give the same bits under every schedule, with transfers of either kind, and run after run. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

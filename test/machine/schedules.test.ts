@@ -1,9 +1,9 @@
 /** Schedules: their text, the order that each gives, and which races they bring to light. */
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
-import { parseSchedule, type Schedule } from "../../src/machine/schedule.ts";
+import { parseSchedule, type Schedule } from "../../src/machine/interleaving.ts";
 import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";

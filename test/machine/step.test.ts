@@ -1,7 +1,7 @@
 /** `step` by hand, as a back end with threads calls it: over shared memory, with the queues that each step wakes. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { beginRun, type Execution } from "../../src/machine/execution.ts";
 import { createMachine } from "../../src/machine/machine.ts";

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import { DiagnosticError, type Fusion, type HostProgram, link, lower, MultiDeviceExecutor, print, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
-import { loadProgram } from "../../src/cli/load-program.ts";
+import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

@@ -2,10 +2,10 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { type CommandList, DiagnosticError, record } from "braid";
-import { type ProgramSource, rankPrograms } from "../../src/executor/program-source.ts";
-import { loadProgram } from "../../src/cli/load-program.ts";
+import { type ProgramSource, rankPrograms } from "../../src/compile/program-source.ts";
+import { loadProgram } from "../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { Built } from "../../src/host/program.ts";
+import type { Built } from "../../src/host/program-file.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 

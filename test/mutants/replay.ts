@@ -3,7 +3,7 @@
  * verifier's schedules give one and its repair takes it away. Outputs are compared as bits, after one run on the machine.
  */
 import type { CommandList } from "../../src/commands/command.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";

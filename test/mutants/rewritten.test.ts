@@ -4,8 +4,8 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
-import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
-import { applySchedule } from "../../src/schedule/schedule-options.ts";
+import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { applySchedule } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 import { compareProgram } from "./compare.ts";

@@ -1,7 +1,7 @@
 /** Elements in memory: bytes of every dtype, and values read back as they were written. */
 import { describe, expect, it } from "vitest";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { elementsOf, storageView, type Value } from "../../src/numerics/storage.ts";
+import { elementsOf, storageView, type Value } from "../../src/numerics/tensor/storage.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 

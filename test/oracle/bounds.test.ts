@@ -10,7 +10,7 @@ import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { Tensor } from "../../src/numerics/host-tensor.ts";
+import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";

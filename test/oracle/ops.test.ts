@@ -28,7 +28,7 @@ import {
 } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { type NestedValues, Tensor } from "../../src/numerics/host-tensor.ts";
+import { type NestedValues, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

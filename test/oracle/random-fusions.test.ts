@@ -24,9 +24,9 @@ import {
   sum,
 } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
-import { requireSizesFit } from "../../src/ir/check-sizes.ts";
+import { requireSizesFit } from "../../src/ir/ops/check-sizes.ts";
 import { shapeOf, sizesFromShapes } from "../../src/ir/sizes.ts";
-import { Tensor } from "../../src/numerics/host-tensor.ts";
+import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,7 +1,13 @@
 /** Tensors as values: from nested arrays and back, and seeded random ones. */
 import { describe, expect, it } from "vitest";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { emptyTensor, isTensor, type NestedValues, Tensor, tensorBytes } from "../../src/numerics/host-tensor.ts";
+import {
+  emptyTensor,
+  isTensor,
+  type NestedValues,
+  Tensor,
+  tensorBytes,
+} from "../../src/numerics/tensor/host-tensor.ts";
 import { type RandomMode, randomInputs, randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

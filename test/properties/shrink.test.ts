@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DiagnosticError, type Fusion, link, lower, type Program, record } from "braid";
 import { type CpuOptions, createCpuBackend } from "braid/cpu";
-import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import * as pointToPointFusions from "../support/point-to-point-fusions.ts";

@@ -2,8 +2,8 @@
 import { DiagnosticError, HostProgramBuilder, link, parse, print, record, type TensorView, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { MatmulOp } from "../../src/ir/ops.ts";
-import { validateHostProgram } from "../../src/host/validate.ts";
+import type { MatmulOp } from "../../src/ir/ops/op.ts";
+import { validateHostProgram } from "../../src/host/validate/validate.ts";
 import { expectRoundTrip } from "../support/round-trip.ts";
 import { counted, runPrograms } from "./run-programs.ts";
 

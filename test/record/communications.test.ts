@@ -2,7 +2,7 @@
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
 import type { CommunicationType, HostProgram } from "../../src/host/nodes.ts";
-import type { AxisSpec, TensorOptions } from "../../src/host/builder-tensors.ts";
+import type { AxisSpec, TensorOptions } from "../../src/host/build/tensors.ts";
 import { record } from "../../src/record/record.ts";
 import { dataKinds, listing } from "./listing.ts";
 

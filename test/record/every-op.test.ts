@@ -26,8 +26,8 @@ import {
   type TensorView,
 } from "braid";
 import { describe, expect, it } from "vitest";
-import type { OutputOption } from "../../src/host/builder-compute.ts";
-import type { AxisSpec } from "../../src/host/builder-tensors.ts";
+import type { OutputOption } from "../../src/host/build/compute.ts";
+import type { AxisSpec } from "../../src/host/build/tensors.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

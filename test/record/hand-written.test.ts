@@ -4,9 +4,9 @@
  */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";
-import type { LoopIndex } from "../../src/host/builder-loop.ts";
+import type { LoopIndex } from "../../src/host/build/loop.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { counted, floats, onRanks, runPrograms } from "./run-programs.ts";
 
 const worlds = [1, 2, 3, 4, 8];

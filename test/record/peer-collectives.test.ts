@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { CommunicationType, CommunicatorBackend, HostProgram, ReduceOpType } from "../../src/host/nodes.ts";
 import { communicationTypes } from "../../src/host/communication-types.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";

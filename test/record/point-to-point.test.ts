@@ -1,7 +1,7 @@
 /** Sends and receives: coalesced, alone, and one-sided by either protocol. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import { record } from "../../src/record/record.ts";
 import { listing } from "./listing.ts";

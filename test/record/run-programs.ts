@@ -4,10 +4,10 @@
  */
 import { expect } from "vitest";
 import { createCpuBackend, type CpuOptions } from "../../src/backends/cpu/cpu-backend.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import { emptyTensor, tensorBytes, type Tensor } from "../../src/numerics/host-tensor.ts";
+import { emptyTensor, tensorBytes, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import type { RecordOptions } from "../../src/record/options.ts";
 import { record } from "../../src/record/record.ts";
 

@@ -2,9 +2,9 @@
 import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
-import { link } from "../../src/commands/link.ts";
-import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
-import { parseSchedule } from "../../src/machine/schedule.ts";
+import { link } from "../../src/commands/link/link.ts";
+import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { parseSchedule } from "../../src/machine/interleaving.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 

@@ -1,6 +1,6 @@
 /** Every rewrite on pipelines of every layout of allgather + matmul: also where chunks are added in one output, in one order. */
 import { describe, it } from "vitest";
-import type { ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import type { ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 

@@ -2,10 +2,10 @@
 import { type CommandKind } from "../../src/commands/command.ts";
 import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
 import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
-import { link } from "../../src/commands/link.ts";
-import { parseSchedule } from "../../src/machine/schedule.ts";
+import { link } from "../../src/commands/link/link.ts";
+import { parseSchedule } from "../../src/machine/interleaving.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

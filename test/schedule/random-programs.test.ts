@@ -5,9 +5,9 @@
 import { verify } from "braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
-import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
-import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
+import { link } from "../../src/commands/link/link.ts";
+import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { recordSetting, settings } from "../verify-random/random-setting.ts";
 import { outputsOf } from "./programs.ts";
 

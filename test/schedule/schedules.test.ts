@@ -1,8 +1,8 @@
 /** Every combination of rewrites: proven right, and with the same bits in every order of streams. */
 import { type DType, verify } from "braid";
 import { describe, expect, it } from "vitest";
-import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule-options.ts";
-import { moveCopiesToLane } from "../../src/schedule/copy-lane.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
+import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { devices, outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
 import { keysOf } from "../../src/support/keys-of.ts";

@@ -1,8 +1,8 @@
 /** Simulated times of sums: of slots as they were timed, by kernel and dtype; within rows, and without figures, as other kernels. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "braid";
-import { combinedSlots } from "../../src/cli/calibrate/combined-slots.ts";
-import { slotSum } from "../../src/cli/calibrate/probe-fusions.ts";
+import { combinedSlots } from "../../src/tune/calibrate/combined-slots.ts";
+import { slotSum } from "../../src/tune/calibrate/probe-fusions.ts";
 import { commandCosts } from "../../src/simulate/command-cost.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

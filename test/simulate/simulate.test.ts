@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
 import { loadFactor, marginOf, productTime, timeOf } from "../../src/simulate/interpolate.ts";
-import { applySchedule } from "../../src/schedule/schedule-options.ts";
+import { applySchedule } from "../../src/schedule/schedule.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { roundProfile } from "./profile.ts";

@@ -2,9 +2,9 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { isProgram, link, type Program, record } from "braid";
-import { rankPrograms } from "../../src/executor/program-source.ts";
+import { rankPrograms } from "../../src/compile/program-source.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { Built } from "../../src/host/program.ts";
+import type { Built } from "../../src/host/program-file.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../examples");

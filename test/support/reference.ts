@@ -1,7 +1,7 @@
 /** What a program has to give, said apart from the program: as a Fusion that the oracle evaluates, or as a function. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import { type Sizes, shapeOf } from "../../src/ir/sizes.ts";
-import type { Tensor } from "../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
 import type { TensorShape } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

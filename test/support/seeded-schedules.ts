@@ -6,7 +6,7 @@ import { type Fusion, link, lower, type Program, record } from "braid";
 import { createCpuBackend, type CpuOptions } from "braid/cpu";
 import { shardOf } from "../../src/executor/shard.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { tensorBytes } from "../../src/numerics/host-tensor.ts";
+import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

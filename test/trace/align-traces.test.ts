@@ -1,9 +1,9 @@
 /** Times of ranks with clocks of their own on one axis, and what the trace says of its precision. */
 import { describe, expect, it } from "vitest";
 import { alignmentError, alignTraces } from "../../src/trace/align-traces.ts";
-import { chromeTrace, chromeTraceText } from "../../src/trace/chrome-trace.ts";
+import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { tracedRun } from "./traced-run.ts";
 

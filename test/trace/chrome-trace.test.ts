@@ -1,13 +1,13 @@
 /** Traces in the Chrome Trace Event format: of small Programs in full, and of random Programs by what a viewer needs. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { partOf } from "../../src/commands/view.ts";
 import type { MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { chromeTrace, chromeTraceText } from "../../src/trace/chrome-trace.ts";
+import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { randomLists } from "../machine/random-lists.ts";

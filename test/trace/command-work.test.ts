@@ -1,6 +1,6 @@
 /** Bytes and operations of commands: every kind of kernel, every side of a transfer. */
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import type { Kernel, Operand, UnitKernel } from "../../src/commands/kernel.ts";
 import { contiguousStrides, partOf } from "../../src/commands/view.ts";
 import { bytesOf, flopsOf, peerOf } from "../../src/trace/command-work.ts";

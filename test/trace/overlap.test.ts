@@ -1,7 +1,7 @@
 /** Times of a rank by state: on a Program of two ranks that compute, exchange, copy from each other and gather. */
 import { DeviceMesh, HostProgramBuilder, record } from "braid";
 import { describe, expect, it } from "vitest";
-import { link } from "../../src/commands/link.ts";
+import { link } from "../../src/commands/link/link.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
 import { intersectionOf, lengthOf, unionOf } from "../../src/trace/intervals.ts";

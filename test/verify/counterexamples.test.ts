@@ -16,7 +16,7 @@ import {
   verify,
 } from "braid";
 import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
-import { isProgram } from "../../src/host/program.ts";
+import { isProgram } from "../../src/host/program-file.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 

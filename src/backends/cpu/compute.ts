@@ -6,7 +6,7 @@ import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
 import type { View } from "../../commands/transfer.ts";
-import type { ReductionOpType } from "../../ir/ops.ts";
+import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
 import type { Compute, Source } from "../../machine/compute.ts";

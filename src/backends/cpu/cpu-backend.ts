@@ -52,7 +52,7 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
   const file = blas === "auto" && hasThreads() ? await blasFile() : null;
   if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) {
     if (file === null) return openMachineGroup(machine);
-    const { libraryProducts } = await import("./blas/library-products.ts");
+    const { libraryProducts } = await import("./blas/library-gemms.ts");
     return openMachineGroup(machine, (buffer) => libraryProducts(file, buffer));
   }
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");

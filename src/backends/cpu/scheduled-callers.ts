@@ -4,7 +4,7 @@
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
-import type { CallerStep, Schedule } from "../../machine/schedule.ts";
+import type { CallerStep, Schedule } from "../../machine/interleaving.ts";
 
 export interface ScheduledCallers {
   /** A run begins: what is to be written late is taken away. */

@@ -9,7 +9,7 @@ import { teamsOf } from "./nccl/teams.ts";
 import { createResources, type Resources } from "./resources.ts";
 import { prepareList } from "./run/prepared-list.ts";
 import { createRunner, type RunnerOptions } from "./run/runner.ts";
-import { streamIsIdle, waitUntil } from "./run/wait.ts";
+import { streamIsIdle, waitUntil } from "./run/stuck/wait.ts";
 import type { Session } from "./session.ts";
 
 /** `timeout` is also for NCCL to connect and for slots to be zeroed. */

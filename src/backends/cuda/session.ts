@@ -6,12 +6,12 @@ import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
 import { createStaging, type Staging } from "./memory/staging.ts";
 import { type Compiler, createCompiler } from "./kernels/compiler.ts";
 import { createModules, type Modules } from "./kernels/modules.ts";
-import { createProducts, type Products } from "./matmul/products.ts";
+import { createProducts, type Products } from "./matmul/gemms.ts";
 import { createCommunicators, type Communicators } from "./nccl/communicators.ts";
 import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
-import { createStreamPool, lowestPriority, type StreamPool } from "./run/stream-pool.ts";
-import { streamIsIdle } from "./run/wait.ts";
+import { createStreamPool, lowestPriority, type StreamPool } from "./run/streams/stream-pool.ts";
+import { streamIsIdle } from "./run/stuck/wait.ts";
 import { openWorldClock, type WorldClock } from "./run/world-clock.ts";
 import type { Rendezvous } from "./world.ts";
 

@@ -3,9 +3,9 @@
  * the thin, growing face of FusionData; lowering reads the data and never the class.
  */
 import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
-import { type Call, call, reject, requireExtent } from "../call.ts";
+import { type Call, call, reject, requireExtent } from "../ops/call.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { addInput, addOutput, createFusionBuilder, snapshotFusion } from "../fusion-builder.ts";
+import { addInput, addOutput, createFusionBuilder, snapshotFusion } from "./fusion-builder.ts";
 import { internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 

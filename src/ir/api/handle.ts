@@ -2,9 +2,9 @@
  * What a handle of the API points to. The key is not exported from the package: users see only the handle's methods.
  */
 import { at } from "../../support/invariant.ts";
-import { type Call, reject } from "../call.ts";
+import { type Call, reject } from "../ops/call.ts";
 import type { Tensor, TensorId } from "../domain.ts";
-import type { FusionBuilder } from "../fusion-builder.ts";
+import type { FusionBuilder } from "./fusion-builder.ts";
 
 export const internals: unique symbol = Symbol("braid.internals");
 

@@ -3,12 +3,12 @@
  * itself split or merged can still be read, but no longer parallelized.
  */
 import { isOneOf } from "../../support/is-one-of.ts";
-import { type Call, reject } from "../call.ts";
+import { type Call, reject } from "../ops/call.ts";
 import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType } from "../domain.ts";
-import { replaceTensor } from "../fusion-builder.ts";
+import { replaceTensor } from "./fusion-builder.ts";
 import { printIterDomain } from "../print-tensor.ts";
-import { parallelizeAxis } from "../schedule.ts";
-import type { Scalar } from "../scalar.ts";
+import { parallelizeAxis } from "../transforms.ts";
+import type { Scalar } from "../scalar/scalar.ts";
 import { internals, type TensorHandle, tensorOf } from "./handle.ts";
 
 const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];

@@ -5,10 +5,10 @@
  * Axis numbers count the axes that the tensor has at run time, from 0, or from -1 at the end.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { type Call, call, type CallArgument } from "../call.ts";
-import { addOp } from "../fusion-builder.ts";
-import { binaryAxes } from "../infer-pointwise.ts";
-import type { OpSpec } from "../op-spec.ts";
+import { type Call, call, type CallArgument } from "../ops/call.ts";
+import { addOp } from "./fusion-builder.ts";
+import { binaryAxes } from "../ops/infer-pointwise.ts";
+import type { OpSpec } from "../ops/op-spec.ts";
 import {
   broadcastSpec,
   permuteSpec,
@@ -17,11 +17,11 @@ import {
   selectSpec,
   sliceSpec,
   squeezeSpec,
-} from "../op-spec.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops.ts";
-import { promoteDTypes } from "../promote.ts";
-import type { Scalar } from "../scalar.ts";
-import { printScalar } from "../scalar-print.ts";
+} from "../ops/op-spec.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
+import { promoteDTypes } from "../ops/promote.ts";
+import type { Scalar } from "../scalar/scalar.ts";
+import { printScalar } from "../scalar/print.ts";
 import { requireDType } from "./fusion.ts";
 import { commonBuilder, internals, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";

@@ -5,13 +5,13 @@
 import type { DType } from "../../numerics/dtype.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
 import { at } from "../../support/invariant.ts";
-import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../call.ts";
+import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../ops/call.ts";
 import { DeviceMesh } from "../device-mesh.ts";
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
-import { replaceTensor } from "../fusion-builder.ts";
+import { replaceTensor } from "./fusion-builder.ts";
 import { printTensor } from "../print-tensor.ts";
-import type { Scalar } from "../scalar.ts";
-import { mergeAxes, setAllocation, setMesh, splitAxis } from "../schedule.ts";
+import type { Scalar } from "../scalar/scalar.ts";
+import { mergeAxes, setAllocation, setMesh, splitAxis } from "../transforms.ts";
 import { internals, type TensorHandle, type TensorInternals, tensorOf } from "./handle.ts";
 import { IterDomain } from "./iter-domain.ts";
 

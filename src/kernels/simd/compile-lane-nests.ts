@@ -1,7 +1,7 @@
 /** The nests of a kernel that run in WebAssembly: which they are, and their functions, compiled as one module. */
 import { invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
-import type { Nest } from "../nest.ts";
+import type { Nest } from "../nests/nest.ts";
 import { hasLanes, type LaneNest, writeLaneNest } from "./lane-nest.ts";
 import { encodeModule } from "./wasm-encoding.ts";
 

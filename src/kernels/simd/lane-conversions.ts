@@ -1,5 +1,5 @@
 /** Conversions of a group between the scalar types, as integer-conversion.ts states them. What has no vector form goes lane by lane. */
-import type { ScalarType } from "../../numerics/expression.ts";
+import type { ScalarType } from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";
 import { extractLane, get, replaceLane, scalar, shuffleWords, vector, type VectorInstruction } from "./instructions.ts";
 import { groupElements, partsOfType, shapeOfType, type Lanes } from "./lanes.ts";

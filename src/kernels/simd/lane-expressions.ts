@@ -1,5 +1,5 @@
 /** Scalar expressions (numerics/expression.ts) over groups of elements: the same bits in every lane as emit-js.ts gives, NaNs apart. */
-import type { Expression, Primitive, ScalarType } from "../../numerics/expression.ts";
+import type { Expression, Primitive, ScalarType } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { FunctionWriter } from "./function-writer.ts";

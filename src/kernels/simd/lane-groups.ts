@@ -1,9 +1,9 @@
 /** What a nest computes for groups of neighbours along its innermost loop: loads, expressions, and stores or accumulations. */
-import type { Expression } from "../../numerics/expression.ts";
+import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { coefficientOf } from "../affine.ts";
-import type { Access, Loop, Nest } from "../nest.ts";
+import { coefficientOf } from "../nests/affine.ts";
+import type { Access, Loop, Nest } from "../nests/nest.ts";
 import type { FunctionWriter } from "./function-writer.ts";
 import { get, set } from "./instructions.ts";
 import { evaluateLanes } from "./lane-expressions.ts";

@@ -3,8 +3,8 @@
  * loop every pointer is back where it was.
  */
 import { dtypes } from "../../numerics/dtype.ts";
-import { coefficientOf } from "../affine.ts";
-import type { Access, Loop } from "../nest.ts";
+import { coefficientOf } from "../nests/affine.ts";
+import type { Access, Loop } from "../nests/nest.ts";
 import type { FunctionWriter } from "./function-writer.ts";
 import { advance, countDown, number, set } from "./instructions.ts";
 

@@ -5,8 +5,8 @@
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { coefficientOf } from "../affine.ts";
-import type { Access, Loop, Memory, Nest } from "../nest.ts";
+import { coefficientOf } from "../nests/affine.ts";
+import type { Access, Loop, Memory, Nest } from "../nests/nest.ts";
 import { createFunctionWriter } from "./function-writer.ts";
 import { advance, get, number, set } from "./instructions.ts";
 import { hasLaneForm } from "./lane-expressions.ts";

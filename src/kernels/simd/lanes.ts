@@ -2,8 +2,8 @@
  * Four elements at a time: the values of a group are one vector of 32-bit lanes, or two of 64-bit lanes, so that groups of all
  * types have the same elements and conversions between widths stay within a group.
  */
-import type { ScalarType } from "../../numerics/expression.ts";
-import type { Value } from "../../numerics/storage.ts";
+import type { ScalarType } from "../../numerics/scalar/expression.ts";
+import type { Value } from "../../numerics/tensor/storage.ts";
 import { type Code } from "./wasm-encoding.ts";
 import { vectorConstant, type VectorShape } from "./instructions.ts";
 

@@ -7,11 +7,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { kernelName, type KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
-import { kernelSteps } from "../../../src/backends/cuda/kernels/kernel-steps.ts";
-import { productKernel } from "../../../src/backends/cuda/kernels/product-kernel.ts";
+import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import { productKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../src/commands/kernel.ts";
-import type { Memory } from "../../../src/kernels/nest.ts";
-import { elementsOf, storageView } from "../../../src/numerics/storage.ts";
+import type { Memory } from "../../../src/kernels/nests/nest.ts";
+import { elementsOf, storageView } from "../../../src/numerics/tensor/storage.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../kernels/run-kernel.ts";
 

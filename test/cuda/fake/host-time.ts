@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { createCudaBackend } from "../../../src/cuda.ts";
 import { soloRendezvous } from "../../../src/backends/cuda/world.ts";
-import { link } from "../../../src/commands/link.ts";
+import { link } from "../../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { add, neg } from "../../../src/ir/api/ops.ts";

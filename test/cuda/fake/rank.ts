@@ -7,7 +7,7 @@ import { add, matmul, set, sum } from "../../../src/ir/api/ops.ts";
 import { enterWorld } from "../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../src/launch/rank-environment.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
-import type { ScheduleOptions } from "../../../src/schedule/schedule-options.ts";
+import type { ScheduleOptions } from "../../../src/schedule/schedule.ts";
 import { checkCase } from "../../gpu/check-case.ts";
 import { expectationsOf } from "../../gpu/expectation.ts";
 import { layoutFusion } from "../../support/layout-fusions.ts";

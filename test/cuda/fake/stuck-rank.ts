@@ -3,7 +3,7 @@
  */
 import process from "node:process";
 import { createCudaBackend } from "../../../src/cuda.ts";
-import { link } from "../../../src/commands/link.ts";
+import { link } from "../../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { enterWorld } from "../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../src/launch/rank-environment.ts";

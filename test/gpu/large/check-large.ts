@@ -8,7 +8,7 @@ import { shardShape } from "../../../src/executor/shard.ts";
 import { isSharded } from "../../../src/executor/tensor-arguments.ts";
 import type { Fusion } from "../../../src/ir/api/fusion.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
-import { type Tensor, tensorBytes } from "../../../src/numerics/host-tensor.ts";
+import { type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { LargeCase, LargeSizes } from "./large-cases.ts";
 import type { LargeInputs } from "./large-inputs.ts";

@@ -4,7 +4,7 @@ import { isSharded } from "../../../src/executor/tensor-arguments.ts";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { matmul } from "../../../src/ir/api/ops.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/host-tensor.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 import type { LargeSizes } from "./large-cases.ts";

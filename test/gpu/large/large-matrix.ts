@@ -3,8 +3,8 @@
  * part can be made on any rank without the rest.
  */
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/host-tensor.ts";
-import { elementsOf } from "../../../src/numerics/storage.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../../src/support/random.ts";
 

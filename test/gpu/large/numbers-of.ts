@@ -1,5 +1,5 @@
 /** Elements of a float or bfloat16 tensor as float32 numbers, fast enough for millions of them. */
-import type { Tensor } from "../../../src/numerics/host-tensor.ts";
+import type { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 
 export function numbersOf({ dtype, data }: Tensor, start: number, count: number): Float32Array {

@@ -1,5 +1,5 @@
 /** Expectations for large tensors that are only moved, or added up over the devices: whole numbers, made by repeating a drawn piece. */
-import { emptyTensor, type Tensor } from "../../../src/numerics/host-tensor.ts";
+import { emptyTensor, type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { Expectation } from "../expectation.ts";
 import { drawMatrix, partOf } from "../large/large-matrix.ts";

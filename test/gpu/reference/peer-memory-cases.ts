@@ -2,10 +2,10 @@
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { set } from "../../../src/ir/api/ops.ts";
-import { HostProgramBuilder } from "../../../src/host/builder.ts";
+import { HostProgramBuilder } from "../../../src/host/build/builder.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { emptyTensor, tensorBytes } from "../../../src/numerics/host-tensor.ts";
+import { emptyTensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../../src/support/invariant.ts";
 import type { Reference } from "../../support/reference.ts";
 import { expectationsFrom } from "../expectation.ts";

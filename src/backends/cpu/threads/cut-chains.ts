@@ -4,7 +4,7 @@
  */
 import type { View } from "../../../commands/transfer.ts";
 import { elementCount } from "../../../commands/view.ts";
-import type { Chain, Move } from "../../../machine/moves.ts";
+import type { Chain, Move } from "../../../machine/transfers/moves.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 

@@ -2,7 +2,7 @@
 import type { Program } from "../../../commands/program.ts";
 import { scratchBytes } from "../../../kernels/kernel-library.ts";
 import { kernelWork } from "../../../kernels/kernel-work.ts";
-import { type KernelPart, splitKernel } from "../../../kernels/split-kernel.ts";
+import { type KernelPart, splitKernel } from "../../../kernels/nests/split-kernel.ts";
 
 /** Below this a kernel takes about 50 us or less: as long as waking a worker. */
 const leastWork = 2 ** 21;

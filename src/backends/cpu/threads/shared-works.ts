@@ -3,9 +3,9 @@
  * Works are numbered alike on all threads, so that one word names one.
  */
 import type { Launch } from "../../../commands/command.ts";
-import type { Chain } from "../../../machine/moves.ts";
+import type { Chain } from "../../../machine/transfers/moves.ts";
 import type { Tables } from "../../../machine/tables.ts";
-import type { KernelPart } from "../../../kernels/split-kernel.ts";
+import type { KernelPart } from "../../../kernels/nests/split-kernel.ts";
 import { invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
 import { chainBytes, cutChains } from "./cut-chains.ts";

@@ -4,17 +4,17 @@
  *
  *     add of two bfloat16 tensors -> per thread 4 x (2 loads of 16 bytes), 32 float additions, 4 stores of 16 bytes
  */
-import type { Memory } from "../../../kernels/nest.ts";
+import type { Memory } from "../../../kernels/nests/nest.ts";
 import { at } from "../../../support/invariant.ts";
-import { type BodyContext, loadLines, registerLines } from "./body-text.ts";
-import { elementBytes } from "./element-text.ts";
-import { indented } from "./indented.ts";
-import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./index-text.ts";
+import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
+import { elementBytes } from "./text/element-text.ts";
+import { indented } from "./text/indented.ts";
+import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
-import type { GroupedNest } from "./nest-groups.ts";
-import { withPrelude } from "./prelude.ts";
-import { accessesOf, parametersOf, parametersText, resultLines } from "./result-text.ts";
-import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
+import type { GroupedNest } from "./plan/nest-groups.ts";
+import { withPrelude } from "./text/prelude.ts";
+import { accessesOf, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
+import { type AlignmentOf, vectorWidth } from "./plan/vector-width.ts";
 
 const blockThreads = 256;
 /** Vectors per thread once there are enough threads without it. */

@@ -1,5 +1,5 @@
 /** What a generator makes: the text of one kernel, how it is launched, and which memory each of its pointer parameters takes. */
-import type { Memory } from "../../../kernels/nest.ts";
+import type { Memory } from "../../../kernels/nests/nest.ts";
 
 export interface KernelSource {
   /** Complete; the kernel is `extern "C"` and called `kernelName`. */

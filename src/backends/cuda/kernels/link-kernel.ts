@@ -7,12 +7,12 @@
 import type { Kernel } from "../../../commands/kernel.ts";
 import { planKernel } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
-import { indented } from "./indented.ts";
+import { indented } from "./text/indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
-import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./meeting-text.ts";
-import { groupPhases } from "./nest-groups.ts";
-import { withPrelude } from "./prelude.ts";
-import type { AlignmentOf } from "./vector-width.ts";
+import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./text/meeting-text.ts";
+import { groupPhases } from "./plan/nest-groups.ts";
+import { withPrelude } from "./text/prelude.ts";
+import type { AlignmentOf } from "./plan/vector-width.ts";
 
 const blockThreads = 512;
 /** By measurement on H200: as fast as 64 with accesses of 16 bytes. Narrow ones need more for as many bytes on their way. */

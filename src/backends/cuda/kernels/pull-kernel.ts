@@ -4,7 +4,7 @@
  *
  *     16 blocks of 512 threads with 8 loads of 16 bytes each: 1 MiB on its way at a time
  */
-import { indented } from "./indented.ts";
+import { indented } from "./text/indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 
 const blockThreads = 512;

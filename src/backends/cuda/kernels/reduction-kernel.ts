@@ -3,15 +3,15 @@
  * alone (reduction-shape.ts), never from how many elements there are: a chunk of a tensor has the bits of the same elements of the whole. Threads add up in
  * shared memory. A long reduction is cut into parts of their own blocks, whose accumulators a second kernel adds.
  */
-import type { Affine } from "../../../kernels/affine.ts";
-import type { Access, Memory, Nest } from "../../../kernels/nest.ts";
-import type { ReductionSemantics } from "../../../numerics/scalar-semantics.ts";
-import { operand } from "../../../numerics/expression.ts";
+import type { Affine } from "../../../kernels/nests/affine.ts";
+import type { Access, Memory, Nest } from "../../../kernels/nests/nest.ts";
+import type { ReductionSemantics } from "../../../numerics/scalar/scalar-semantics.ts";
+import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
-import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./body-text.ts";
-import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./element-text.ts";
-import { indented } from "./indented.ts";
-import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
+import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";
+import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./text/element-text.ts";
+import { indented } from "./text/indented.ts";
+import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import {
   affineText,
   divisionVariables,
@@ -20,11 +20,18 @@ import {
   loopVariables,
   offsetType,
   widerType,
-} from "./index-text.ts";
+} from "./text/index-text.ts";
 import { distinctMemories, kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
-import { withPrelude } from "./prelude.ts";
-import { blockThreads, count, loadsOf, partCount, type ReductionShape, reductionShape } from "./reduction-shape.ts";
-import type { AlignmentOf } from "./vector-width.ts";
+import { withPrelude } from "./text/prelude.ts";
+import {
+  blockThreads,
+  count,
+  loadsOf,
+  partCount,
+  type ReductionShape,
+  reductionShape,
+} from "./plan/reduction-shape.ts";
+import type { AlignmentOf } from "./plan/vector-width.ts";
 
 export interface ReductionPlan {
   /** One kernel, or one for the parts and one that adds them. */

@@ -3,15 +3,15 @@
  * shared memory, and computes and stores along the results' rows. Rows of the shared tiles are padded so that reading a column meets every bank once.
  */
 import { at } from "../../../support/invariant.ts";
-import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./body-text.ts";
-import { storageTypes } from "./element-text.ts";
-import { indented } from "./indented.ts";
-import { affineText, indexType, loopName, offsetType, widerType } from "./index-text.ts";
+import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
+import { storageTypes } from "./text/element-text.ts";
+import { indented } from "./text/indented.ts";
+import { affineText, indexType, loopName, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
-import type { GroupedNest } from "./nest-groups.ts";
-import { withPrelude } from "./prelude.ts";
-import { accessesOf, parametersOf, parametersText, resultLines } from "./result-text.ts";
-import type { StagedLoad, TilePlan } from "./tile-plan.ts";
+import type { GroupedNest } from "./plan/nest-groups.ts";
+import { withPrelude } from "./text/prelude.ts";
+import { accessesOf, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
+import type { StagedLoad, TilePlan } from "./plan/tile-plan.ts";
 
 const blockThreads = 256;
 

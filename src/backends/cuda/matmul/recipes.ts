@@ -29,7 +29,7 @@ import type { Out } from "../bindings/driver-api.ts";
 import { out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
-import type { FloatDType, MatrixLayout, ProductLayout } from "./product-layout.ts";
+import type { FloatDType, MatrixLayout, ProductLayout } from "./gemm-layout.ts";
 
 /** Of every stream that multiplies: what the fastest algorithms of Hopper ask for. */
 export const workspaceBytes = 64 << 20;

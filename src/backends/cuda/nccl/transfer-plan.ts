@@ -7,7 +7,7 @@
  */
 import type { Collective, PointToPointGroup, View } from "../../../commands/transfer.ts";
 import { contiguousStrides, elementCount, partOf } from "../../../commands/view.ts";
-import type { ReductionOpType } from "../../../ir/ops.ts";
+import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 

@@ -12,15 +12,15 @@ import { createHostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import type { Action, ActionContext } from "./action-context.ts";
-import { commandWork } from "./command-actions.ts";
-import { joinWork, type ListedWork, type StreamWork, workAction } from "./join-work.ts";
-import { type Wait, waitRuns } from "./memory-operations.ts";
-import { commandOf, createProgress, type Progress } from "./progress.ts";
-import { createSlotReader, type SlotReader } from "./slot-reader.ts";
-import { createStreamScratch } from "./stream-scratch.ts";
-import { missingEdges } from "./stream-edges.ts";
-import { streamPriorities } from "./stream-priorities.ts";
+import type { Action, ActionContext } from "./actions/action-context.ts";
+import { commandWork } from "./actions/command-actions.ts";
+import { joinWork, type ListedWork, type StreamWork, workAction } from "./actions/join-work.ts";
+import { type Wait, waitRuns } from "./actions/memory-operations.ts";
+import { commandOf, createProgress, type Progress } from "./stuck/progress.ts";
+import { createSlotReader, type SlotReader } from "./stuck/slot-reader.ts";
+import { createStreamScratch } from "./streams/stream-scratch.ts";
+import { missingEdges } from "./streams/stream-edges.ts";
+import { streamPriorities } from "./streams/stream-priorities.ts";
 
 /** A command that has work. */
 export interface PreparedCommand {

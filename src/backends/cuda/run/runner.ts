@@ -9,15 +9,15 @@ import type { ExecuteOptions, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../runs-in-a-row.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { enqueueList } from "./enqueue.ts";
+import { enqueueList } from "./actions/enqueue.ts";
 import { type CapturedGraph, captureGraph } from "./graph.ts";
 import { pause } from "./pause.ts";
 import type { PreparedList } from "./prepared-list.ts";
-import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck-run.ts";
+import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck/stuck-run.ts";
 import { traceList, type TracedList } from "./trace-run.ts";
 import type { WorldClock } from "./world-clock.ts";
 import { createStopwatch, type Stopwatch } from "./stopwatch.ts";
-import { type Deadline, streamIsIdle, waitUntil } from "./wait.ts";
+import { type Deadline, streamIsIdle, waitUntil } from "./stuck/wait.ts";
 
 export type GraphUse = "auto" | "on" | "off";
 

@@ -10,7 +10,7 @@ import type { TraceEvent, TraceOrigin } from "../../../trace/event.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import type { Enqueued } from "./enqueue.ts";
+import type { Enqueued } from "./actions/enqueue.ts";
 import { placeEvent } from "./place-event.ts";
 import type { PreparedList } from "./prepared-list.ts";
 import type { WorldClock } from "./world-clock.ts";

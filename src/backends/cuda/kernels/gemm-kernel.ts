@@ -1,0 +1,90 @@
+/**
+ * A matrix product that cuBLASLt does not do: integers, operands without a contiguous axis, a bias that repeats. Tiles of 32 x 32 through shared memory,
+ * any strides, any batch axes, accumulated in the compute type in the order of k.
+ */
+import type { Contraction } from "../../../kernels/gemm/contraction.ts";
+import type { Memory } from "../../../kernels/nests/nest.ts";
+import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
+import { decodeText, encodeText, storageTypes } from "./text/element-text.ts";
+import { indented } from "./text/indented.ts";
+import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
+import { kernelName, type KernelSource } from "./kernel-source.ts";
+import { withPrelude } from "./text/prelude.ts";
+
+const tile = 32;
+const rowsPerThread = 4;
+
+/** Operands are the kernel's parameters a, b, then bias if there is one, then c. */
+export function productKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
+  const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
+  const type = computeType[dtype];
+  const stored = storageTypes[dtype];
+  const scalar = scalarTypes[type];
+  const multiplyAdd = expressionText(apply("add", operand(type, 0), apply("mul", operand(type, 1), operand(type, 2))), [
+    "sum[i]",
+    "left[row + i][z]",
+    "right[z][column]",
+  ]);
+  const added = [...(bias === null ? [] : ["offset"]), ...(accumulate ? ["before"] : [])];
+  const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, i + 1)), operand(type, 0));
+  const zero = constantText(type, type === "i64" ? 0n : 0);
+  const target = `c[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
+  const text = [
+    `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(const ${stored} *a, const ${stored} *b, ${bias === null ? "" : `const ${stored} *bias, `}${stored} *c) {`,
+    `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
+    `__shared__ ${scalar} right[${tile}][${tile + 1}];`,
+    "unsigned long long offsetA = 0, offsetB = 0, offsetC = 0;",
+    "unsigned rest = blockIdx.z;",
+    ...batch
+      .toReversed()
+      .flatMap((axis) => [
+        "{",
+        `const unsigned long long index = rest % ${axis.extent}u;`,
+        `rest /= ${axis.extent}u;`,
+        `offsetA += index * ${axis.a}ull;`,
+        `offsetB += index * ${axis.b}ull;`,
+        `offsetC += index * ${axis.c}ull;`,
+        "}",
+      ]),
+    `const unsigned column = threadIdx.x % ${tile}u;`,
+    `const unsigned row = threadIdx.x / ${tile}u * ${rowsPerThread}u;`,
+    `const unsigned firstRow = blockIdx.y * ${tile}u;`,
+    `const unsigned firstColumn = blockIdx.x * ${tile}u;`,
+    `${scalar} sum[${rowsPerThread}];`,
+    "#pragma unroll",
+    `for (int i = 0; i < ${rowsPerThread}; i++) sum[i] = ${zero};`,
+    `for (unsigned depth = 0; depth < ${k}u; depth += ${tile}u) {`,
+    "#pragma unroll",
+    `for (int i = 0; i < ${rowsPerThread}; i++) {`,
+    "const unsigned line = row + i;",
+    "const unsigned long long x = firstRow + line, y = firstColumn + column;",
+    "const unsigned long long across = depth + column, down = depth + line;",
+    `left[line][column] = x < ${m}u && across < ${k}u ? ${decodeText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
+    `right[line][column] = down < ${k}u && y < ${n}u ? ${decodeText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
+    "}",
+    "__syncthreads();",
+    `for (int z = 0; z < ${tile}; z++) {`,
+    "#pragma unroll",
+    `for (int i = 0; i < ${rowsPerThread}; i++) sum[i] = ${multiplyAdd};`,
+    "}",
+    "__syncthreads();",
+    "}",
+    "#pragma unroll",
+    `for (int i = 0; i < ${rowsPerThread}; i++) {`,
+    "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
+    `if (x < ${m}u && y < ${n}u) {`,
+    ...(bias === null ? [] : [`const ${scalar} offset = ${decodeText(dtype, `bias[y * ${bias}ull]`)};`]),
+    ...(accumulate ? [`const ${scalar} before = ${decodeText(dtype, target)};`] : []),
+    `${target} = ${encodeText(dtype, roundTo(dtype, result), ["sum[i]", ...added])};`,
+    "}",
+    "}",
+    "}",
+  ];
+  const batches = batch.reduce((product, { extent }) => product * extent, 1);
+  return {
+    text: withPrelude(`${indented(text)}\n`),
+    grid: [Math.ceil(n / tile), Math.ceil(m / tile), batches],
+    block: [(tile * tile) / rowsPerThread, 1, 1],
+    parameters: operands,
+  };
+}

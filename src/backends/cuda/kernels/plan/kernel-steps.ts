@@ -1,0 +1,121 @@
+/**
+ * A Kernel as what the GPU launches, in order: generated kernels and matrix products, over the planner that the CPU's kernels have too. A HostUnit without
+ * reductions and products is one generated kernel.
+ */
+import type { Kernel } from "../../../../commands/kernel.ts";
+import type { View } from "../../../../commands/transfer.ts";
+import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
+import { planKernel } from "../../../../kernels/kernel-plan.ts";
+import type { Nest } from "../../../../kernels/nests/nest.ts";
+import type { Address } from "../../../../kernels/phase.ts";
+import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
+import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
+import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space.ts";
+import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
+import { reductionSemantics } from "../../../../numerics/scalar/scalar-semantics.ts";
+import type { ReductionOpType } from "../../../../ir/ops/op.ts";
+import { unreachable } from "../../../../support/unreachable.ts";
+import { elementwiseKernel } from "../elementwise-kernel.ts";
+import type { KernelSource } from "../kernel-source.ts";
+import { groupPhases, type GroupedNest } from "./nest-groups.ts";
+import { partBytes, reductionKernels } from "../reduction-kernel.ts";
+import { planTiles } from "./tile-plan.ts";
+import { tiledKernel } from "../tiled-kernel.ts";
+import type { AlignmentOf } from "./vector-width.ts";
+
+export type KernelStep =
+  | { readonly kind: "kernel"; readonly source: KernelSource }
+  | {
+      readonly kind: "product";
+      readonly contraction: Contraction;
+      readonly a: Address;
+      readonly b: Address;
+      readonly bias: Address | null;
+      readonly c: Address;
+    };
+
+export interface KernelSteps {
+  readonly steps: readonly KernelStep[];
+  /** Of the stream that launches them: values between the steps, and the parts of reductions. */
+  readonly scratchBytes: number;
+}
+
+const scratchAlignment = 256;
+
+/** `alignmentOf` answers for inputs and outputs; scratch is aligned to 64 bytes. */
+export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps {
+  const { phases, valueBytes } = planKernel(kernel);
+  const groups = groupPhases(phases);
+  const partsFrom = Math.ceil(valueBytes / scratchAlignment) * scratchAlignment;
+  const parts = Math.max(0, ...groups.map((group) => (group.kind === "reduction" ? partBytes(group.nest) : 0)));
+  const steps = groups.flatMap((group): readonly KernelStep[] => {
+    switch (group.kind) {
+      case "nests":
+        return [{ kind: "kernel", source: nestsKernel(group.nests, alignmentOf) }];
+      case "reduction": {
+        const { kernels } = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
+        return kernels.map((source) => ({ kind: "kernel", source }));
+      }
+      case "contraction": {
+        const { contraction, a, b, bias, c } = group;
+        return [{ kind: "product", contraction, a, b, bias, c }];
+      }
+      default:
+        return unreachable(group);
+    }
+  });
+  return { steps, scratchBytes: parts === 0 ? valueBytes : partsFrom + parts };
+}
+
+/** A box of elements to another of the same shape; input 0 to output 0. Bits are kept. */
+export function copyKernel(source: View, destination: View, alignmentOf: AlignmentOf): KernelSource {
+  const { dtype, shape } = destination;
+  const space = createIndexSpace(unsplit(shape));
+  const nest: Nest = {
+    atoms: space.atoms,
+    loops: space.atoms.map(({ extent }, atom) => ({ atom, extent })),
+    reducedLoops: [],
+    reduction: null,
+    body: [
+      {
+        kind: "load",
+        access: { memory: { kind: "input", position: 0 }, dtype, offset: dot(space.axes, source.strides) },
+      },
+    ],
+    target: { memory: { kind: "output", position: 0 }, dtype, offset: dot(space.axes, destination.strides) },
+  };
+  return oneNest(nest, alignmentOf);
+}
+
+/** `count` neutral elements of the reduction, into output 0. */
+export function identityKernel(
+  op: ReductionOpType,
+  dtype: View["dtype"],
+  count: number,
+  alignmentOf: AlignmentOf,
+): KernelSource {
+  const { identity } = reductionSemantics(op, dtype);
+  const space = createIndexSpace(unsplit([count]));
+  const [axis = constantIndex(0)] = space.axes;
+  const value = { ...constant(computeType[dtype], 0), value: identity };
+  return oneNest(
+    {
+      atoms: space.atoms,
+      loops: space.atoms.map(({ extent }, atom) => ({ atom, extent })),
+      reducedLoops: [],
+      reduction: null,
+      body: [{ kind: "apply", expression: value, operands: [] }],
+      target: { memory: { kind: "output", position: 0 }, dtype, offset: axis },
+    },
+    alignmentOf,
+  );
+}
+
+function oneNest(nest: Nest, alignmentOf: AlignmentOf): KernelSource {
+  return nestsKernel([{ nest: arrangeLoops(nest), given: new Map(), stores: true }], alignmentOf);
+}
+
+function nestsKernel(group: readonly GroupedNest[], alignmentOf: AlignmentOf): KernelSource {
+  const tiles = planTiles(group, alignmentOf);
+  return tiles === null ? elementwiseKernel(group, alignmentOf) : tiledKernel(group, tiles);
+}

@@ -1,0 +1,112 @@
+/**
+ * Which nests of a unit run in one kernel: neighbours without a reduction that can loop over the same extents, where each reads what an earlier one
+ * of the group wrote at the very index that it writes itself, if at all. The value then stays in a register.
+ */
+import { affineKey } from "../../../../kernels/nests/affine.ts";
+import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import type { Phase } from "../../../../kernels/phase.ts";
+import { at } from "../../../../support/invariant.ts";
+import { memoryKey } from "../kernel-source.ts";
+import { refineLoops } from "./refine-loops.ts";
+
+export type PhaseGroup =
+  | { readonly kind: "nests"; readonly nests: readonly GroupedNest[] }
+  | { readonly kind: "reduction"; readonly nest: Nest }
+  | Extract<Phase, { readonly kind: "contraction" }>;
+
+export interface GroupedNest {
+  readonly nest: Nest;
+  /** Loads that take the result of an earlier nest of the group: its position there, by instruction. */
+  readonly given: ReadonlyMap<number, number>;
+  /** Whether anybody reads the result from memory. */
+  readonly stores: boolean;
+}
+
+const mostNests = 8;
+
+export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
+  const groups: PhaseGroup[] = [];
+  let open: { readonly nest: Nest; readonly position: number }[] = [];
+  const close = (): void => {
+    if (open.length > 0) groups.push({ kind: "nests", nests: open.map((_, i) => grouped(open, i, phases)) });
+    open = [];
+  };
+  for (const [position, phase] of phases.entries()) {
+    if (phase.kind === "nest" && phase.nest.reduction === null) {
+      const refined = refineLoops([...open.map(({ nest }) => nest), phase.nest]);
+      const [nests, nest] = [refined?.slice(0, -1), refined?.at(-1)];
+      if (nests === undefined || nest === undefined || !mayJoin(nests, nest)) {
+        close();
+        open = [{ nest: phase.nest, position }];
+      } else {
+        open = [...nests.map((earlier, i) => ({ ...at(open, i), nest: earlier })), { nest, position }];
+      }
+      continue;
+    }
+    close();
+    groups.push(phase.kind === "nest" ? { kind: "reduction", nest: phase.nest } : phase);
+  }
+  close();
+  return groups;
+}
+
+/** All have loops of the same extents. */
+function mayJoin(group: readonly Nest[], nest: Nest): boolean {
+  if (group.length === mostNests) return false;
+  return group.every((earlier) => {
+    // Every thread writes only its own elements: reading them back is all that the order within a kernel allows.
+    const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, earlier.target.memory));
+    const overwrites = [...loadsOf(earlier), earlier.target].some(({ memory }) =>
+      sameMemory(memory, nest.target.memory),
+    );
+    return !overwrites && reads.every((access) => sameElement(earlier, earlier.target, nest, access));
+  });
+}
+
+function grouped(
+  group: readonly { readonly nest: Nest; readonly position: number }[],
+  index: number,
+  phases: readonly Phase[],
+): GroupedNest {
+  const { nest } = at(group, index);
+  const given = new Map<number, number>();
+  for (const [i, instruction] of nest.body.entries()) {
+    if (instruction.kind !== "load") continue;
+    const source = group.findLastIndex(
+      (earlier, k) => k < index && sameMemory(earlier.nest.target.memory, instruction.access.memory),
+    );
+    if (source >= 0) given.set(i, source);
+  }
+  const { target } = nest;
+  const last = at(group, group.length - 1).position;
+  const stores =
+    target.memory.kind !== "scratch" || phases.slice(last + 1).some((phase) => readsFirst(phase, target.memory));
+  return { nest, given, stores };
+}
+
+/** Scratch that two values share is written before it is read again: then the reader is not ours, but storing does no harm. */
+function readsFirst(phase: Phase, memory: Memory): boolean {
+  if (phase.kind === "nest") return loadsOf(phase.nest).some((access) => sameMemory(access.memory, memory));
+  const { a, b, bias } = phase;
+  return [a, b, bias].some((address) => address !== null && sameMemory(address.memory, memory));
+}
+
+function sameElement(earlier: Nest, stored: Access, nest: Nest, read: Access): boolean {
+  return stored.dtype === read.dtype && positionKey(earlier, stored) === positionKey(nest, read);
+}
+
+/** The offset in terms of the loops' positions, by which nests with different atoms compare; "" where a division is in it. */
+function positionKey({ loops, atoms }: Nest, { offset }: Access): string {
+  const positions = new Map(loops.map(({ atom }, position) => [atom, position]));
+  const terms = offset.terms.map(({ atom, coefficient }) => ({ atom: positions.get(atom) ?? -1, coefficient }));
+  if (terms.some(({ atom }) => atom < 0)) return `divided ${JSON.stringify(atoms)}${affineKey(offset)}`;
+  return affineKey({ constant: offset.constant, terms: terms.toSorted((a, b) => a.atom - b.atom) });
+}
+
+function loadsOf(nest: Nest): readonly Access[] {
+  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
+}
+
+function sameMemory(a: Memory, b: Memory): boolean {
+  return memoryKey(a) === memoryKey(b);
+}

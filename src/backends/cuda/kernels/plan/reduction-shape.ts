@@ -1,0 +1,100 @@
+/**
+ * How the threads of a reduction share the work. Rows: memory runs along the reduced loops; `lanes` neighbouring threads take one element of the result, a vector each in turn. Columns:
+ * memory runs along the kept loops; a warp takes 32 vectors of the result, eight warps take turns over the reduced ones.
+ */
+import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
+import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";
+import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
+
+export const blockThreads = 256;
+const mostColumnLanes = 8;
+/** Elements of a column that one thread adds before another thread shares the column. */
+const columnShare = 8;
+/** Reduced elements of one part: enough to outweigh what writing and adding the parts costs. */
+const rowPart = 1 << 14;
+const columnPart = 1 << 9;
+
+/** Into how many parts of their own blocks a long reduction is cut: by the reduced extents and the layout alone. */
+export function partCount(nest: Nest): number {
+  const reduced = count(nest.reducedLoops);
+  return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));
+}
+
+/** Who takes what. A vector is of `keptWidth` kept and `reducedWidth` reduced elements, of which one is 1. */
+export interface ReductionShape {
+  readonly width: number;
+  readonly keptWidth: number;
+  readonly reducedWidth: number;
+  readonly vectorLoop: Loop | undefined;
+  readonly keptVectors: number;
+  readonly reducedVectors: number;
+  /** Threads that share one kept vector, a power of two, and how far apart they are in the block. */
+  readonly lanes: number;
+  readonly laneStride: number;
+  readonly lane: string;
+  readonly kept: (type: string) => string;
+  readonly blocks: number;
+}
+
+/** `target` is what this kernel writes, in `parts` parts. */
+export function reductionShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts: number): ReductionShape {
+  return accumulatesRows(nest) ? columnShape(nest, alignmentOf, target, parts) : rowShape(nest, alignmentOf, parts);
+}
+
+function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): ReductionShape {
+  const vectorLoop = nest.reducedLoops.at(-1);
+  const width = vectorWidth(loadsOf(nest), [], nest.atoms, vectorLoop, alignmentOf);
+  const reducedVectors = count(nest.reducedLoops) / width;
+  const keptVectors = count(nest.loops);
+  // Widths depend on alignment, which may differ between chunks; lanes do not.
+  const lanes = Math.min(blockThreads, powerOfTwoAtLeast(Math.ceil(count(nest.reducedLoops) / parts / 32)));
+  const rows = blockThreads / lanes;
+  return {
+    width,
+    keptWidth: 1,
+    reducedWidth: width,
+    vectorLoop,
+    keptVectors,
+    reducedVectors,
+    lanes,
+    laneStride: 1,
+    lane: lanes === 1 ? "0u" : `threadIdx.x % ${lanes}u`,
+    kept: (type) => `(${type})blockIdx.x * ${rows}u + threadIdx.x / ${lanes}u`,
+    blocks: Math.ceil(keptVectors / rows),
+  };
+}
+
+function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts: number): ReductionShape {
+  const vectorLoop = nest.loops.at(-1);
+  const width = vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
+  const keptVectors = count(nest.loops) / width;
+  const reducedVectors = count(nest.reducedLoops);
+  const lanes = Math.min(mostColumnLanes, powerOfTwoAtLeast(Math.ceil(reducedVectors / parts / columnShare)));
+  const columns = blockThreads / lanes;
+  return {
+    width,
+    keptWidth: width,
+    reducedWidth: 1,
+    vectorLoop,
+    keptVectors,
+    reducedVectors,
+    lanes,
+    laneStride: columns,
+    lane: lanes === 1 ? "0u" : `threadIdx.x / ${columns}u`,
+    kept: (type) => `(${type})blockIdx.x * ${columns}u + threadIdx.x % ${columns}u`,
+    blocks: Math.ceil(keptVectors / columns),
+  };
+}
+
+export function loadsOf(nest: Nest): readonly Access[] {
+  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
+}
+
+/** Iterations of the loops. */
+export function count(loops: readonly Loop[]): number {
+  return loops.reduce((product, { extent }) => product * extent, 1);
+}
+
+function powerOfTwoAtLeast(value: number): number {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(value)));
+}

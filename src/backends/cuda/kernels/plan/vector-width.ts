@@ -1,0 +1,64 @@
+/**
+ * How many neighbouring elements a thread takes at once, so that contiguous operands move in accesses of 16 bytes: a power of two that divides
+ * the extent of the innermost loop, and for which every contiguous access starts at a multiple of its bytes.
+ */
+import { type Atom, coefficientOf } from "../../../../kernels/nests/affine.ts";
+import type { Access, Loop, Memory } from "../../../../kernels/nests/nest.ts";
+import { at } from "../../../../support/invariant.ts";
+import { elementBytes } from "../text/element-text.ts";
+
+/** Bytes, a power of two, of which the address of the memory is a multiple. */
+export type AlignmentOf = (memory: Memory) => number;
+
+/** How an access moves along the vectorised loop: `divided` unevenly, through a quotient or remainder. */
+export type AccessForm = "contiguous" | "same" | "strided" | "divided";
+
+const accessBytes = 16;
+const widest = 8;
+
+export function accessForm(access: Access, atoms: readonly Atom[], loop: Loop): AccessForm {
+  if (access.offset.terms.some(({ atom }) => dependsOn(atoms, atom, loop.atom) && atom !== loop.atom)) return "divided";
+  const step = coefficientOf(access.offset, loop.atom);
+  return step === 0 ? "same" : step === 1 ? "contiguous" : "strided";
+}
+
+/** `loads` may be of any form but `divided`; `stores` must be contiguous for more than 1. `smallest`: bytes of the narrowest element that fills an access. */
+export function vectorWidth(
+  loads: readonly Access[],
+  stores: readonly Access[],
+  atoms: readonly Atom[],
+  loop: Loop | undefined,
+  alignmentOf: AlignmentOf,
+  smallest = Math.min(...[...loads, ...stores].map(({ dtype }) => elementBytes(dtype))),
+): number {
+  if (loop === undefined) return 1;
+  const formOf = (access: Access): AccessForm => accessForm(access, atoms, loop);
+  if (stores.some((access) => formOf(access) !== "contiguous")) return 1;
+  if (loads.some((access) => formOf(access) === "divided")) return 1;
+  const contiguous = [...loads, ...stores].filter((access) => formOf(access) === "contiguous");
+  if (contiguous.length === 0) return 1;
+  let width = Math.min(widest, accessBytes / smallest);
+  while (
+    width > 1 &&
+    !(loop.extent % width === 0 && contiguous.every((access) => isAligned(access, loop, width, alignmentOf)))
+  ) {
+    width /= 2;
+  }
+  return width;
+}
+
+function isAligned({ dtype, offset, memory }: Access, loop: Loop, width: number, alignmentOf: AlignmentOf): boolean {
+  const bytes = elementBytes(dtype);
+  const needed = Math.min(accessBytes, width * bytes);
+  const others = offset.terms.filter(({ atom }) => atom !== loop.atom);
+  return [alignmentOf(memory), offset.constant * bytes, ...others.map(({ coefficient }) => coefficient * bytes)].every(
+    (count) => count % needed === 0,
+  );
+}
+
+/** Whether the value of `atom` changes with the loop. */
+function dependsOn(atoms: readonly Atom[], atom: number, loop: number): boolean {
+  if (atom === loop) return true;
+  const definition = at(atoms, atom);
+  return definition.kind !== "loop" && definition.dividend.terms.some((term) => dependsOn(atoms, term.atom, loop));
+}

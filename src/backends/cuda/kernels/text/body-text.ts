@@ -1,0 +1,133 @@
+/**
+ * The body of a nest for `width` neighbouring indices at once: every load first, into registers, so that many are in flight, then the arithmetic
+ * element by element.
+ */
+import { coefficientOf } from "../../../../kernels/nests/affine.ts";
+import type { Access, Instruction, Loop, Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import { computeType } from "../../../../numerics/scalar/expression.ts";
+import { unreachable } from "../../../../support/unreachable.ts";
+import { accessType, decodeText, elementBytes, storageTypes } from "./element-text.ts";
+import { expressionText, scalarTypes } from "./expression-text.ts";
+import { affineText } from "./index-text.ts";
+import { accessForm } from "../plan/vector-width.ts";
+
+export interface BodyContext {
+  readonly nest: Nest;
+  /** Sets the names of this nest's variables apart from those of others. */
+  readonly prefix: string;
+  /** The loop along which `width` elements are taken; undefined for nests without loops. */
+  readonly loop: Loop | undefined;
+  readonly width: number;
+  readonly nameOf: (memory: Memory) => string;
+  /** For the offsets of accesses. */
+  readonly offsetType: string;
+  /** Loads that take a value that is already in a register: its name, by instruction. */
+  readonly given: ReadonlyMap<number, string>;
+}
+
+/** Registers for the loads: declared once, filled by `loadLines`. `copies` is the first dimension. */
+export function registerLines(context: BodyContext, copies: number): readonly string[] {
+  return loadsOf(context).map(({ access, position }) => {
+    const count = formOf(context, access) === "same" ? 1 : context.width;
+    const type = storageTypes[access.dtype];
+    return `alignas(16) ${type} ${registerName(context, position)}[${copies}][${count}];`;
+  });
+}
+
+/** Fills the registers of copy `copy` at the loop variables in scope. */
+export function loadLines(context: BodyContext, copy: string): readonly string[] {
+  return loadsOf(context).flatMap(({ access, position }) => {
+    const register = `${registerName(context, position)}[${copy}]`;
+    const offset = `${context.prefix}l${position}`;
+    const from = `${context.nameOf(access.memory)} + ${offset}`;
+    const declaration = `const ${context.offsetType} ${offset} = ${affineText(access.offset, `${context.prefix}i`)};`;
+    const form = formOf(context, access);
+    if (form === "contiguous") return [declaration, ...moveLines(access, register, from, context.width)];
+    const step = context.loop === undefined ? 0 : coefficientOf(access.offset, context.loop.atom);
+    const count = form === "same" ? 1 : context.width;
+    const elements = Array.from(
+      { length: count },
+      (_, i) => `${register}[${i}] = *(${from}${i === 0 ? "" : ` + ${i * step}u`});`,
+    );
+    return [declaration, ...elements];
+  });
+}
+
+/** The arithmetic for element `element` of copy `copy`; the last instruction's value is `resultName`. */
+export function valueLines(context: BodyContext, copy: string, element: string): readonly string[] {
+  return context.nest.body.map((instruction, i) => {
+    const text = context.given.get(i) ?? valueText(context, instruction, i, copy, element);
+    return `const ${scalarTypes[typeOf(instruction)]} ${valueName(context, i)} = ${text};`;
+  });
+}
+
+export function resultName(context: BodyContext): string {
+  return valueName(context, context.nest.body.length - 1);
+}
+
+export function operandNames(context: BodyContext, operands: readonly number[]): readonly string[] {
+  return operands.map((operand) => valueName(context, operand));
+}
+
+/** The stored element that the last instruction loaded, where it is a load from memory: a copy keeps its bits. */
+export function loadedElement(context: BodyContext, copy: string, element: string): string | null {
+  const last = context.nest.body.length - 1;
+  const instruction = context.nest.body[last];
+  if (instruction?.kind !== "load" || context.given.has(last)) return null;
+  return elementOf(context, instruction.access, last, copy, element);
+}
+
+/** Moves `width` neighbouring elements between a register array and memory, in accesses as wide as they can be. */
+export function moveLines(access: Access, to: string, from: string, width: number): readonly string[] {
+  const bytes = elementBytes(access.dtype);
+  const { text, bytes: chunk } = accessType(width * bytes);
+  const elements = chunk / bytes;
+  return Array.from({ length: (width * bytes) / chunk }, (_, i) => {
+    const at = (place: string): string => (i === 0 ? place : `${place} + ${i * elements}`);
+    return `*(${text} *)(${at(to)}) = *(const ${text} *)(${at(from)});`;
+  });
+}
+
+function valueText(
+  context: BodyContext,
+  instruction: Instruction,
+  position: number,
+  copy: string,
+  element: string,
+): string {
+  switch (instruction.kind) {
+    case "load":
+      return decodeText(instruction.access.dtype, elementOf(context, instruction.access, position, copy, element));
+    case "apply":
+      return expressionText(instruction.expression, operandNames(context, instruction.operands));
+    default:
+      return unreachable(instruction);
+  }
+}
+
+function elementOf(context: BodyContext, access: Access, position: number, copy: string, element: string): string {
+  const index = formOf(context, access) === "same" ? "0" : element;
+  return `${registerName(context, position)}[${copy}][${index}]`;
+}
+
+function typeOf(instruction: Instruction): keyof typeof scalarTypes {
+  return instruction.kind === "apply" ? instruction.expression.type : computeType[instruction.access.dtype];
+}
+
+function formOf({ nest, loop }: BodyContext, access: Access): ReturnType<typeof accessForm> {
+  return loop === undefined ? "same" : accessForm(access, nest.atoms, loop);
+}
+
+function loadsOf({ nest, given }: BodyContext): readonly { readonly access: Access; readonly position: number }[] {
+  return nest.body.flatMap((instruction, position) =>
+    instruction.kind === "load" && !given.has(position) ? [{ access: instruction.access, position }] : [],
+  );
+}
+
+export function registerName({ prefix }: BodyContext, position: number): string {
+  return `${prefix}r${position}`;
+}
+
+function valueName({ prefix }: BodyContext, position: number): string {
+  return `${prefix}v${position}`;
+}

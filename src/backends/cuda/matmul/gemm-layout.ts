@@ -1,0 +1,122 @@
+/**
+ * A Contraction as cuBLASLt takes it: column-major matrices with a leading dimension and an optional transposition, read in place. A row-major
+ * c = a b is the column-major c^T = b^T a^T, so the operands trade places and nothing is copied.
+ */
+import type { BatchAxis, Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
+import type { DType } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+
+/** `rows` x `columns` in column-major order; read transposed where `transposed`. Leading dimension and batch stride in elements. */
+export interface MatrixLayout {
+  readonly rows: number;
+  readonly columns: number;
+  readonly leading: number;
+  readonly transposed: boolean;
+  readonly batchStride: number;
+}
+
+export interface ProductLayout {
+  readonly dtype: FloatDType;
+  /** left and right are the contraction's a and b, or b and a where `swapped`. */
+  readonly swapped: boolean;
+  readonly left: MatrixLayout;
+  readonly right: MatrixLayout;
+  readonly result: MatrixLayout;
+  readonly hasBias: boolean;
+  /** beta is 1, and C is D. */
+  readonly accumulate?: boolean;
+  readonly batchCount: number;
+  /** Element offsets of further batch axes: one product each. */
+  readonly offsets: readonly { readonly a: number; readonly b: number; readonly c: number }[];
+}
+
+export type FloatDType = "double" | "float" | "half" | "bfloat16";
+
+/** More products than this take longer to launch than the generated kernel takes to run them as one. */
+const mostProducts = 64;
+
+/** Null where cuBLASLt has no form for it: integers, no contiguous axis, a bias that repeats or lies along the other axis. */
+export function productLayout(contraction: Contraction): ProductLayout | null {
+  const { dtype, m, n, k, bias, accumulate = false } = contraction;
+  if (!isFloat(dtype)) return null;
+  const byRows = contraction.c.column === 1 || n === 1;
+  // Column-major result: a b as it is. The bias runs along n, which the epilogue adds to rows of the result only.
+  if (!byRows && bias !== null) return null;
+  if (bias !== null && bias !== 1 && n > 1) return null;
+  const a = matrix(contraction.a, m, k);
+  const b = matrix(contraction.b, k, n);
+  const result = byRows ? matrix(transposed(contraction.c), n, m) : matrix(contraction.c, m, n);
+  if (a === null || b === null || result?.transposed !== false) return null;
+  const batch = batchOf(contraction.batch);
+  if (batch === null) return null;
+  const { inner, offsets } = batch;
+  const withBatch = (layout: Omit<MatrixLayout, "batchStride">, batchStride: number): MatrixLayout => ({
+    ...layout,
+    batchStride,
+  });
+  return {
+    dtype,
+    swapped: byRows,
+    // The transpose of a matrix is the same memory read the other way.
+    left: byRows ? withBatch(flipped(b), inner.b) : withBatch(a, inner.a),
+    right: byRows ? withBatch(flipped(a), inner.a) : withBatch(b, inner.b),
+    result: withBatch(result, inner.c),
+    hasBias: bias !== null,
+    ...(accumulate ? { accumulate } : {}),
+    batchCount: inner.extent,
+    offsets,
+  };
+}
+
+type Unbatched = Omit<MatrixLayout, "batchStride">;
+
+/** Along an axis of one element any stride will do. Null: neither axis is contiguous, or lines overlap. */
+function matrix({ row, column }: MatrixStrides, rows: number, columns: number): Unbatched | null {
+  if ((row === 1 || rows === 1) && (column >= rows || columns === 1)) {
+    return { rows, columns, leading: columns === 1 ? rows : column, transposed: false };
+  }
+  if ((column === 1 || columns === 1) && (row >= columns || rows === 1)) {
+    return { rows: columns, columns: rows, leading: rows === 1 ? columns : row, transposed: true };
+  }
+  return null;
+}
+
+function flipped(layout: Unbatched): Unbatched {
+  return { ...layout, transposed: !layout.transposed };
+}
+
+function transposed({ row, column }: MatrixStrides): MatrixStrides {
+  return { row: column, column: row };
+}
+
+interface Batch {
+  readonly inner: BatchAxis;
+  readonly offsets: ProductLayout["offsets"];
+}
+
+/** The axes that step evenly as one, the largest of what is left as cuBLASLt's batch, the rest as products of their own. */
+function batchOf(axes: readonly BatchAxis[]): Batch | null {
+  const joined = axes.reduce<readonly BatchAxis[]>((done, axis) => {
+    const outer = done.at(-1);
+    const joins =
+      outer?.a === axis.a * axis.extent && outer.b === axis.b * axis.extent && outer.c === axis.c * axis.extent;
+    return joins ? [...done.slice(0, -1), { ...axis, extent: axis.extent * outer.extent }] : [...done, axis];
+  }, []);
+  const largest = joined.reduce((best, axis, i) => (axis.extent > at(joined, best).extent ? i : best), 0);
+  const inner = joined[largest] ?? { extent: 1, a: 0, b: 0, c: 0 };
+  const outer = joined.filter((_, i) => i !== largest);
+  const products = outer.reduce((count, { extent }) => count * extent, 1);
+  if (products > mostProducts) return null;
+  const offsets = outer.reduce<ProductLayout["offsets"]>(
+    (done, axis) =>
+      done.flatMap(({ a, b, c }) =>
+        Array.from({ length: axis.extent }, (_, i) => ({ a: a + i * axis.a, b: b + i * axis.b, c: c + i * axis.c })),
+      ),
+    [{ a: 0, b: 0, c: 0 }],
+  );
+  return { inner, offsets };
+}
+
+function isFloat(dtype: DType): dtype is FloatDType {
+  return dtype === "double" || dtype === "float" || dtype === "half" || dtype === "bfloat16";
+}

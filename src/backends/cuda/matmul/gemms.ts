@@ -1,0 +1,113 @@
+/** Matrix products through cuBLASLt as calls with their arguments bound. Each stream has a workspace of its own; recipes.ts has the algorithms. */
+import type { DType } from "../../../numerics/dtype.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { callFailed, checkedCalls } from "../bindings/call-error.ts";
+import { cublasLtPrototypes } from "../bindings/cublaslt-api.ts";
+import { loadLibrary } from "../bindings/native-library.ts";
+import { type Gpu, out } from "../gpu.ts";
+import type { HostBlocks } from "../memory/host-blocks.ts";
+import { alignmentOf } from "../memory/alignment.ts";
+import { createResources } from "../resources.ts";
+import type { ProductLayout } from "./gemm-layout.ts";
+import { createRecipes, workspaceBytes } from "./recipes.ts";
+import { smTarget } from "./sm-target.ts";
+
+export interface ProductAddresses {
+  readonly a: number;
+  readonly b: number;
+  /** 0 without a bias. */
+  readonly bias: number;
+  readonly c: number;
+}
+
+/** Where a product runs. */
+export interface ProductPlace {
+  readonly stream: number;
+  /** The stream's own, of `workspaceBytes`. */
+  readonly workspace: number;
+  /** Multiprocessors that it leaves to kernels beside it: a product that fills all holds them until it ends. */
+  readonly margin: number;
+}
+
+export interface Products extends Disposable {
+  /** Null where cuBLASLt has no algorithm for it. Allocates nothing when it runs. */
+  readonly prepare: (layout: ProductLayout, addresses: ProductAddresses, place: ProductPlace) => (() => void) | null;
+}
+
+/** Loads the library. Throws `backend-unavailable`, `gpu-call-failed`. */
+export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
+  const { functions: raw } = loadLibrary("cublasLt", cublasLtPrototypes);
+  const failed = (call: string, status: number): never =>
+    callFailed({
+      rank: gpu.rank,
+      call,
+      status,
+      name: raw.cublasLtGetStatusName(status),
+      text: raw.cublasLtGetStatusString(status),
+    });
+  const call = checkedCalls(raw, failed);
+  const resources = createResources();
+  const handle = out((value) => call.cublasLtCreate(value));
+  resources.defer(() => call.cublasLtDestroy(handle));
+  const scalars = scalarBlock(blocks);
+  const recipeOf = createRecipes(raw, call, handle, blocks, resources);
+
+  return {
+    prepare: (layout, addresses, { stream, workspace, margin }) => {
+      const multiprocessors = smTarget(gpu.multiprocessors, margin);
+      const { bytes } = dtypes[layout.dtype];
+      const calls: (() => void)[] = [];
+      for (const offset of layout.offsets) {
+        const a = addresses.a + offset.a * bytes;
+        const b = addresses.b + offset.b * bytes;
+        const c = addresses.c + offset.c * bytes;
+        const [left, right] = layout.swapped ? [b, a] : [a, b];
+        const alignments = [left, right, c].map(alignmentOf);
+        const recipe = recipeOf(layout, { bias: addresses.bias, alignments, multiprocessors });
+        if (recipe === null) return null;
+        const { one, zero } = scalars(layout.dtype);
+        const beta = layout.accumulate === true ? one : zero;
+        calls.push(() => {
+          const status = raw.cublasLtMatmul(
+            handle,
+            recipe.descriptor,
+            one,
+            left,
+            recipe.left,
+            right,
+            recipe.right,
+            beta,
+            c,
+            recipe.result,
+            c,
+            recipe.result,
+            recipe.algorithm,
+            workspace,
+            workspaceBytes,
+            stream,
+          );
+          if (status !== 0) failed("cublasLtMatmul", status);
+        });
+      }
+      const [first] = calls;
+      if (calls.length === 1 && first !== undefined) return first;
+      return () => {
+        for (const each of calls) each();
+      };
+    },
+    [Symbol.dispose]: () => resources[Symbol.dispose](),
+  };
+}
+
+/** What alpha and beta point to, in the type of the sums. */
+function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly one: number; readonly zero: number } {
+  const { address, view } = blocks.take(32);
+  view.setFloat32(0, 1, true);
+  view.setFloat32(8, 0, true);
+  view.setFloat64(16, 1, true);
+  view.setFloat64(24, 0, true);
+  return (dtype) => {
+    const start = address + (dtype === "double" ? 16 : 0);
+    return { one: start, zero: start + 8 };
+  };
+}

@@ -1,0 +1,65 @@
+/** What the actions of commands are made from, and the forms they take. */
+import type { BufferRef, CommandStreamId, EventId } from "../../../../commands/command.ts";
+import type { Program } from "../../../../commands/program.ts";
+import type { KernelSteps } from "../../kernels/plan/kernel-steps.ts";
+import type { Arenas } from "../../memory/arenas.ts";
+import type { HostBlocks } from "../../memory/host-blocks.ts";
+import type { Communicator } from "../../nccl/communicators.ts";
+import type { Session } from "../../session.ts";
+import type { MeetingOperations } from "./meeting-operations.ts";
+import type { StreamOperation } from "./memory-operations.ts";
+import type { Progress } from "../stuck/progress.ts";
+
+/** A call of the driver or of a library with its arguments bound. */
+export type Action = () => void;
+
+/** What a command does on its stream: calls, memory operations, which neighbours may join into one call, and kernels that may take in those around them. */
+export type Work =
+  | { readonly kind: "call"; readonly action: Action }
+  | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
+  | ({ readonly kind: "meeting"; readonly operations: MeetingOperations } & MeetingLaunch);
+
+export interface MeetingLaunch {
+  /** Of the kernel. */
+  readonly blocks: number;
+  /** The kernel with these operations inside. */
+  readonly launch: (operations: MeetingOperations) => Action;
+}
+
+export interface ActionContext {
+  readonly session: Session;
+  readonly program: Program;
+  readonly rank: number;
+  readonly arenas: Arenas;
+  /** Argument blocks that live as long as the prepared Program. */
+  readonly blocks: HostBlocks;
+  readonly progress: Progress;
+  readonly streamOf: (stream: CommandStreamId) => number;
+  readonly eventOf: (event: EventId) => number;
+  /** The stream's own scratch and workspace, of at least as many bytes; the same at every call with so many or fewer bytes. */
+  readonly scratchOf: (stream: CommandStreamId, bytes: number) => number;
+  readonly workspaceOf: (stream: CommandStreamId, bytes: number) => number;
+  /** Two words that are 0 between runs, one pair per command. */
+  readonly gateOf: (command: number) => number;
+  /** Of launches that were prepared before. */
+  readonly steps: Map<string, KernelSteps>;
+  readonly communicators: ReadonlyMap<string, Communicator>;
+  /** NCCL goes on with a call in the background: the next action has to wait. */
+  readonly inProgress: (communicator: Communicator) => void;
+}
+
+type Raw = Session["gpu"]["raw"];
+
+/** `make` binds the call's arguments once; the action throws `gpu-call-failed`. */
+export function checked({ session }: ActionContext, name: string, make: (raw: Raw) => () => number): Action {
+  const { gpu } = session;
+  const call = make(gpu.raw);
+  return () => {
+    const status = call();
+    if (status !== 0) gpu.check(status, name);
+  };
+}
+
+export function addressIn({ arenas }: ActionContext): (ref: BufferRef) => number {
+  return ({ buffer, offset }) => arenas.bufferAddress(buffer) + offset;
+}

@@ -1,0 +1,94 @@
+/**
+ * How a strided box is copied: as few copy-engine calls as it takes, contiguous runs or pitched planes, or by a kernel where rows are short or there are too many
+ * planes. Between GPUs the copy engines move long rows at the link's rate and leave the multiprocessors to the GEMM; inside one GPU a
+ * kernel is as fast and takes any strides.
+ */
+import type { CopyEngine } from "../../../../commands/command.ts";
+import type { View } from "../../../../commands/transfer.ts";
+import { dtypes } from "../../../../numerics/dtype.ts";
+import { at } from "../../../../support/invariant.ts";
+
+export type CopyPlan =
+  | { readonly kind: "none" }
+  /** One run of bytes. */
+  | { readonly kind: "run"; readonly bytes: number }
+  /** Rows of `width` bytes, `height` of them, at equal pitches; once per offset. */
+  | {
+      readonly kind: "planes";
+      readonly width: number;
+      readonly height: number;
+      readonly pitch: Sides;
+      readonly offsets: readonly Sides[];
+    }
+  /** One run of bytes, by a kernel of few blocks. */
+  | { readonly kind: "pull"; readonly bytes: number }
+  | { readonly kind: "kernel" };
+
+/** In bytes. */
+export interface Sides {
+  readonly source: number;
+  readonly destination: number;
+}
+
+interface Axis extends Sides {
+  readonly extent: number;
+}
+
+/** Rows shorter than this take the copy engine longer than a kernel. */
+const shortestRow = 512;
+const mostPlanes = 16;
+/** What every driver takes as a pitch. */
+const largestPitch = 2 ** 31 - 1;
+
+/** `crossesLink`: one side is a peer's. `engine` is what the command asks for. */
+export function planCopy(source: View, destination: View, crossesLink: boolean, engine: CopyEngine = "copy"): CopyPlan {
+  const axes = joinedAxes(source, destination);
+  if (axes === null) return { kind: "none" };
+  const element = dtypes[source.dtype].bytes;
+  const inner = axes.at(-1);
+  if (inner === undefined) return { kind: "run", bytes: element };
+  const dense = inner.source === element && inner.destination === element;
+  if (axes.length === 1 && dense) {
+    return { kind: crossesLink && engine === "kernel" ? "pull" : "run", bytes: inner.extent * element };
+  }
+  if (!crossesLink || !dense || engine === "kernel") return { kind: "kernel" };
+  const width = inner.extent * element;
+  const rows = at(axes, axes.length - 2);
+  const outer = axes.slice(0, -2);
+  const planes = outer.reduce((count, { extent }) => count * extent, 1);
+  const pitched = [rows.source, rows.destination].every((pitch) => pitch >= width && pitch <= largestPitch);
+  if (width < shortestRow || planes > mostPlanes || !pitched) return { kind: "kernel" };
+  const pitch = { source: rows.source, destination: rows.destination };
+  return { kind: "planes", width, height: rows.extent, pitch, offsets: offsetsOver(outer) };
+}
+
+/** Axes in bytes, outermost (by the destination's stride) first; of one element dropped, even neighbours merged. Null: no elements. */
+function joinedAxes(source: View, destination: View): readonly Axis[] | null {
+  const element = dtypes[source.dtype].bytes;
+  const axes = destination.shape.map((extent, i): Axis => ({
+    extent,
+    source: at(source.strides, i) * element,
+    destination: at(destination.strides, i) * element,
+  }));
+  if (axes.some(({ extent }) => extent === 0)) return null;
+  const ordered = axes.filter(({ extent }) => extent > 1).toSorted((a, b) => b.destination - a.destination);
+  return ordered.reduce<readonly Axis[]>((joined, axis) => {
+    const outer = joined.at(-1);
+    const joins = outer?.source === axis.source * axis.extent && outer.destination === axis.destination * axis.extent;
+    if (!joins) return [...joined, axis];
+    return [...joined.slice(0, -1), { ...axis, extent: axis.extent * outer.extent }];
+  }, []);
+}
+
+function offsetsOver(axes: readonly Axis[]): readonly Sides[] {
+  return axes.reduce<readonly Sides[]>(
+    (offsets, { extent, source, destination }) =>
+      offsets.flatMap((offset) =>
+        Array.from({ length: extent }, (_, i) => ({
+          source: offset.source + i * source,
+          destination: offset.destination + i * destination,
+        })),
+      ),
+    [{ source: 0, destination: 0 }],
+  );
+}

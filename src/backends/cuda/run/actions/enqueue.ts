@@ -1,0 +1,58 @@
+/** Issues a prepared list, in order. An error becomes one of the command that it belongs to. */
+import { commandDetails } from "../../../../commands/command-text.ts";
+import type { Program } from "../../../../commands/program.ts";
+import type { Place } from "../../../../diagnostics/diagnostic.ts";
+import { at } from "../../../../support/invariant.ts";
+import { failedAt } from "../../bindings/call-error.ts";
+import type { Communicator } from "../../nccl/communicators.ts";
+import type { Session } from "../../session.ts";
+import type { Action } from "./action-context.ts";
+import { type Deadline, waitUntil } from "../stuck/wait.ts";
+
+export interface Enqueued {
+  readonly actions: readonly Action[];
+  /** commandOf[i]: the command of actions[i]. */
+  readonly commandOf: Int32Array;
+  /** Whether the action before left NCCL at work in the background; asked after each. */
+  readonly busy: { communicator: Communicator | null };
+}
+
+/** Resolves when everything is with the driver; waits only where NCCL works on a call in the background. */
+export async function enqueueList(
+  session: Session,
+  program: Program,
+  list: Enqueued,
+  deadline: Deadline,
+): Promise<void> {
+  const { busy } = list;
+  for (let next = 0; next < list.actions.length;) {
+    next = runActions(session, program, list, next);
+    const { communicator } = busy;
+    busy.communicator = null;
+    if (communicator !== null) await waitUntil(() => !session.communicators().isBusy(communicator), deadline);
+  }
+}
+
+/** From `first` on, up to and including an action that leaves NCCL busy; the number of the action after it. */
+function runActions(session: Session, program: Program, { actions, commandOf, busy }: Enqueued, first: number): number {
+  let i = first;
+  try {
+    while (i < actions.length && busy.communicator === null) {
+      actions[i]?.();
+      i++;
+    }
+    return i;
+  } catch (error) {
+    throw failedAt(error, placeOf(program, session.gpu.rank, commandOf[i] ?? -1));
+  }
+}
+
+/** -1: an edge of the back end's own. */
+function placeOf(program: Program, rank: number, index: number): Place {
+  const own = at(program.ranks, rank);
+  if (index < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };
+  const command = at(own.commands, index);
+  const { statement } = at(own.origins, index);
+  const text = `command ${index}, ${command.kind} ${commandDetails(own, index)}, of ${statement}`;
+  return { kind: "command", rank, stream: command.stream, text };
+}

@@ -1,0 +1,129 @@
+/**
+ * Work of a list as actions, where memory operations that follow each other in the list on one stream become one call: in a graph, one node. A kernel over links takes
+ * in those right before and behind it.
+ *
+ *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
+ *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word and in slot 3's, write 0 to both
+ *     worker 1: waitSignal slot 3
+ *
+ * Operations of a batch are enqueued in its order. Signals are issued with the next batch of their stream, later than the list has them, where only work of other
+ * streams stands between that waits for no peer; nothing else changes its place, since a signal that is held back behind a wait of another stream could hang.
+ */
+import type { CommandStreamId } from "../../../../commands/command.ts";
+import { at } from "../../../../support/invariant.ts";
+import { unreachable } from "../../../../support/unreachable.ts";
+import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
+import { isInOrder, takenBefore } from "./meeting-operations.ts";
+import { encodeBatch, memoryOperations } from "./memory-operations.ts";
+
+export interface StreamWork {
+  readonly stream: CommandStreamId;
+  /** The command that it belongs to; -1 for none. */
+  readonly index: number;
+  readonly work: Work;
+}
+
+/** As the list has it. */
+export interface ListedWork extends StreamWork {
+  /** Whether it waits for peers. */
+  readonly isBlocking: boolean;
+}
+
+/** Far below what the driver takes in one call, 256. */
+const mostOperations = 64;
+
+/** In list order. A joined piece belongs to its kernel, or to the first of its commands. */
+export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
+  const mayMeet = leavesRoom(list, multiprocessors);
+  const joined: StreamWork[] = [];
+  for (const piece of signalsWithNext(list)) {
+    const last = joined.at(-1);
+    const both = last?.stream === piece.stream ? together(last.work, piece.work, mayMeet) : null;
+    if (last === undefined || both === null) {
+      joined.push(piece);
+      continue;
+    }
+    joined.pop();
+    const [first, second] = both;
+    const whose = piece.work.kind === "meeting" ? piece : last;
+    if (second === undefined) joined.push({ ...whose, work: first });
+    else joined.push({ ...last, work: first }, { ...piece, work: second });
+  }
+  return joined;
+}
+
+/** The list with signals right before the memory operations that follow them on their stream, where no wait for a peer stands between. */
+function signalsWithNext(list: readonly ListedWork[]): readonly StreamWork[] {
+  const previous = new Map<CommandStreamId, number>();
+  /** By position: those that go right before it. */
+  const sinking = new Map<number, number>();
+  let lastBlocking = -1;
+  for (const [position, { stream, work, isBlocking }] of list.entries()) {
+    const other = previous.get(stream);
+    if (work.kind === "memory" && other !== undefined && other > lastBlocking && isSignals(list[other]?.work))
+      sinking.set(position, other);
+    if (isBlocking) lastBlocking = position;
+    previous.set(stream, position);
+  }
+  const moved = new Set(sinking.values());
+  const from = (position: number): readonly StreamWork[] => {
+    const chain: StreamWork[] = [];
+    for (let next: number | undefined = position; next !== undefined; next = sinking.get(next))
+      chain.push(at(list, next));
+    return chain.toReversed();
+  };
+  return list.flatMap((_, position) => (moved.has(position) ? [] : from(position)));
+}
+
+function isSignals(work: Work | undefined): boolean {
+  return work?.kind === "memory" && work.operations.every(({ kind }) => kind === "signal");
+}
+
+/**
+ * A block that waits for a peer may hold a multiprocessor by itself. Each stream has one kernel under way, and if they all wait, half of the GPU has to be left for
+ * what their peers need of it. Otherwise kernels are launched when their peers are ready.
+ */
+function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boolean {
+  const most = new Map<CommandStreamId, number>();
+  for (const { stream, work } of list)
+    if (work.kind === "meeting") most.set(stream, Math.max(most.get(stream) ?? 0, work.blocks));
+  return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= multiprocessors / 2;
+}
+
+/** Neighbours on one stream as one piece, or as two of which the second has some of the first's; null where they stay as they are. */
+function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, Work?] | null {
+  if (first.kind === "call" || second.kind === "call") return null;
+  if (second.kind === "memory") {
+    const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
+    if (first.kind === "memory") {
+      return memoryOperations(operations).length <= mostOperations ? [{ kind: "memory", operations }] : null;
+    }
+    if (!mayMeet || !isInOrder(operations)) return null;
+    return [{ ...first, operations: { ...first.operations, after: operations } }];
+  }
+  if (first.kind === "meeting" || !mayMeet) return null;
+  const before = takenBefore(first.operations);
+  if (before.length === 0) return null;
+  const meeting: Work = { ...second, operations: { ...second.operations, before } };
+  const left = first.operations.slice(0, first.operations.length - before.length);
+  return left.length === 0 ? [meeting] : [{ kind: "memory", operations: left }, meeting];
+}
+
+/** Lays out the arguments of memory operations; a call is its action. */
+export function workAction(work: Work, stream: CommandStreamId, context: ActionContext): Action {
+  switch (work.kind) {
+    case "call":
+      return work.action;
+    case "meeting":
+      return work.launch(work.operations);
+    case "memory": {
+      const operations = memoryOperations(work.operations);
+      const batch = encodeBatch(operations, context.blocks);
+      const count = operations.length;
+      const on = context.streamOf(stream);
+      return checked(context, "cuStreamBatchMemOp", (raw) => () => raw.cuStreamBatchMemOp_v2(on, count, batch, 0));
+    }
+    default:
+      return unreachable(work);
+  }
+}

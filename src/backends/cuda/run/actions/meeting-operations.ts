@@ -1,0 +1,55 @@
+/**
+ * Which signals and waits around a kernel it can take in (kernels/meeting-text.ts): before it and behind it so many as are in order, signals first. What else stands there stays
+ * a batch of memory operations.
+ */
+import type { Meetings, MeetingShape } from "../../kernels/text/meeting-text.ts";
+import type { StreamOperation } from "./memory-operations.ts";
+
+export interface MeetingOperations {
+  readonly before: readonly StreamOperation[];
+  readonly after: readonly StreamOperation[];
+}
+
+export const noOperations: MeetingOperations = { before: [], after: [] };
+
+/** As many as a kernel has parameters for without doubt: two per wait. */
+const mostInside = 128;
+
+/** The last of them that may stand inside, before the kernel's work. */
+export function takenBefore(operations: readonly StreamOperation[]): readonly StreamOperation[] {
+  let from = operations.length;
+  while (from > 0 && isInOrder(operations.slice(from - 1))) from--;
+  return operations.slice(from);
+}
+
+/** Whether all may stand inside: signals and then waits. */
+export function isInOrder(operations: readonly StreamOperation[]): boolean {
+  const firstWait = operations.findIndex(({ kind }) => kind === "wait");
+  return (
+    operations.length <= mostInside &&
+    operations.every(({ kind }, i) => (firstWait < 0 || i < firstWait ? kind === "signal" : kind === "wait"))
+  );
+}
+
+export function shapesOf({ before, after }: MeetingOperations): Meetings {
+  return { before: shapeOf(before), after: shapeOf(after) };
+}
+
+/** The values of `meetingParameters`. */
+export function meetingValues({ before, after }: MeetingOperations, gate: number): readonly number[] {
+  const all = [...before, ...after];
+  if (all.length === 0) return [];
+  const wait = all.find((operation) => operation.kind === "wait");
+  // Nobody says anything where nobody waits.
+  return [gate, wait?.progress ?? gate, ...all.flatMap(wordsOf)];
+}
+
+function wordsOf(operation: StreamOperation): readonly number[] {
+  if (operation.kind === "say") return [];
+  return operation.kind === "signal" ? [operation.word] : [operation.word, operation.says];
+}
+
+function shapeOf(operations: readonly StreamOperation[]): MeetingShape {
+  const waits = operations.filter(({ kind }) => kind === "wait").length;
+  return { signals: operations.length - waits, waits };
+}

@@ -1,0 +1,97 @@
+/**
+ * How far the streams of a run have come, for the message of a run that does not end. Before a stream waits for a peer, in the same batch of memory operations, it
+ * writes the number of the command into pinned memory, and after a wait for a signal that it is past it; completed events say more in
+ * an eager run. Of a run of waits it writes the first before and the last behind; the words of their slots say which have come.
+ */
+import type { CommandStreamId } from "../../../../commands/command.ts";
+import { commandDetails } from "../../../../commands/command-text.ts";
+import type { Program } from "../../../../commands/program.ts";
+import { originText } from "../../../../commands/origin-text.ts";
+import { at } from "../../../../support/invariant.ts";
+import type { HostBlocks } from "../../memory/host-blocks.ts";
+
+export interface Progress {
+  /** The address of a stream's word. */
+  readonly address: (stream: CommandStreamId) => number;
+  /** To be called between runs. */
+  readonly reset: () => void;
+  /** The last command that the stream said it came to; null if it has said nothing in this run. */
+  readonly last: (stream: CommandStreamId) => { readonly command: number; readonly passed: boolean } | null;
+}
+
+const passedBit = 0x8000_0000;
+
+/** What a stream writes when it comes to a command. */
+export function progressWord(command: number): number {
+  return command + 1;
+}
+
+/** The command of a word that `progressWord` made. */
+export function commandOf(word: number): number {
+  return word - 1;
+}
+
+/** What it writes when it is past what it came to. */
+export function passedWord(word: number): number {
+  return word + passedBit;
+}
+
+export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">): Progress {
+  const { address, view } = blocks.take(Math.max(4, 4 * streams));
+  return {
+    address: (stream) => address + 4 * stream,
+    reset: () => {
+      for (let i = 0; i < streams; i++) view.setUint32(4 * i, 0, true);
+    },
+    last: (stream) => {
+      const word = view.getUint32(4 * stream, true);
+      return word === 0 ? null : { command: commandOf(word % passedBit), passed: word >= passedBit };
+    },
+  };
+}
+
+/** Where a stream stands. */
+export interface Standing {
+  /** What it has come to. */
+  readonly command: number;
+  /** Of a waitSignal, the commands of its run whose signals have not come: those, or where `isKnown` is false one at least of them. */
+  readonly missing: readonly number[];
+  readonly isKnown: boolean;
+}
+
+/** One line: what the stream is at, and the peers that it waits for. Null: it has not said that it came to anything. */
+export function stuckStream(
+  program: Program,
+  rank: number,
+  stream: CommandStreamId,
+  standing: Standing | null,
+): string {
+  const own = at(program.ranks, rank);
+  const { name } = at(own.streams, stream);
+  if (standing === null) return `rank ${rank}, ${name}: has not come to a command that waits for a peer`;
+  const { command: reached } = standing;
+  const command = at(own.commands, reached);
+  const text = `${command.kind} ${commandDetails(own, reached)}`;
+  return `rank ${rank}, ${name}: came to command ${reached}, ${text}${waitsFor(program, rank, standing)} (${originText(at(own.origins, reached))})`;
+}
+
+function waitsFor(program: Program, rank: number, standing: Standing): string {
+  const own = at(program.ranks, rank);
+  if (at(own.commands, standing.command).kind === "waitSignal") return signallers(program, rank, standing);
+  const id = own.transferOf[standing.command] ?? null;
+  if (id === null) return "";
+  const others = at(program.transfers, id).members.flatMap((member) => (member.rank === rank ? [] : [member.rank]));
+  return `; it meets ranks ${[...new Set(others)].join(", ")}`;
+}
+
+function signallers({ ranks, slots }: Program, rank: number, { missing, isKnown }: Standing): string {
+  const late = missing.flatMap((index) => {
+    const command = at(at(ranks, rank).commands, index);
+    return command.kind === "waitSignal" ? [at(slots, command.slot).signaller] : [];
+  });
+  const each = [...new Set(late)].toSorted((a, b) => a - b);
+  if (each.length === 0) return "";
+  const [others, last] = [each.slice(0, -1), at(each, each.length - 1)];
+  if (others.length === 0) return `; it waits for rank ${last}`;
+  return `; it waits for ${isKnown ? "" : "at least one of "}ranks ${others.join(", ")} and ${last}`;
+}

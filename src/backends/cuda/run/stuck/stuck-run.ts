@@ -1,0 +1,101 @@
+/** What the streams of a run that does not end are at: the message of its time-out, and the notes of a run that another rank's end cut short. */
+import type { CommandStreamId } from "../../../../commands/command.ts";
+import type { Program } from "../../../../commands/program.ts";
+import { DiagnosticError, fail } from "../../../../diagnostics/diagnostic.ts";
+import { makeId } from "../../../../support/ids.ts";
+import { at } from "../../../../support/invariant.ts";
+import type { Gpu } from "../../gpu.ts";
+import type { PreparedList } from "../prepared-list.ts";
+import { commandOf, type Standing, stuckStream } from "./progress.ts";
+import type { SlotReader } from "./slot-reader.ts";
+
+export interface StuckRun {
+  readonly gpu: Pick<Gpu, "rank"> & { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
+  readonly program: Program;
+  readonly list: Pick<PreparedList, "streams" | "events" | "progress" | "waitRuns" | "slots">;
+  /** Whether its commands were issued one by one, not as a graph. */
+  readonly eager: boolean;
+  /** How many were issued one behind the other. */
+  readonly runs: number;
+}
+
+/** Throws `timed-out`, with a line for every stream that has not ended. `timeout` in milliseconds. */
+export function timedOut(run: StuckRun, timeout: number): never {
+  const { gpu, program, runs } = run;
+  const own = at(program.ranks, gpu.rank);
+  const notes = stuckStreams(run);
+  const what = runs === 1 ? "run" : `${runs} runs`;
+  return fail({
+    code: "timed-out",
+    message: `rank ${gpu.rank} did not end its ${what} within ${timeout} ms`,
+    place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
+    found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
+    expected: `its end within ${timeout} ms`,
+    help: "look at the rank that it waits for; allow more time (--timeout), or use smaller sizes",
+    notes: notes.slice(1),
+  });
+}
+
+/**
+ * A line for every stream that has not ended: what it came to, and the peers that it waits for. In a graph, which runs apart from the
+ * streams, those that have come to a peer and are not known to be past it. Words and events stay as a run leaves them: of runs in a row they may be of the one before that
+ * which does not end, as the last line then says. A word of being past, whichever run it is of, says nothing.
+ */
+export function stuckStreams(run: StuckRun): readonly string[] {
+  const lines = streamLines(run, standingIn(run.list));
+  return run.runs === 1 || lines.length === 0 ? lines : [...lines, `${run.runs} runs in a row: ${ofWhichRun}`];
+}
+
+const ofWhichRun = "a stream may have come to its command in the run before the one that does not end";
+
+type StandingAt = (command: number) => Standing;
+
+function streamLines({ gpu, program, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
+  return list.streams.flatMap((stream, i) => {
+    const id = makeId<CommandStreamId>(i);
+    const line = (standing: Standing | null): string => stuckStream(program, gpu.rank, id, standing);
+    const said = list.progress.last(id);
+    if (!eager) return said === null || said.passed ? [] : [line(standingAt(said.command))];
+    if (gpu.raw.cuStreamQuery(stream) === 0) return [];
+    const reached = Math.max(said?.command ?? -1, lastEvent(gpu, program, list, id));
+    if (reached < 0) return [line(null)];
+    const isPast = said?.passed === true && said.command === reached;
+    return [line(isPast ? { command: reached, missing: [], isKnown: true } : standingAt(reached))];
+  });
+}
+
+/** Of a run of waits, by the first, those whose words are still 0, from the first such on; of any other command itself. Words are read when they are first asked for, all at once. */
+function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
+  let reading: { readonly words: ReturnType<SlotReader["read"]> } | null = null;
+  return (command) => {
+    const run = waitRuns.get(command);
+    if (run === undefined) return { command, missing: [command], isKnown: true };
+    const { words } = (reading ??= { words: slots.read() });
+    const late = words === null ? run : run.filter(({ word }) => words(word) === 0);
+    const missing = late.map(({ says }) => commandOf(says));
+    return { command: missing[0] ?? command, missing, isKnown: words !== null };
+  };
+}
+
+/** The error with further notes on its first diagnostic. */
+export function withNotes(error: unknown, notes: readonly string[]): unknown {
+  if (!(error instanceof DiagnosticError) || notes.length === 0) return error;
+  const [first, ...others] = error.diagnostics;
+  if (first === undefined) return error;
+  return new DiagnosticError([{ ...first, notes: [...(first.notes ?? []), ...notes] }, ...others]);
+}
+
+/** The last recordEvent of the stream that has completed, -1 for none. */
+function lastEvent(
+  gpu: StuckRun["gpu"],
+  program: Program,
+  { events }: StuckRun["list"],
+  stream: CommandStreamId,
+): number {
+  return at(program.ranks, gpu.rank).commands.findLastIndex(
+    (command) =>
+      command.kind === "recordEvent" &&
+      command.stream === stream &&
+      gpu.raw.cuEventQuery(at(events, command.event)) === 0,
+  );
+}

@@ -1,0 +1,105 @@
+/** What one `braid bench` is to do: flags over the configuration file over what is usual. */
+import type { BackendName } from "../executor/backend-by-name.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import type { DType } from "../numerics/dtype.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
+import type { BenchConfig, Size } from "./bench-config.ts";
+import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
+import { type Primitive, type Problem } from "./primitives.ts";
+
+export interface BenchPlan {
+  readonly primitive: Primitive;
+  readonly problems: readonly Problem[];
+  readonly implementations: readonly Implementation[];
+  readonly devices: number;
+  readonly on: BackendName;
+  readonly iterations: number;
+  readonly warmup: number;
+  readonly validate: boolean;
+  readonly seed: number;
+  readonly csv: string | null;
+  readonly plot: string | null;
+  readonly python: string;
+  /** What choice=auto chooses by. */
+  readonly profile: MachineProfile | null;
+  /** Milliseconds for one iteration, and for an answer of a peer. */
+  readonly timeout: number;
+}
+
+/** The settings of flags and files alike; undefined where one does not say. */
+export interface BenchSettings extends BenchConfig {
+  readonly on?: BackendName;
+  readonly seed?: number;
+  readonly python?: string;
+  readonly profile?: MachineProfile;
+  readonly timeout?: number;
+}
+
+const usual = {
+  cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
+  cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
+} as const satisfies Readonly<
+  Record<BackendName, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
+>;
+
+/** `devices` as the launcher or the flags say. Throws `option-value` where nothing says which primitive. */
+export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {
+  const { on = "cpu" } = settings;
+  const { size, ...standard } = usual[on];
+  const named = primitive ?? settings.primitive ?? noPrimitive();
+  const dtypes: readonly DType[] = settings.dtypes ?? standard.dtypes;
+  const { m = [size.m], n = [size.n], k = [size.k] } = settings;
+  const product = m.flatMap((rows) =>
+    n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
+  );
+  const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
+  const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
+  return {
+    primitive: named,
+    problems: sizes.flatMap((each) => dtypes.map((dtype) => ({ primitive: named, ...each, dtype, devices }))),
+    implementations: withBaselines(settings.implementations ?? usualImplementations(named, on)),
+    devices,
+    on,
+    iterations: settings.iterations ?? standard.iterations,
+    warmup: settings.warmup ?? standard.warmup,
+    validate: settings.validate ?? false,
+    seed: settings.seed ?? 0,
+    csv: settings.csv ?? null,
+    plot: settings.plot ?? null,
+    python: settings.python ?? "python3",
+    profile: settings.profile ?? null,
+    timeout: settings.timeout ?? 60_000,
+  };
+}
+
+/** nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and what PyTorch has. */
+function usualImplementations(primitive: Primitive, on: BackendName): readonly Implementation[] {
+  const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
+  const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
+  const own = [...lowered, ...(on === "cuda" ? [rewritten] : [])].flatMap((text) =>
+    parseImplementations(text, "--impl"),
+  );
+  if (on === "cpu") return own;
+  const asyncTp: readonly PeerName[] = primitive === "tp-allreduce" ? [] : ["torch-async-tp"];
+  const peers: readonly PeerName[] = ["torch-nccl", ...asyncTp, "torch-compute-only"];
+  return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
+}
+
+/** What all others are compared with, first, unless it is there already; nothing twice. */
+function withBaselines(implementations: readonly Implementation[]): readonly Implementation[] {
+  const baselines = ["compute-only", "serial"].flatMap((name) => expandImplementations(name, [], "--impl"));
+  const all = [...baselines, ...implementations];
+  const keyOf = ({ name, said }: Implementation): string => `${name} ${said}`;
+  return [...new Map(all.toReversed().map((each) => [keyOf(each), each])).values()].toReversed();
+}
+
+function noPrimitive(): never {
+  return fail({
+    code: "option-value",
+    message: "nothing says what to measure",
+    place: { kind: "option", text: "braid bench PRIMITIVE" },
+    found: "no primitive, on the command line or in a file",
+    expected: "tp-columnwise, tp-rowwise or tp-allreduce",
+    help: "name one: braid bench tp-columnwise",
+  });
+}

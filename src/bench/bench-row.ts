@@ -1,0 +1,169 @@
+/** One line of the results, and the figures that follow from it and from the two it is compared with. */
+import { quantile as interpolated } from "d3-array";
+import { dtypes } from "../numerics/dtype.ts";
+import { invariant } from "../support/invariant.ts";
+import { unreachable } from "../support/unreachable.ts";
+import type { Measured } from "./measure.ts";
+import type { Problem } from "./primitives.ts";
+import { publishedFor } from "./published.ts";
+
+export interface BenchRow {
+  readonly problem: Problem;
+  readonly name: string;
+  /** Options of the implementation, as text. */
+  readonly option: string;
+  /** `measured`, or where the figure is from. */
+  readonly source: string;
+  /** Null for an implementation that failed. */
+  readonly figures: Figures | null;
+  /** Of runs that each follow a barrier, and of one run among those in a row. */
+  readonly hostMicroseconds: number | null;
+  readonly hostInRowMicroseconds: number | null;
+  /** The largest error over its bound; null where nothing was validated. */
+  readonly partOfBound: number | null;
+  readonly failure: string | null;
+  /** The schedule that was chosen, versions. */
+  readonly note: string | null;
+}
+
+export interface Figures {
+  /** Milliseconds; one where only that is known. */
+  readonly times: readonly number[];
+  readonly median: number;
+  /** Between the quartiles, in milliseconds. */
+  readonly spread: number;
+  /** Per device, by the median; null for what does not multiply. */
+  readonly teraflops: number | null;
+  /** What a device has to receive, over the median; null for what does not communicate. */
+  readonly gigabytesPerSecond: number | null;
+  /** The time of compute-only over this one's. */
+  readonly computeShare: number | null;
+  /** The time of serial over this one's. */
+  readonly overSerial: number | null;
+  /** The time of PyTorch's better path over this one's. */
+  readonly overPyTorch: number | null;
+  /** Which part of what `serial` takes beyond compute-only this one does not take. */
+  readonly hidden: number | null;
+}
+
+/** Rows of one problem: what was measured, then what others have published of it. */
+export function benchRows(problem: Problem, measured: readonly Measured[]): readonly BenchRow[] {
+  const compare: Compared = {
+    compute: medianOf(measured, "compute-only"),
+    serial: medianOf(measured, "serial"),
+    pyTorch: least([medianOf(measured, "torch-nccl"), medianOf(measured, "torch-async-tp")]),
+  };
+  const own = measured.map(({ implementation: { name, said }, note, result }): BenchRow => {
+    const common = { problem, name, option: said, source: "measured", note };
+    if (result.kind === "failed") {
+      return { ...nothingKnown, ...common, failure: result.why };
+    }
+    const { milliseconds, hostMicroseconds, hostInRowMicroseconds, partOfBound } = result.value;
+    return {
+      ...common,
+      figures: figuresOf(problem, name, milliseconds, compare),
+      hostMicroseconds: hostMicroseconds === null ? null : quantile(hostMicroseconds, 0.5),
+      hostInRowMicroseconds: hostInRowMicroseconds === null ? null : quantile(hostInRowMicroseconds, 0.5),
+      partOfBound,
+      failure: null,
+    };
+  });
+  const published = publishedFor(problem).map(({ name, teraflops, source }): BenchRow => {
+    const milliseconds = flops(problem) / teraflops / 1e9;
+    const figures = figuresOf(problem, name, [milliseconds], nothingToCompare);
+    return { ...nothingKnown, problem, name, option: "", source, figures };
+  });
+  return [...own, ...published];
+}
+
+const nothingKnown = {
+  figures: null,
+  hostMicroseconds: null,
+  hostInRowMicroseconds: null,
+  partOfBound: null,
+  failure: null,
+  note: null,
+} as const;
+
+/** Medians that others are compared with; null where one was not measured. */
+interface Compared {
+  readonly compute: number | null;
+  readonly serial: number | null;
+  /** Of PyTorch's better path. */
+  readonly pyTorch: number | null;
+}
+
+const nothingToCompare: Compared = { compute: null, serial: null, pyTorch: null };
+
+function least(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+/** Of the first of that name without options, which stands for the name. */
+function medianOf(measured: readonly Measured[], name: string): number | null {
+  const found = measured.find(({ implementation }) => implementation.name === name && implementation.said === "");
+  return found?.result.kind === "done" ? quantile(found.result.value.milliseconds, 0.5) : null;
+}
+
+function figuresOf(
+  problem: Problem,
+  name: string,
+  times: readonly number[],
+  { compute, serial, pyTorch }: Compared,
+): Figures {
+  const median = quantile(times, 0.5);
+  const multiplies = name !== "communication-only";
+  const communicates = !name.endsWith("compute-only");
+  return {
+    times,
+    median,
+    spread: quantile(times, 0.75) - quantile(times, 0.25),
+    teraflops: multiplies ? flops(problem) / median / 1e9 : null,
+    gigabytesPerSecond: communicates ? received(problem) / median / 1e6 : null,
+    computeShare: multiplies && compute !== null ? compute / median : null,
+    overSerial: multiplies && communicates && serial !== null ? serial / median : null,
+    overPyTorch: multiplies && communicates && pyTorch !== null ? pyTorch / median : null,
+    hidden:
+      multiplies && communicates && compute !== null && serial !== null && serial > compute
+        ? (serial - median) / (serial - compute)
+        : null,
+  };
+}
+
+/** Of one device. */
+export function flops({ m, n, k }: Problem): number {
+  return 2 * m * n * k;
+}
+
+/** The bytes that a device cannot but receive. */
+function received({ primitive, m, n, k, dtype, devices }: Problem): number {
+  const others = ((devices - 1) / devices) * dtypes[dtype].bytes;
+  switch (primitive) {
+    case "tp-columnwise":
+      return others * m * k;
+    case "tp-rowwise":
+      return others * m * n;
+    case "tp-allreduce":
+      return 2 * others * m * n;
+    default:
+      return unreachable(primitive);
+  }
+}
+
+/** Between neighbours by their distance. */
+export function quantile(values: readonly number[], part: number): number {
+  const found = interpolated(values, part);
+  invariant(found !== undefined, "there are iterations", { values });
+  return found;
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Of the whole population, as DDLB computes it. */
+export function deviation(values: readonly number[]): number {
+  const middle = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
+}

@@ -1,0 +1,57 @@
+/**
+ * Random operands of any size whose elements can be told without making them. A matrix is a stretch of one piece of random numbers, repeated, that begins at a place of its
+ * own; the piece is a prime number of elements long, so that no two rows of a matrix are alike. Products of zeros or small integers would run faster than real ones.
+ */
+import type { DType } from "../../numerics/dtype.ts";
+import { emptyTensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { createRandom } from "../../support/random.ts";
+
+const pieceLength = 250_007;
+
+export interface Matrices {
+  readonly dtype: DType;
+  /** Bytes of an element. */
+  readonly width: number;
+  /** Writes elements `first` to `first + count` of the matrix called `key` to `bytes`, from byte `offset` on. */
+  fill(key: string, first: number, count: number, bytes: Uint8Array, offset: number): void;
+  /** Elements of a matrix by their place in row-major order. */
+  reader(key: string): (index: number) => number;
+}
+
+/** Uniform in [-1, 1), rounded to the dtype. The same seed gives the same matrices in every process. */
+export function createMatrices(dtype: DType, seed: number): Matrices {
+  const piece = emptyTensor(dtype, [pieceLength]);
+  const elements = elementsOf(piece.dtype, piece.data);
+  const random = createRandom(seed);
+  for (let i = 0; i < pieceLength; i++) elements.set(i, 2 * random.float() - 1);
+  const values = new Float64Array(pieceLength);
+  for (let i = 0; i < pieceLength; i++) values[i] = Number(elements.get(i));
+  const source = tensorBytes(piece);
+  const width = source.length / pieceLength;
+  return {
+    dtype,
+    width,
+    fill: (key, first, count, bytes, offset) => {
+      const end = offset + count * width;
+      let from = ((startOf(key) + first) % pieceLength) * width;
+      for (let done = offset; done < end;) {
+        const part = Math.min(end - done, source.length - from);
+        bytes.set(source.subarray(from, from + part), done);
+        done += part;
+        from = 0;
+      }
+    },
+    reader: (key) => {
+      const start = startOf(key);
+      return (index) => values[(start + index) % pieceLength] ?? NaN;
+    },
+  };
+}
+
+/** FNV-1a of the name. */
+function startOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  return (hash >>> 0) % pieceLength;
+}

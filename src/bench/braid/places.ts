@@ -1,0 +1,92 @@
+/** Where Braid's contenders run: all ranks in this process on the CPU, or this process's GPU among those of the others. */
+import type { Backend, Group, Prepared } from "../../backends/backend.ts";
+import { createCpuBackend } from "../../cpu.ts";
+import { createCudaBackend, type GraphUse } from "../../cuda.ts";
+import { linkPrograms } from "../../compile/compile.ts";
+import { rankPrograms } from "../../compile/program-source.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
+import { sum } from "../../ir/api/ops.ts";
+import { DeviceMesh } from "../../ir/device-mesh.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import type { World } from "../../launch/join-world.ts";
+import { at } from "../../support/invariant.ts";
+import { withProgramCheck } from "../../cli/run/checked-backend.ts";
+import type { Place } from "./own-contender.ts";
+
+export interface Places {
+  /** Programs that use graphs in the same way share a place. All ranks ask in the same order. */
+  placeFor(graph: GraphUse): Promise<Place>;
+  close(): Promise<void>;
+}
+
+/** `timeout`: milliseconds for one run. */
+export function placesOnCpu(devices: number, timeout: number): Places {
+  const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  let group: Promise<Group> | null = null;
+  return {
+    placeFor: async () => {
+      group ??= createCpuBackend({ blas: "auto" }).open({ world: devices, localRanks: ranks });
+      // One call starts all ranks.
+      return { group: await group, ranks, meet: async () => {}, timeout };
+    },
+    close: async () => {
+      await (await group)?.close();
+    },
+  };
+}
+
+/** `options` are compared between ranks, by name. */
+export function placesOnGpus(world: World, timeout: number, options: Readonly<Record<string, string>>): Places {
+  const places = new Map<GraphUse, Promise<Place>>();
+  const closing: (() => Promise<void>)[] = [];
+  const open = async (graph: GraphUse): Promise<Place> => {
+    const backend = withProgramCheck(createCudaBackend({ rendezvous: world, graph, timeout }), world, options);
+    const { group, meeting } = await openMeeting(backend, world);
+    closing.push(async () => {
+      meeting.release();
+      await group.close();
+    });
+    const meet = async (): Promise<void> => {
+      // The hosts first, then the GPUs: hosts alone are apart by more than small programs take.
+      await world.barrier();
+      await meeting.execute({ timeout });
+    };
+    return { group, ranks: [world.rank], meet, timeout };
+  };
+  return {
+    placeFor: (graph) => {
+      const known = places.get(graph) ?? open(graph);
+      places.set(graph, known);
+      return known;
+    },
+    close: async () => {
+      for (const close of closing) await close();
+    },
+  };
+}
+
+/** A Program that ends on no rank before all have begun it: an all-reduce of one number through peers' memory. */
+async function openMeeting(
+  backend: Backend,
+  { rank, worldSize }: World,
+): Promise<{ readonly group: Group; readonly meeting: Prepared }> {
+  const f = new Fusion();
+  const one = f.input([worldSize, 1], "float");
+  const all = sum(one, [0]);
+  f.output(all);
+  for (const tensor of [one, all]) tensor.setDeviceMesh(DeviceMesh.range(worldSize));
+  one.axis(0).parallelize("DIDx");
+  const { hosts, signature } = rankPrograms(f, worldSize, { communicatorBackend: "cuda" });
+  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+    numberOfStreams: 1,
+    p2pProtocol: "get",
+    copyLane: "inline",
+    schedule: {},
+    verify: "on",
+  });
+  const group = await backend.open({ world: worldSize, localRanks: [rank] });
+  const meeting = await group.prepare(program);
+  const inputs = program.buffers.filter((buffer) => buffer.role === "input" && buffer.rank === rank);
+  meeting.write(at(inputs, 0).id, new Uint8Array(Float32Array.of(1).buffer));
+  return { group, meeting };
+}

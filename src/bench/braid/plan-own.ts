@@ -1,0 +1,167 @@
+/**
+ * Braid's own implementations as Programs: lowered, recorded, linked, rewritten and verified as `braid run` does it, by the options that are said or by those that a simulation
+ * of the machine chooses.
+ */
+import type { Program } from "../../commands/program.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import { candidateStreams } from "../../tune/choose/choose.ts";
+import { linkPrograms } from "../../compile/compile.ts";
+import { rankPrograms } from "../../compile/program-source.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import type { CopyLane } from "../../schedule/rewrites/copy-stream.ts";
+import type { ScheduleOptions } from "../../schedule/schedule.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import type { BraidOptions } from "./braid-options.ts";
+import { chooseForm, type Shape } from "../choose-form.ts";
+import type { Implementation, OwnName } from "../implementation.ts";
+import type { Layout } from "./operands.ts";
+import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs } from "../primitives.ts";
+
+export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
+
+/** What is run, and where its operands lie. */
+export interface Planned {
+  readonly implementation: OwnImplementation;
+  readonly layout: Layout;
+  readonly program: Program;
+  /** Why it is scheduled as it is, where that was chosen. */
+  readonly reason: string | null;
+}
+
+/** What is not of one implementation: the back end, and what the machine was measured to take. */
+export interface Setting {
+  readonly on: BackendName;
+  readonly profile: MachineProfile | null;
+}
+
+/** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
+export function planOwn(implementation: OwnImplementation, problem: Problem, setting: Setting): Planned {
+  const { options } = implementation;
+  const { devices } = problem;
+  requirePieces(implementation, problem);
+  const { shape, lowering, streams, copyLane, schedule, reason } =
+    options.choice === "auto" ? chosen(implementation, problem, setting) : said(implementation, problem, setting.on);
+  const fusion = buildPrimitive(shape.form, problem, shape);
+  const { hosts, signature } = rankPrograms(fusion, devices, lowering);
+  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+    numberOfStreams: streams,
+    p2pProtocol: lowering.p2pProtocol ?? "get",
+    copyLane,
+    schedule,
+    verify: "on",
+  });
+  return { implementation, layout: { problem, ...shape }, program, reason };
+}
+
+interface Decided {
+  readonly shape: Shape;
+  readonly lowering: Partial<LoweringOptions>;
+  readonly streams: number;
+  readonly copyLane: CopyLane;
+  readonly schedule: ScheduleOptions;
+  readonly reason: string | null;
+}
+
+const usualStreams = 4;
+
+function said({ name, options }: OwnImplementation, problem: Problem, on: BackendName): Decided {
+  const form = formOf(name, options);
+  const { chunks = problem.devices, outputs = 1 } = options;
+  const { backend = usualBackend(form), streams = usualStreams, schedule = {} } = options;
+  const { copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
+  const pointToPoint = form === "linear" || form === "broadcast" ? form : "rotated";
+  const lowering = { ...loweringOf(options, problem), communicatorBackend: backend, pointToPoint } as const;
+  return { shape: { form, chunks, outputs }, lowering, streams, copyLane, schedule, reason: null };
+}
+
+/** Form, pieces and backend are chosen where they are not said. */
+function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
+  if (profile === null) return noProfile();
+  const { streams, copyLane, schedule: rewrites = {} } = options;
+  const decided = Object.entries({ streams, copyLane, ...rewrites }).filter(([, value]) => value !== undefined);
+  if (decided.length > 0) decidedTwice(decided.map(([name]) => name));
+  const { backend, graph } = options;
+  const given = {
+    ...loweringOf(options, problem),
+    ...(backend === undefined ? {} : { communicatorBackend: backend }),
+  };
+  const best = chooseForm(options, problem, { profile, lowering: given, graph: graph !== "off" });
+  const { copyLane: lane, schedule } = best.candidate;
+  return { ...best, streams: candidateStreams, copyLane: lane, schedule };
+}
+
+function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
+  return name === "braid" ? form : name;
+}
+
+/** Pieces that a form which is said does not have; of forms that are chosen some have them. */
+function requirePieces({ name, options }: OwnImplementation, { primitive }: Problem): void {
+  const { chunks, outputs = 1 } = options;
+  const form = options.choice === "auto" && options.form === undefined ? null : formOf(name, options);
+  if (chunks !== undefined && form !== null && form !== "collective") chunksWithoutLoop(form, chunks);
+  if (outputs > 1 && !takesOutputs(form ?? "rotated", primitive))
+    outputsWithoutLoop(form ?? "rotated", primitive, outputs);
+}
+
+/** NCCL's own collective where that is what is compared with, and for the one form that only it has; else copies between devices. */
+function usualBackend(form: Form): "nccl" | "cuda" {
+  return form === "serial" || form === "linear" ? "nccl" : "cuda";
+}
+
+function loweringOf(
+  { protocol, interStreamSync = false }: BraidOptions,
+  { primitive }: Problem,
+): Partial<LoweringOptions> {
+  return {
+    interStreamSynchronization: interStreamSync,
+    // Partial products are exchanged, not A.
+    insertReshardingAfter: primitive !== "tp-columnwise",
+    ...(protocol === undefined ? {} : { p2pProtocol: protocol }),
+  };
+}
+
+function chunksWithoutLoop(form: Form, chunks: number): never {
+  return fail({
+    code: "bad-option",
+    message: `form ${form} has one chunk for each device`,
+    place: { kind: "option", text: "chunks" },
+    found: `chunks=${chunks} with form=${form}`,
+    expected: "chunks with form=collective",
+    help: "leave chunks out; splitChunks cuts the chunks of other forms",
+  });
+}
+
+function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): never {
+  return fail({
+    code: "bad-option",
+    message: `form ${form} of ${primitive} has one output`,
+    place: { kind: "option", text: "outputs" },
+    found: `outputs=${outputs} with form=${form}`,
+    expected: "outputs with tp-rowwise or tp-allreduce in form rotated, linear or broadcast",
+    help: "leave outputs out, or choose such a form",
+  });
+}
+
+function decidedTwice(names: readonly string[]): never {
+  return fail({
+    code: "bad-option",
+    message: "choice=auto chooses streams, the copy lane and the rewrites itself",
+    place: { kind: "option", text: "choice" },
+    found: `choice=auto with ${names.join(", ")}`,
+    expected: "form, backend, protocol or graph beside it, or none",
+    help: "leave these options out, or choice=auto",
+  });
+}
+
+function noProfile(): never {
+  return fail({
+    code: "bad-option",
+    message: "a schedule is chosen by simulating it on the machine of a profile",
+    place: { kind: "option", text: "choice" },
+    found: "choice=auto without --profile",
+    expected: "--profile FILE with it",
+    help: "braid calibrate measures a machine and writes its profile",
+  });
+}

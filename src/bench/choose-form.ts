@@ -1,0 +1,126 @@
+/**
+ * choice=auto: the form of a primitive and the schedule of that form that take least by simulation. A user's program has one form; of a primitive there are several, which
+ * mean the same: one collective and one product, loops whose chunks are collectives of the library or in peers' memory, loops over the devices.
+ */
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type ChooseOptions, type Considered, considerSchedules, decide } from "../tune/choose/choose.ts";
+import type { ScheduleCandidate } from "../tune/choose/candidates.ts";
+import type { LoweringOptions } from "../passes/options.ts";
+import { invariant } from "../support/invariant.ts";
+import type { BraidOptions } from "./braid/braid-options.ts";
+import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
+
+/** Which Fusion of a primitive. */
+export interface Shape extends Pieces {
+  readonly form: Form;
+}
+
+export interface ChosenForm {
+  readonly shape: Shape;
+  /** The candidate's, and what the form needs and the user has set. */
+  readonly lowering: Partial<LoweringOptions>;
+  readonly candidate: ScheduleCandidate;
+  /** Why, in one line. */
+  readonly reason: string;
+}
+
+/** `given`: the form and pieces that the user names, which are then not chosen. Throws what lowering throws where no form can be lowered. */
+export function chooseForm(
+  given: Pick<BraidOptions, "form" | "chunks" | "outputs">,
+  problem: Problem,
+  options: Omit<ChooseOptions, "devices">,
+): ChosenForm {
+  const { devices } = problem;
+  const chosenWith = new Map<ScheduleCandidate, Pick<ChosenForm, "shape" | "lowering">>();
+  const considered: Considered[] = [];
+  const errors: DiagnosticError[] = [];
+  for (const { shape, name, lowering } of shapesOf(given, problem)) {
+    const together = joined(options.lowering ?? {}, lowering);
+    if (together === null) continue;
+    try {
+      const fusion = buildPrimitive(shape.form, problem, shape);
+      const all = considerSchedules(fusion, { ...options, devices, lowering: together });
+      for (const { candidate, ...timed } of all) {
+        const named = { ...candidate, name: name === "" ? candidate.name : `${name}, ${candidate.name}` };
+        chosenWith.set(named, { shape, lowering: { ...together, ...candidate.lowering } });
+        considered.push({ candidate: named, ...timed });
+      }
+    } catch (error) {
+      // Rows that do not divide, or options that this form does not take.
+      if (!(error instanceof DiagnosticError)) throw error;
+      errors.push(error);
+    }
+  }
+  const [firstError] = errors;
+  if (considered.length === 0 && firstError !== undefined) throw firstError;
+  const { chosen, reason } = decide(considered);
+  const how = chosenWith.get(chosen);
+  invariant(how !== undefined, "what is chosen has a form", chosen.name);
+  return { ...how, candidate: chosen, reason };
+}
+
+interface NamedShape {
+  readonly shape: Shape;
+  readonly name: string;
+  readonly lowering: Partial<LoweringOptions>;
+}
+
+/** Of loops of collectives: the best somewhere. */
+const chunkCounts = [2, 4, 8] as const;
+
+/** `serial` is apart. */
+const byLibrary = { communicatorBackend: "nccl", overlap: true } as const;
+const inPeersMemory = { communicatorBackend: "cuda", overlap: true } as const;
+
+/** Of loops of collectives. What reduces is one kernel in peers' memory; what gathers copies there, which loops over devices do better. */
+const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
+  "tp-columnwise": [byLibrary],
+  "tp-rowwise": [byLibrary, inPeersMemory],
+  "tp-allreduce": [byLibrary, inPeersMemory],
+};
+
+function shapesOf(
+  { form, chunks, outputs }: Pick<BraidOptions, "form" | "chunks" | "outputs">,
+  { devices, primitive }: Problem,
+): readonly NamedShape[] {
+  const shape = (of: Form, pieces: Partial<Pieces> = {}): Shape => ({
+    form: of,
+    chunks: devices,
+    outputs: 1,
+    ...pieces,
+  });
+  if (form !== undefined) {
+    const pieces = { chunks: chunks ?? devices, outputs: outputs ?? 1 };
+    return [{ shape: { form, ...pieces }, name: "", lowering: {} }];
+  }
+  const serial: NamedShape = {
+    shape: shape("serial"),
+    name: "",
+    lowering: { communicatorBackend: "nccl", overlap: false },
+  };
+  // Several outputs have been the best nowhere.
+  const loop: NamedShape = {
+    shape: shape("rotated", outputs === undefined ? {} : { outputs }),
+    name: "",
+    lowering: {},
+  };
+  const inChunks = (count: number, lowering: Partial<LoweringOptions>): NamedShape => ({
+    shape: shape("collective", { chunks: count }),
+    name: `${count} chunks`,
+    lowering,
+  });
+  // Chunks that the user asks for may be copies, too.
+  const collectives =
+    chunks === undefined
+      ? chunkCounts.flatMap((count) => backendsOf[primitive].map((lowering) => inChunks(count, lowering)))
+      : [inChunks(chunks, {})];
+  if (chunks !== undefined) return collectives;
+  return outputs === undefined ? [serial, loop, ...collectives] : [loop];
+}
+
+/** What the form needs beside what the user has set; null where they differ. */
+function joined(given: Partial<LoweringOptions>, own: Partial<LoweringOptions>): Partial<LoweringOptions> | null {
+  const set = new Map(Object.entries(given));
+  const differs = Object.entries(own).some(([name, value]) => set.has(name) && set.get(name) !== value);
+  return differs ? null : { ...given, ...own };
+}

@@ -1,0 +1,36 @@
+/** How ranks agree on what a contender did: all get the numbers of all, or the first failure. */
+import type { World } from "../launch/join-world.ts";
+import type { Outcome } from "./contender.ts";
+
+/** Every rank's numbers, in rank order; failed on all ranks where it is on one. */
+export type Exchange = (own: Outcome<readonly number[]>) => Promise<Outcome<readonly (readonly number[])[]>>;
+
+/** One process holds all ranks. */
+export const exchangeAlone: Exchange = async (own) =>
+  own.kind === "failed" ? own : { kind: "done", value: [own.value] };
+
+const done = 0;
+const failed = 1;
+
+export function exchangeWith(world: Pick<World, "allGather">): Exchange {
+  return async (own) => {
+    const parts = await world.allGather(encode(own));
+    const outcomes = parts.map(decode);
+    const rank = outcomes.findIndex(({ kind }) => kind === "failed");
+    const first = outcomes[rank];
+    if (first?.kind === "failed") return { kind: "failed", why: `rank ${rank}: ${first.why}` };
+    return { kind: "done", value: outcomes.map((outcome) => (outcome.kind === "done" ? outcome.value : [])) };
+  };
+}
+
+function encode(own: Outcome<readonly number[]>): Uint8Array {
+  if (own.kind === "failed") return Buffer.concat([Uint8Array.of(failed), Buffer.from(own.why)]);
+  return Buffer.concat([Uint8Array.of(done), new Uint8Array(Float64Array.from(own.value).buffer)]);
+}
+
+function decode(bytes: Uint8Array): Outcome<readonly number[]> {
+  // A copy from its start on: a Buffer's own slice shares its memory.
+  const rest = new Uint8Array(bytes.subarray(1));
+  if (bytes[0] === failed) return { kind: "failed", why: new TextDecoder().decode(rest) };
+  return { kind: "done", value: [...new Float64Array(rest.buffer)] };
+}

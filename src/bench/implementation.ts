@@ -1,0 +1,160 @@
+/**
+ * What is timed, as the command line and configuration files name it: `NAME[;option=value,...]`. Values of an option are alternatives; an entry stands for the cartesian
+ * product of all its options' values.
+ *
+ *     braid;form=rotated;protocol=get,put;streams=2,8   ->   four implementations
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { isOneOf } from "../support/is-one-of.ts";
+import { keysOf } from "../support/keys-of.ts";
+import { suggestion } from "../cli/flags/nearest.ts";
+import {
+  type BraidOption,
+  braidOptionNames,
+  type BraidOptions,
+  braidOptionTable,
+  joinOptions,
+} from "./braid/braid-options.ts";
+
+/** Braid's own, each with the options that it takes. */
+const ownOptions = {
+  braid: braidOptionNames,
+  serial: ["backend", "protocol", "copyLane", "graph"],
+  "compute-only": ["graph"],
+  "communication-only": ["backend", "protocol", "copyLane", "graph"],
+} as const satisfies Readonly<Record<string, readonly BraidOption[]>>;
+
+export type OwnName = keyof typeof ownOptions;
+
+/** PyTorch's and what runs in PyTorch, by the names that bench/peers/torch_peer.py has for them. */
+export const peerImplementations = {
+  "torch-compute-only": "compute-only",
+  "torch-nccl": "nccl",
+  "torch-async-tp": "async-tp",
+  "transformer-engine": "transformer-engine",
+} as const;
+
+export type PeerName = keyof typeof peerImplementations;
+
+export type Implementation =
+  | {
+      readonly kind: "braid";
+      readonly name: OwnName;
+      readonly options: BraidOptions;
+      /** What was said, as text: the column `option`. */
+      readonly said: string;
+    }
+  | {
+      readonly kind: "peer";
+      readonly name: PeerName;
+      readonly said: "";
+      /** Whether the user named it: what is there by default may be missing. */
+      readonly asked: boolean;
+    };
+
+const ownNames = keysOf(ownOptions);
+const peerNames = keysOf(peerImplementations);
+export const implementationNames: readonly string[] = [...ownNames, ...peerNames];
+
+/** The values to choose from, by option, in the order given. */
+export type Alternatives = readonly (readonly [option: string, values: readonly string[]])[];
+
+/** Reads `NAME[;option=value,...]`. Throws `option-value` and `option-unknown`; `place` is named in them. */
+export function parseImplementations(text: string, place: string): readonly Implementation[] {
+  const [name = "", ...rest] = text.split(";").map((part) => part.trim());
+  const alternatives = rest.map((part): readonly [string, readonly string[]] => {
+    const [, option, values] = /^([A-Za-z]+)=(.+)$/.exec(part) ?? [];
+    if (option === undefined || values === undefined) return badForm(part, place);
+    return [option, values.split(",").map((value) => value.trim())];
+  });
+  return expandImplementations(name, alternatives, place);
+}
+
+/** Every combination. Names may have _ for -, as DDLB's do. Throws `option-value` and `option-unknown`. */
+export function expandImplementations(
+  given: string,
+  alternatives: Alternatives,
+  place: string,
+): readonly Implementation[] {
+  const name = given.replaceAll("_", "-");
+  if (isOneOf(peerNames, name)) {
+    for (const [option] of alternatives) unknownOption(name, option, [], place);
+    return [{ kind: "peer", name, said: "", asked: true }];
+  }
+  if (!isOneOf(ownNames, name)) return unknownName(given, place);
+  const known: readonly BraidOption[] = ownOptions[name];
+  let combinations: readonly { readonly options: BraidOptions; readonly said: string }[] = [{ options: {}, said: "" }];
+  const seen = new Set<string>();
+  for (const [option, values] of alternatives) {
+    if (!isOneOf(known, option)) return unknownOption(name, option, known, place);
+    if (seen.has(option)) return twice(option, place);
+    seen.add(option);
+    const read = values.map((value) => ({ value, options: readValue(option, value, place) }));
+    combinations = combinations.flatMap((combination) =>
+      read.map(({ value, options }) => ({
+        options: joinOptions(combination.options, options),
+        said: [combination.said, `${option}=${value}`].filter((part) => part !== "").join(", "),
+      })),
+    );
+  }
+  return combinations.map((combination) => ({ kind: "braid", name, ...combination }));
+}
+
+function readValue(option: BraidOption, value: string, place: string): BraidOptions {
+  const { read, expected } = braidOptionTable[option];
+  return (
+    read(value) ??
+    fail({
+      code: "option-value",
+      message: `option ${option} of an implementation has a bad value`,
+      place: { kind: "option", text: place },
+      found: `${option}=${value}`,
+      expected,
+      help: "use such a value; several are separated by commas",
+    })
+  );
+}
+
+function badForm(part: string, place: string): never {
+  return fail({
+    code: "option-value",
+    message: "an implementation is not understood",
+    place: { kind: "option", text: place },
+    found: part === "" ? "nothing behind a ;" : part,
+    expected: "NAME[;option=value,...]",
+    help: 'write it like "braid;form=rotated;protocol=get,put", in quotation marks',
+  });
+}
+
+function unknownName(name: string, place: string): never {
+  return fail({
+    code: "option-unknown",
+    message: `there is no implementation ${name}`,
+    place: { kind: "option", text: place },
+    found: name === "" ? "nothing" : name,
+    expected: `one of ${implementationNames.join(", ")}`,
+    help: suggestion(name, implementationNames, "name one of these"),
+  });
+}
+
+function unknownOption(name: string, option: string, known: readonly string[], place: string): never {
+  return fail({
+    code: "option-unknown",
+    message: `${name} has no option ${option}`,
+    place: { kind: "option", text: place },
+    found: option,
+    expected: known.length === 0 ? "no options" : `one of ${known.join(", ")}`,
+    help: suggestion(option, known, "leave it out"),
+  });
+}
+
+function twice(option: string, place: string): never {
+  return fail({
+    code: "option-value",
+    message: `option ${option} of an implementation is given twice`,
+    place: { kind: "option", text: place },
+    found: `${option}=... a second time`,
+    expected: "each option once, its values separated by commas",
+    help: `join the values: ${option}=A,B`,
+  });
+}

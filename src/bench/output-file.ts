@@ -1,0 +1,26 @@
+/** Files that `braid bench` and `braid calibrate` write. Whether they can be written is asked before the measurement, which may be long. */
+import { access, constants, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { systemReason } from "../cli/terminal/system-reason.ts";
+
+/** Throws `file-unwritable` where the folder takes no file; `flag` is named in it. */
+export async function requireOutput(flag: string, file: string): Promise<void> {
+  await access(path.dirname(file), constants.W_OK).catch((error: unknown) => unwritable(flag, file, error));
+}
+
+/** Throws `file-unwritable`. */
+export async function writeOutput(flag: string, file: string, text: string): Promise<void> {
+  await writeFile(file, text).catch((error: unknown) => unwritable(flag, file, error));
+}
+
+function unwritable(flag: string, file: string, error: unknown): never {
+  return fail({
+    code: "file-unwritable",
+    message: "the file cannot be written",
+    place: { kind: "option", text: `${flag} ${file}` },
+    found: systemReason(error),
+    expected: "a file in a folder that exists and can be written to",
+    help: "make the folder, or name another file",
+  });
+}

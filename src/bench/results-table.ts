@@ -1,0 +1,104 @@
+/** The table at the end of `braid bench`. */
+import Table from "cli-table3";
+import { plainBorders, trimmedLines } from "../cli/terminal/table-style.ts";
+import type { Colors } from "../cli/terminal/terminal.ts";
+import type { BenchRow } from "./bench-row.ts";
+import { at } from "../support/invariant.ts";
+import { labelOf } from "./implementation-label.ts";
+import { summaryLines } from "./summary.ts";
+
+const columns = [
+  "implementation",
+  "time [ms]",
+  "spread",
+  "TFLOP/s",
+  "of compute",
+  "hidden",
+  "of PyTorch",
+  "GB/s",
+  "host [us]",
+  "of bound",
+];
+
+/** One table per problem; rows in the order in which implementations were given. */
+export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
+  const problems = [...new Set(rows.map(({ problem }) => problem))];
+  const tables = problems.flatMap((problem) => {
+    const { primitive, m, n, k, dtype, devices } = problem;
+    const title = `${primitive} m ${m} n ${n} k ${k} ${dtype}, ${devices} devices`;
+    const own = rows.filter((row) => row.problem === problem);
+    return [title, ...tableOf(own, colors), ""];
+  });
+  const hosts = rows.some(({ hostInRowMicroseconds }) => hostInRowMicroseconds !== null) ? [hostLegend, ""] : [];
+  return [...tables, ...hosts, ...summaryLines(rows)].join("\n");
+}
+
+const hostLegend = "host: of a run that follows a barrier / of one among runs in a row";
+
+/** Columns that nothing is known for are left out. */
+function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
+  const lines = rows.map((row) => cells(row, colors));
+  const kept = columns.flatMap((_, i) => (i < 2 || lines.some((line) => line[i] !== none) ? [i] : []));
+  const keep = (line: readonly string[]): string[] => kept.map((i) => at(line, i));
+  const alignments = kept.map((i): "left" | "right" => (i === 0 ? "left" : "right"));
+  const table = new Table({ ...plainBorders, head: keep(columns), colAligns: alignments });
+  for (const line of lines) table.push(keep(line));
+  const notes = rows.flatMap((row) => {
+    const words = shortened(row.failure) ?? (row.source === "measured" ? chosenNote(row) : row.source);
+    return words === null ? [] : [`${row.source === "measured" ? labelOf(row) : `* ${row.name}`}: ${words}`];
+  });
+  return [...trimmedLines(table.toString()), ...notes];
+}
+
+/** The first line and the last, which in a stack of Python's is the reason; all of it stands in the CSV. */
+function shortened(failure: string | null): string | null {
+  const lines = failure?.split("\n") ?? [];
+  const [first = "", last] = [lines[0], lines.at(-1)];
+  if (failure === null || lines.length < 2 || last === undefined) return failure;
+  return `${first}: ${last.trim()}`;
+}
+
+/** Of Braid's own; versions of others stand in the CSV. */
+function chosenNote({ name, note }: BenchRow): string | null {
+  return name === "braid" ? note : null;
+}
+
+function cells(row: BenchRow, colors: Colors): string[] {
+  const { figures, partOfBound, failure, source } = row;
+  const label = source === "measured" ? labelOf(row) : `${row.name} *`;
+  if (figures === null)
+    return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
+  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden, overPyTorch } = figures;
+  return [
+    label,
+    significant(median),
+    source === "measured" ? percent(spread / median) : none,
+    optional(teraflops, significant),
+    optional(computeShare, percent),
+    optional(hidden, percent),
+    optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
+    optional(gigabytesPerSecond, significant),
+    hostText(row),
+    optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
+  ];
+}
+
+const none = "-";
+
+function hostText({ hostMicroseconds, hostInRowMicroseconds }: BenchRow): string {
+  const each = [hostMicroseconds, hostInRowMicroseconds].filter((value) => value !== null);
+  return each.length === 0 ? none : each.map((value) => value.toFixed(0)).join(" / ");
+}
+
+function optional(value: number | null, text: (value: number) => string): string {
+  return value === null ? none : text(value);
+}
+
+function percent(part: number): string {
+  return `${(100 * part).toFixed(1)} %`;
+}
+
+/** Four digits that count. */
+function significant(value: number): string {
+  return value >= 1000 ? value.toFixed(0) : value.toPrecision(4);
+}

@@ -1,0 +1,154 @@
+/** One `braid bench` from its plan to its rows, on this process's ranks: problem by problem, all contenders of one side by side. */
+import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
+import type { Contender } from "./contender.ts";
+import { benchRows, type BenchRow } from "./bench-row.ts";
+import type { BenchPlan } from "./bench-plan.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Implementation } from "./implementation.ts";
+import { labelOf } from "./implementation-label.ts";
+import { createMatrices, type Matrices } from "./braid/matrices.ts";
+import { measure, type Measured } from "./measure.ts";
+import { prepareOwn } from "./braid/own-contender.ts";
+import { createInputs } from "./braid/operands.ts";
+import { peerContender, type PeerImplementation, setUpPeer } from "./torch/peer-contender.ts";
+import type { Places } from "./braid/places.ts";
+import { type Planned, planOwn, type Setting } from "./braid/plan-own.ts";
+import type { Problem } from "./primitives.ts";
+import type { TorchPeer } from "./torch/torch-peer.ts";
+
+export interface BenchHost {
+  readonly places: Places;
+  readonly exchange: Exchange;
+  /** Starts PyTorch's process when it is first needed; failed where there is none. All ranks call it together. */
+  readonly peer: () => Promise<PeerStart>;
+  /** Progress and what is left out, a line each. */
+  readonly say: (line: string) => void;
+  /** Called with all rows so far, after each problem. */
+  readonly onRows: (rows: readonly BenchRow[]) => Promise<void>;
+}
+
+export type PeerStart =
+  { readonly kind: "done"; readonly value: TorchPeer } | { readonly kind: "failed"; readonly why: string };
+
+/** All ranks call it together with the same plan. */
+export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readonly BenchRow[]> {
+  const rows: BenchRow[] = [];
+  const matrices = new Map<string, Matrices>();
+  for (const [i, problem] of plan.problems.entries()) {
+    const { m, n, k, dtype } = problem;
+    const label = `${i + 1}/${plan.problems.length} ${problem.primitive} m ${m} n ${n} k ${k} ${dtype}`;
+    const drawn = matrices.get(dtype) ?? createMatrices(dtype, plan.seed);
+    matrices.set(dtype, drawn);
+    const measured = await runProblem(plan, problem, drawn, label, host);
+    rows.push(...benchRows(problem, measured));
+    await host.onRows(rows);
+  }
+  return rows;
+}
+
+async function runProblem(
+  plan: BenchPlan,
+  problem: Problem,
+  matrices: Matrices,
+  label: string,
+  host: BenchHost,
+): Promise<readonly Measured[]> {
+  const { implementations } = plan;
+  host.say(`${label}: preparing`);
+  const planned = implementations.flatMap((each) =>
+    each.kind === "braid" ? (tryToPlan(each, problem, plan, host.say) ?? []) : [],
+  );
+  if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, problem, plan);
+  const inputs = createInputs(matrices);
+  const contenders: Contender[] = [];
+  const failed: Measured[] = [];
+  try {
+    for (const each of planned) {
+      const place = await host.places.placeFor(each.implementation.options.graph ?? "auto");
+      contenders.push(await prepareOwn(each, place, matrices, inputs));
+    }
+    const peers = implementations.filter((each) => each.kind === "peer");
+    if (peers.length > 0) failed.push(...(await addPeers(peers, problem, plan.seed, contenders, host)));
+    const { iterations, warmup, validate } = plan;
+    const measured = await measure(contenders, host.exchange, {
+      iterations,
+      warmup,
+      validate,
+      onRound: (done) => host.say(`${label}: ${contenders.length} contenders, ${done} of ${iterations} iterations`),
+    });
+    return [...measured, ...failed];
+  } finally {
+    for (const contender of contenders) contender.release();
+  }
+}
+
+/** Null, and said, where the combination does not exist. What all are compared with has to exist. */
+function tryToPlan(
+  implementation: Planned["implementation"],
+  problem: Problem,
+  setting: Setting,
+  say: (line: string) => void,
+): Planned | null {
+  try {
+    const planned = planOwn(implementation, problem, setting);
+    if (planned.reason !== null)
+      say(`${labelOf({ ...implementation, option: implementation.said })}: ${planned.reason}`);
+    return planned;
+  } catch (error) {
+    if (!(error instanceof DiagnosticError) || isBaseline(implementation)) throw error;
+    say(`left out: ${labelOf({ ...implementation, option: implementation.said })}: ${error.diagnostics[0]?.message}`);
+    return null;
+  }
+}
+
+function isBaseline({ name, said }: Implementation): boolean {
+  return said === "" && (name === "compute-only" || name === "serial");
+}
+
+/** Fails as the first combination that was asked for does, if any was. */
+function nothingLeft(implementations: readonly Implementation[], problem: Problem, setting: Setting): void {
+  const [first] = implementations.filter((each) => each.kind === "braid" && !isBaseline(each));
+  if (first?.kind === "braid") planOwn(first, problem, setting);
+}
+
+/** Those that PyTorch's process has become contenders; the others are told with their reasons. */
+async function addPeers(
+  peers: readonly PeerImplementation[],
+  problem: Problem,
+  seed: number,
+  contenders: Contender[],
+  { peer: start, exchange, say }: BenchHost,
+): Promise<readonly Measured[]> {
+  const without = (why: string): readonly Measured[] => {
+    const asked = peers.filter((each) => each.asked);
+    if (asked.length < peers.length) say(`left out: PyTorch: ${why}`);
+    return asked.map((implementation) => ({ implementation, note: null, result: { kind: "failed", why } }));
+  };
+  const peer = await start();
+  if (peer.kind === "failed") return without(peer.why);
+  const names = await setUpPeer(peer.value, problem, seed, exchange);
+  if (names.kind === "failed") return without(names.why);
+  const missing: Measured[] = [];
+  for (const implementation of peers) {
+    const contender = peerContender(implementation, peer.value);
+    if (names.value.includes(contender.name)) contenders.push(contender);
+    else if (implementation.asked) {
+      const why = `not to be had here for ${problem.primitive}`;
+      missing.push({ implementation, note: null, result: { kind: "failed", why } });
+    }
+  }
+  return missing;
+}
+
+export function requirePeers(implementations: readonly Implementation[], on: BenchPlan["on"]): void {
+  const peer = implementations.find((each) => each.kind === "peer" && each.asked);
+  if (peer === undefined || on === "cuda") return;
+  fail({
+    code: "option-value",
+    message: `${peer.name} runs on GPUs only`,
+    place: { kind: "option", text: "--impl" },
+    found: `${peer.name} with --on ${on}`,
+    expected: "--on cuda",
+    help: "leave it out, or run on GPUs",
+  });
+}

@@ -1,0 +1,65 @@
+/**
+ * `--validate`: elements of a result, drawn at random over all rows that a device holds, against products in double precision. A check of all elements would take hours at the
+ * sizes that are timed.
+ */
+import { type DType, dtypes } from "../numerics/dtype.ts";
+import { elementsOf, storageView } from "../numerics/tensor/storage.ts";
+import { createRandom } from "../support/random.ts";
+import type { Matrices } from "./braid/matrices.ts";
+import { type Expected, expectedElement, type Layout, outputColumns, outputRows, rowAt } from "./braid/operands.ts";
+
+export interface SampledCheck {
+  /** The largest error over what is allowed for its element. Above 1 the result is wrong. */
+  readonly partOfBound: number;
+}
+
+const mostSamples = 512;
+/** So many multiplications are enough for one check. */
+const mostTerms = 2e8;
+
+/** `output`: the bytes of output number `position` on a device. */
+export function checkSamples(
+  layout: Layout,
+  rank: number,
+  position: number,
+  output: Uint8Array,
+  matrices: Matrices,
+): SampledCheck {
+  const { dtype } = matrices;
+  const elements = elementsOf(dtype, storageView(dtype, aligned(output).buffer));
+  const columns = outputColumns(layout);
+  const rows = outputRows(layout, position, rank);
+  const count = Math.max(16, Math.min(mostSamples, elements.length, Math.floor(mostTerms / termsOf(layout))));
+  const random = createRandom(rank + 1);
+  let partOfBound = 0;
+  for (let sample = 0; sample < count; sample++) {
+    // One sample in each of `count` equal stretches of memory: every chunk has some.
+    const index = Math.min(elements.length - 1, Math.floor(((sample + random.float()) / count) * elements.length));
+    const row = rowAt(rows, Math.floor(index / columns));
+    const expected = expectedElement(layout, rank, row, index % columns, matrices);
+    const error = Math.abs(Number(elements.get(index)) - expected.value);
+    const part = error === 0 ? 0 : error / boundOf(expected, dtype);
+    partOfBound = Math.max(partOfBound, Number.isNaN(part) ? Infinity : part);
+  }
+  return { partOfBound };
+}
+
+function termsOf({ problem: { k, devices } }: Layout): number {
+  return k * devices;
+}
+
+/**
+ * Each device's summand is rounded to the dtype, and so is every partial sum on the way around a ring; products are added in float32 (in double for double), where errors of
+ * single additions are of the size of the sum that has grown so far.
+ */
+function boundOf({ value, partials, size, terms }: Expected, dtype: DType): number {
+  // A copy.
+  if (terms === 0 && partials.length === 1) return 0;
+  const hops = partials.reduce((sum, partial) => sum + Math.abs(partial), 0) * partials.length;
+  const accumulation = dtype === "double" ? dtypes.double.epsilon : dtypes.float.epsilon;
+  return 2 * dtypes[dtype].epsilon * (hops + Math.abs(value)) + 4 * accumulation * Math.max(16, terms) * size;
+}
+
+function aligned(bytes: Uint8Array): Uint8Array {
+  return bytes.byteOffset === 0 && bytes.length === bytes.buffer.byteLength ? bytes : bytes.slice();
+}

@@ -1,0 +1,54 @@
+/** Starts PyTorch's process of this rank, beside those of the other ranks: a process group of their own on a free port. */
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import type { World } from "../../launch/join-world.ts";
+import type { Environment } from "../../launch/rank-environment.ts";
+import type { Exchange } from "../exchange.ts";
+import type { PeerStart } from "../run-bench.ts";
+import { startPeer } from "./torch-peer.ts";
+
+const script = fileURLToPath(new URL("../../../bench/peers/torch_peer.py", import.meta.url));
+/** PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
+const startTimeout = 180_000;
+
+/** All ranks call it together; failed on all where it is on one. */
+export async function startTorch(
+  world: World,
+  exchange: Exchange,
+  python: string,
+  timeout: number,
+  environment: Environment,
+): Promise<PeerStart> {
+  const port = await exchange({ kind: "done", value: [world.rank === 0 ? await freePort() : 0] });
+  if (port.kind === "failed") return port;
+  const kept = Object.entries(environment).filter(([name]) => !name.startsWith("TORCHELASTIC_"));
+  const started = await startPeer({
+    command: [python, script],
+    env: {
+      ...Object.fromEntries(kept),
+      RANK: String(world.rank),
+      WORLD_SIZE: String(world.worldSize),
+      LOCAL_RANK: String(world.localRank),
+      MASTER_ADDR: "127.0.0.1",
+      MASTER_PORT: String(port.value[0]?.[0]),
+    },
+    timeout,
+    startTimeout,
+  });
+  const all = await exchange(started.kind === "failed" ? started : { kind: "done", value: [] });
+  if (all.kind === "done") return started;
+  if (started.kind === "done") await started.value.close();
+  return all;
+}
+
+/** Free now: another process may take it before PyTorch does, which the peers then report. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,141 @@
+/** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules, side by side with what PyTorch has. */
+import { Argument, Command } from "commander";
+import pc from "picocolors";
+import { requireGpus } from "../../cuda.ts";
+import type { World } from "../../launch/join-world.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { addBenchFlags, type BenchFlags, benchSettings } from "./flags.ts";
+import { type BenchPlan, planBench } from "../../bench/bench-plan.ts";
+import type { BenchRow } from "../../bench/bench-row.ts";
+import { csvText } from "../../bench/csv.ts";
+import { exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
+import { labelOf } from "../../bench/implementation-label.ts";
+import { type Machine, machineOf } from "../../bench/machine.ts";
+import { requireOutput, writeOutput } from "../../bench/output-file.ts";
+import { placesOnCpu, placesOnGpus } from "../../bench/braid/places.ts";
+import { plotHtml, plotSvg } from "../../bench/plot.ts";
+import { type Primitive, primitives } from "../../bench/primitives.ts";
+import { resultsText } from "../../bench/results-table.ts";
+import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../bench/run-bench.ts";
+import { startTorch } from "../../bench/torch/start-torch.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { choice } from "../flags/option-values.ts";
+import { runAsRank } from "../run/run-as-rank.ts";
+import { runInProcesses } from "../run/run-in-processes.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { processEnvironment, whereToRun } from "../run/where-to-run.ts";
+
+/** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
+const rankSlack = 240_000;
+const usualDevices = 4;
+
+/** `args` are those of the whole command line, for processes that run it again. */
+export function benchCommand(
+  terminal: Terminal,
+  finish: (status: ExitStatus) => void,
+  args: readonly string[] = [],
+): Command {
+  const command = addBenchFlags(new Command("bench"))
+    .description("Times a tensor-parallel primitive: Braid's schedules, serial, the product alone, and PyTorch.")
+    .addArgument(new Argument("[primitive]", primitives.join(", ")).argParser(primitiveOf));
+  return command.action(async (primitive: Primitive | undefined, flags: BenchFlags) => {
+    const settings = await benchSettings(flags);
+    const where = whereToRun(flags.on, settings.devices ?? null, usualDevices);
+    const plan = planBench(primitive ?? null, settings, where.devices);
+    requirePeers(plan.implementations, plan.on);
+    if (plan.csv !== null) await requireOutput("--csv", plan.csv);
+    if (plan.plot !== null) await requireOutput("--plot", plan.plot);
+    const exchangeTimeout = plan.timeout + rankSlack;
+    switch (where.kind) {
+      case "here":
+        return finish(await benchHere(plan, flags, terminal));
+      case "processes":
+        requireGpus(where.devices);
+        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
+      case "rank":
+        return finish(await runAsRank(where, exchangeTimeout, (world) => benchAsRank(plan, flags, world, terminal)));
+      default:
+        unreachable(where);
+    }
+  });
+}
+
+/** With _ for -, as DDLB has it, too. */
+function primitiveOf(text: string): Primitive {
+  return choice("PRIMITIVE", primitives)(text.replaceAll("_", "-"));
+}
+
+/** All ranks in this process. */
+async function benchHere(plan: BenchPlan, flags: BenchFlags, terminal: Terminal): Promise<ExitStatus> {
+  const places = placesOnCpu(plan.devices, plan.timeout);
+  const machine = machineOf("cpu", 0);
+  try {
+    const rows = await runBench(plan, {
+      places,
+      exchange: exchangeAlone,
+      peer: async () => ({ kind: "failed", why: "it runs on GPUs only" }),
+      ...reporting(plan, machine, terminal),
+    });
+    return report(rows, machine, flags, terminal);
+  } finally {
+    await places.close();
+  }
+}
+
+/** This process is one of the ranks; rank 0 reports. */
+async function benchAsRank(plan: BenchPlan, flags: BenchFlags, world: World, terminal: Terminal): Promise<ExitStatus> {
+  const exchange = exchangeWith(world);
+  const places = placesOnGpus(world, plan.timeout, chosen(plan));
+  const machine = machineOf("cuda", world.localRank);
+  // PyTorch gets what the user set, without what Braid's driver sets for itself.
+  const environment = { ...processEnvironment };
+  const torch = once(() => startTorch(world, exchange, plan.python, plan.timeout, environment));
+  const quiet: Pick<BenchHost, "say" | "onRows"> = { say: () => {}, onRows: async () => {} };
+  try {
+    const reports = world.rank === 0 ? reporting(plan, machine, terminal) : quiet;
+    const rows = await runBench(plan, { places, exchange, peer: torch.get, ...reports });
+    await places.close();
+    return world.rank === 0 ? report(rows, machine, flags, terminal) : exitStatus.ok;
+  } finally {
+    const started = await torch.made();
+    if (started?.kind === "done") await started.value.close();
+  }
+}
+
+/** What is made when it is first asked for. */
+function once(make: () => Promise<PeerStart>): {
+  readonly get: () => Promise<PeerStart>;
+  readonly made: () => Promise<PeerStart | null>;
+} {
+  let started: Promise<PeerStart> | null = null;
+  return { get: () => (started ??= make()), made: async () => started };
+}
+
+function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<BenchHost, "say" | "onRows"> {
+  return {
+    say: (line) => terminal.err(`${line}\n`),
+    onRows: async (rows) => {
+      if (plan.csv !== null) await writeOutput("--csv", plan.csv, csvText(rows, machine));
+      if (plan.plot !== null) await writeOutput("--plot", plan.plot, plotText(plan.plot, rows, machine));
+    },
+  };
+}
+
+/** As the file's name says. */
+function plotText(file: string, rows: readonly BenchRow[], machine: Machine): string {
+  return file.endsWith(".html") ? plotHtml(rows, machine, resultsText(rows, noColors)) : plotSvg(rows, machine);
+}
+
+const noColors = pc.createColors(false);
+
+function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlags, terminal: Terminal): ExitStatus {
+  terminal.out(json ? `${JSON.stringify({ machine, rows }, undefined, 2)}\n` : resultsText(rows, terminal.outColors));
+  const wrong = rows.filter(({ partOfBound }) => partOfBound !== null && !(partOfBound <= 1));
+  for (const row of wrong) terminal.err(`${labelOf(row)}: a result differs by ${row.partOfBound} times its bound\n`);
+  return wrong.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
+}
+
+/** What ranks in processes must have in common, by the names of the command line. */
+function chosen(plan: BenchPlan): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(plan).map(([name, value]) => [name, JSON.stringify(value)]));
+}

@@ -1,0 +1,131 @@
+/** `braid calibrate`: measures what a machine's devices, copies and library take, and writes it as a machine profile. */
+import { Command, Option } from "commander";
+import { requireGpus } from "../../cuda.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { World } from "../../launch/join-world.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
+import { machineOf } from "../../bench/machine.ts";
+import { createMatrices, type Matrices } from "../../bench/braid/matrices.ts";
+import { requireOutput, writeOutput } from "../../bench/output-file.ts";
+import { type Places, placesOnCpu, placesOnGpus } from "../../bench/braid/places.ts";
+import type { CalibrationHost } from "../../tune/calibrate/calibration-host.ts";
+import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
+import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { choice, wholeNumber } from "../flags/option-values.ts";
+import { runAsRank } from "../run/run-as-rank.ts";
+import { runInProcesses } from "../run/run-in-processes.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { whereToRun } from "../run/where-to-run.ts";
+
+interface CalibrateFlags {
+  readonly on: BackendName;
+  readonly devices?: number;
+  readonly out: string;
+}
+
+const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
+const usualDevices = 4;
+/** Milliseconds for one run, and for what ranks may differ by. */
+const timeout = 60_000;
+const rankSlack = 120_000;
+
+/** `args` are those of the whole command line, for processes that run it again. */
+export function calibrateCommand(
+  terminal: Terminal,
+  finish: (status: ExitStatus) => void,
+  args: readonly string[] = [],
+): Command {
+  const command = new Command("calibrate")
+    .description("Measures this machine for --schedule-choice auto, and writes its profile.")
+    .addOption(
+      new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),
+    )
+    .addOption(
+      new Option("--devices <n>", `number of devices (default: ${usualDevices})`).argParser(
+        wholeNumber("--devices", 2),
+      ),
+    )
+    .requiredOption("--out <file>", "where to write the profile, as JSON");
+  return command.action(async (flags: CalibrateFlags) => {
+    const where = whereToRun(flags.on, flags.devices ?? null, usualDevices);
+    if (where.devices < 2) tooFew(where.devices);
+    await requireOutput("--out", flags.out);
+    switch (where.kind) {
+      case "here": {
+        const places = placesOnCpu(where.devices, timeout);
+        const host = hostOf(where.devices, places, terminal);
+        return finish(await calibrate(flags, { ...host, exchange: exchangeAlone }, terminal));
+      }
+      case "processes":
+        requireGpus(where.devices);
+        return finish(await runInProcesses(where.devices, args, timeout + rankSlack, terminal));
+      case "rank":
+        return finish(await runAsRank(where, timeout + rankSlack, (world) => calibrateAsRank(flags, world, terminal)));
+      default:
+        unreachable(where);
+    }
+  });
+}
+
+/** This process is one of the ranks; rank 0 writes. */
+async function calibrateAsRank(flags: CalibrateFlags, world: World, terminal: Terminal): Promise<ExitStatus> {
+  const places = placesOnGpus(world, timeout, { command: "calibrate" });
+  const host = { ...hostOf(world.worldSize, places, terminal), exchange: exchangeWith(world) };
+  return world.rank === 0
+    ? calibrate(flags, host, terminal)
+    : calibrate({ ...flags, out: null }, { ...host, say: () => {} }, terminal);
+}
+
+async function calibrate(
+  { on, out }: Pick<CalibrateFlags, "on"> & { readonly out: string | null },
+  host: CalibrationHost,
+  terminal: Terminal,
+): Promise<ExitStatus> {
+  const { device } = machineOf(on, 0);
+  const date = new Date().toISOString().slice(0, 10);
+  const machine = `${host.devices} x ${device}, Node ${process.versions.node}, ${date}`;
+  try {
+    const profile = await measureProfile(host, machine, calibrationSizes[on]);
+    if (out === null) return exitStatus.ok;
+    await writeOutput("--out", out, `${JSON.stringify(rounded(profile), undefined, 1)}\n`);
+    terminal.out(`${out}: ${machine}\n`);
+    return exitStatus.ok;
+  } finally {
+    await host.places.close();
+  }
+}
+
+function hostOf(devices: number, places: Places, terminal: Terminal): Omit<CalibrationHost, "exchange"> {
+  const made = new Map<DType, Matrices>();
+  const matricesOf = (dtype: DType): Matrices => {
+    const matrices = made.get(dtype) ?? createMatrices(dtype, 0);
+    made.set(dtype, matrices);
+    return matrices;
+  };
+  return { devices, places, matricesOf, say: (line) => terminal.err(`measuring ${line}\n`) };
+}
+
+/** Four digits are more than repeat. */
+function rounded(profile: MachineProfile): unknown {
+  const text = JSON.stringify(profile, (_, value: unknown) =>
+    typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value,
+  );
+  const value: unknown = JSON.parse(text);
+  return value;
+}
+
+function tooFew(devices: number): never {
+  return fail({
+    code: "device-count",
+    message: "copies between devices need at least two of them",
+    place: { kind: "option", text: "--devices" },
+    found: String(devices),
+    expected: "2 or more",
+    help: "calibrate with as many devices as programs will use",
+  });
+}

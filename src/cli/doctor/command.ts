@@ -1,0 +1,42 @@
+/** `braid doctor`: what this machine has that Braid can use, and what is missing. */
+import Table from "cli-table3";
+import { Command } from "commander";
+import type { Finding } from "./finding.ts";
+import { machineFindings } from "./machine.ts";
+import { nativeFindings } from "./native.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
+import type { Colors, Terminal } from "../terminal/terminal.ts";
+
+export function doctorCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
+  return new Command("doctor")
+    .description("Says what this machine has: Node, FFI, BLAS, GPUs, CUDA, NCCL, and what is missing.")
+    .option("--json", "print the findings as JSON")
+    .action(({ json = false }: { readonly json?: boolean }) => {
+      const findings = [...machineFindings(), ...nativeFindings()];
+      terminal.out(json ? `${JSON.stringify({ findings }, undefined, 2)}\n` : render(findings, terminal.outColors));
+      finish(exitStatus.ok);
+    });
+}
+
+function render(findings: readonly Finding[], colors: Colors): string {
+  const marks: { readonly [S in Finding["status"]]: string } = {
+    ok: colors.green("ok"),
+    missing: colors.yellow("missing"),
+    "too-old": colors.red("too old"),
+  };
+  const table = new Table({ ...plainBorders, head: ["", "", "found", "gives"] });
+  for (const { name, status, detail, gives } of findings) table.push([marks[status], name, detail, gives]);
+  return [...trimmedLines(table.toString()), "", ...searches(findings), ""].join("\n");
+}
+
+/** Where missing things were looked for, one line for those that share the places. */
+function searches(findings: readonly Finding[]): readonly string[] {
+  const names = new Map<string, string[]>();
+  for (const { name, lookedIn } of findings) {
+    if (lookedIn.length === 0) continue;
+    const places = lookedIn.join(", ");
+    names.set(places, [...(names.get(places) ?? []), name]);
+  }
+  return [...names].map(([places, found]) => `${found.join(", ")}: looked in ${places}`);
+}

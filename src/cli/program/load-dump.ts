@@ -1,0 +1,87 @@
+/**
+ * Loads a dump of host programs, nvFuser's or Braid's: any file that is no program file. What `braid run` and `braid verify` do with a
+ * dump is what they do with the host programs that a program file returns.
+ */
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import type { Command } from "commander";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../../host/nodes.ts";
+import { parseContainers, type ParsedContainer, type RootMeaning } from "../../host/parse/parse.ts";
+import { rankContainers } from "../../host/parse/rank-containers.ts";
+import { type LoweringOptions, loweringOptionSchema } from "../../passes/options.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { systemReason } from "../terminal/system-reason.ts";
+
+/** `.log` and `.txt`: dumps come with the output around them. */
+const extensions = [".hir", ".txt", ".log", ".out"] as const;
+
+export interface DumpFlags {
+  /** `--container` */
+  readonly container?: number;
+  /** `--roots` */
+  readonly roots?: RootMeaning;
+}
+
+export interface LoadedDump {
+  /** Of each rank. */
+  readonly hosts: readonly HostProgram[];
+  /** Of each rank, with the lines of the file in which its statements stand. */
+  readonly containers: readonly ParsedContainer[];
+}
+
+export function isDumpFile(file: string): boolean {
+  const extension = path.extname(file);
+  return extensions.some((known) => known === extension);
+}
+
+/** `devices` null: as many as the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws. */
+export async function loadDump(file: string, devices: number | null, flags: DumpFlags): Promise<LoadedDump> {
+  const text = await readText(file);
+  const { container = null, roots = "era" } = flags;
+  const containers = rankContainers(parseContainers(text, { file, roots }), { file, devices, container });
+  return { hosts: containers.map(({ program }) => program), containers };
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    return fail({
+      code: "file-unreadable",
+      message: "the dump cannot be read",
+      place: { kind: "file", path: file },
+      found: systemReason(error),
+      expected: `a readable file that ends in ${extensions.join(", ")}`,
+      help: `check the path; it means ${path.resolve(file)}`,
+    });
+  }
+}
+
+/** The devices of a run, as the command line says or else a dump names; null where neither does. */
+export async function givenDevices(
+  command: Command,
+  file: string,
+  flags: DumpFlags & { readonly devices: number },
+): Promise<number | null> {
+  if (command.getOptionValueSource("devices") === "cli") return flags.devices;
+  if (!isDumpFile(file)) return null;
+  const { hosts } = await loadDump(file, null, flags);
+  return hosts.length;
+}
+
+/** A dump has been lowered: of the lowering options it takes the protocol alone, which `record` asks for. */
+export function requireNotLowered(file: string, options: Partial<LoweringOptions>): void {
+  if (!isDumpFile(file)) return;
+  const name = keysOf(loweringOptionSchema).find((key) => key !== "p2pProtocol" && options[key] !== undefined);
+  if (name === undefined) return;
+  const { flag } = loweringOptionSchema[name];
+  fail({
+    code: "option-value",
+    message: "a dump has been lowered already",
+    place: { kind: "option", text: flag },
+    found: `${flag} for the dump ${file}`,
+    expected: `of the lowering options ${loweringOptionSchema.p2pProtocol.flag} alone`,
+    help: `leave ${flag} out, or pass the program file that the dump was made from`,
+  });
+}

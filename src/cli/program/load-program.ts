@@ -1,0 +1,100 @@
+/**
+ * Loads a program file (`.ts`, `.js`, `.mjs`) from anywhere on disk. jiti evaluates it and the files that it imports
+ * by relative paths: it strips types on every Node that Braid supports, maps lines back, writes no cache, and lets
+ * `braid` be the running instance.
+ */
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import path from "node:path";
+import { createJiti } from "jiti";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { isFusion } from "../../ir/api/fusion.ts";
+import { isProgram, type Program } from "../../host/program-file.ts";
+import { runningBraid } from "./running-braid.ts";
+import { createSourceMaps, type SourceMaps } from "./source-maps.ts";
+import { systemReason } from "../terminal/system-reason.ts";
+import { inUserCode } from "./user-code.ts";
+
+const extensions = [".ts", ".mts", ".js", ".mjs"] as const;
+
+export interface LoadedProgram {
+  readonly program: Program;
+  /** Of the file and those that it imports. */
+  readonly maps: SourceMaps;
+}
+
+/**
+ * The program that `file` exports as its default.
+ * Throws `file-unreadable`, `program-threw`, `program-invalid`, and diagnostics of Braid calls in the file.
+ */
+export async function loadProgram(file: string): Promise<LoadedProgram> {
+  const absolute = path.resolve(file);
+  await requireFile(file, absolute);
+  const maps = createSourceMaps();
+  const jiti = createJiti(import.meta.url, {
+    fsCache: false,
+    moduleCache: false,
+    interopDefault: false,
+    sourceMaps: true,
+    virtualModules: runningBraid,
+    transform: maps.transform,
+  });
+  const module: unknown = await inUserCode(file, maps, async () => await jiti.import(absolute));
+  const exported = defaultExport(module);
+  if (isProgram(exported)) return { program: exported, maps };
+  return fail({
+    code: "program-invalid",
+    message:
+      exported === undefined
+        ? "the program file has no default export"
+        : "the default export of the program file is not a program",
+    place: { kind: "file", path: file },
+    found: exported === undefined ? exportNames(module) : describe(exported),
+    expected: "export default program({ ...parameters }, ({ devices, params }) => { ...; return fusion; })",
+    help: "wrap the code that makes the Fusion in program(...) and export it as default",
+  });
+}
+
+async function requireFile(file: string, absolute: string): Promise<void> {
+  const problem = await unreadable(absolute);
+  if (problem === undefined) return;
+  fail({
+    code: "file-unreadable",
+    message: "the program file cannot be read",
+    place: { kind: "file", path: file },
+    found: problem,
+    expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,
+    help: `check the path; it means ${absolute}`,
+  });
+}
+
+/** Why a file cannot be a program file, if so. */
+async function unreadable(absolute: string): Promise<string | undefined> {
+  try {
+    const information = await stat(absolute);
+    if (information.isDirectory()) return "a directory";
+    if (!information.isFile()) return "a device, socket or pipe";
+    await access(absolute, constants.R_OK);
+  } catch (error) {
+    return systemReason(error);
+  }
+  const extension = path.extname(absolute);
+  if (extensions.some((known) => known === extension)) return undefined;
+  return extension === "" ? "no extension" : `a file that ends in ${extension}`;
+}
+
+function defaultExport(module: unknown): unknown {
+  return typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
+}
+
+function exportNames(module: unknown): string {
+  const names = typeof module === "object" && module !== null ? Object.keys(module) : [];
+  return names.length === 0 ? "no exports" : `exports ${names.join(", ")}`;
+}
+
+function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (isFusion(value)) return "a Fusion";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "another object" : `a ${typeof value}`;
+}

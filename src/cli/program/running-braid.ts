@@ -1,0 +1,30 @@
+/**
+ * The modules that a program file gets for `import "braid"` and its subpaths: those of the running Braid, so that there is
+ * one instance whatever is installed near the file.
+ */
+import * as cpu from "../../cpu.ts";
+import * as cuda from "../../cuda.ts";
+import * as braid from "../../index.ts";
+import { suggestion } from "../flags/nearest.ts";
+
+export const runningBraid: Readonly<Record<string, object>> = {
+  braid: strict("braid", braid),
+  "braid/cpu": strict("braid/cpu", cpu),
+  "braid/cuda": strict("braid/cuda", cuda),
+};
+
+/** Names that module interop looks for in every module. */
+const interopNames: ReadonlySet<string | symbol> = new Set(["__esModule", "default", "then", "module.exports"]);
+
+/** A module whose missing exports are errors where they are used, as Node's own linking makes them. */
+function strict(name: string, module: object): object {
+  return new Proxy(module, {
+    get(target, key, receiver): unknown {
+      if (typeof key === "string" && !(key in target) && !interopNames.has(key)) {
+        const help = suggestion(key, Object.keys(target), `it exports ${Object.keys(target).join(", ")}`);
+        throw new SyntaxError(`"${name}" has no export named ${key}: ${help}`);
+      }
+      return Reflect.get(target, key, receiver);
+    },
+  });
+}

@@ -1,0 +1,88 @@
+/**
+ * Runs code of the user's program file and turns what it throws into diagnostics that name the file and line. A
+ * diagnostic of a Braid call keeps its own place and gains a note with the calling line. Errors of another copy of
+ * Braid are recognised by shape.
+ */
+import { once } from "node:events";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { type CallSite, callSite, displayPath } from "./call-site.ts";
+import type { SourceMaps } from "./source-maps.ts";
+
+/** Deep enough to reach the user's frame below Braid's and the loader's own. */
+const stackFrames = 100;
+
+/** The result of `code`; its errors become a DiagnosticError. A bug of Braid (InvariantError) passes through. */
+export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => T | Promise<T>): Promise<T> {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = stackFrames;
+  const settled = new AbortController();
+  try {
+    return await Promise.race([code(), neverSettles(file, settled.signal)]);
+  } catch (error) {
+    if (error instanceof Error && error.name === "InvariantError") throw error;
+    throw new DiagnosticError(diagnosticsOf(file, maps, error));
+  } finally {
+    Error.stackTraceLimit = limit;
+    settled.abort();
+  }
+}
+
+/** Rejects when Node has nothing left to do while the file still awaits something. */
+async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
+  await once(process, "beforeExit", { signal });
+  throw new DiagnosticError([
+    {
+      code: "program-threw",
+      message: "the program file waits for something that never happens",
+      place: { kind: "file", path: file },
+      found: "an await that does not settle",
+      expected: "a module that finishes loading",
+      help: "remove the await",
+    },
+  ]);
+}
+
+function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
+  const site = callSite(error, maps, fileURLToPath(import.meta.url));
+  if (isDiagnosticError(error)) {
+    return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site, file));
+  }
+  const place = site ?? parsePlace(error) ?? { path: file };
+  return [
+    {
+      code: "program-threw",
+      message: "the program file threw an error",
+      place: { kind: "file", ...place },
+      found: firstLine(error),
+      expected: "code that runs without an error",
+      help: "correct the program there",
+    },
+  ];
+}
+
+/** Names the calling line, or the file where no line of it was running. */
+function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: string): Diagnostic {
+  if (site === undefined && diagnostic.place?.kind === "file") return diagnostic;
+  const note = site === undefined ? `in ${displayPath(file)}` : `called at ${site.path}:${site.line}:${site.column}`;
+  return { ...diagnostic, notes: [...(diagnostic.notes ?? []), note] };
+}
+
+/** By shape, since the error may come from another copy of Braid. */
+function isDiagnosticError(error: unknown): error is DiagnosticError {
+  return error instanceof Error && error.name === "DiagnosticError" && "diagnostics" in error;
+}
+
+/** Syntax errors carry their place in the message only, columns from 0: `ParseError: ... /path/file.ts:3:11`. */
+function parsePlace(error: unknown): CallSite | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const [, path, line, column] = /\s(\/\S+|[A-Z]:\\\S+):(\d+):(\d+)\s*$/.exec(error.message) ?? [];
+  return path === undefined ? undefined : { path: displayPath(path), line: Number(line), column: Number(column) + 1 };
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : `threw ${String(error)}`;
+  const [line = ""] = text.replace(/^Error: (?=\w*Error: )/, "").split("\n");
+  return line.trim();
+}

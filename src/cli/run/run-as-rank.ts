@@ -1,0 +1,50 @@
+/**
+ * `braid run` in a process that is one of the ranks: joins the others, runs, and lets rank 0 report. A rank that fails tells the others
+ * why and what it was doing; where `braid run` started it, that process prints the words of all.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import process from "node:process";
+import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { endWithParent } from "../../launch/end-with-parent.ts";
+import { enterWorld } from "../../launch/enter-world.ts";
+import type { World } from "../../launch/join-world.ts";
+import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
+
+/** Time for a failed rank's words to reach the hub, and for it to end by itself. */
+const farewellMilliseconds = 100;
+const lingerMilliseconds = 1000;
+
+/** `work` is done in step with all ranks; its result is this rank's exit status. */
+export async function runAsRank(
+  { place, supervised }: Extract<Whereabouts, { kind: "rank" }>,
+  exchangeTimeout: number,
+  work: (world: World) => Promise<ExitStatus>,
+): Promise<ExitStatus> {
+  if (supervised) endWithParent(() => process.exit(exitStatus.runFailed));
+  const world = await enterWorld(place, processEnvironment, exchangeTimeout);
+  try {
+    const status = await work(world);
+    await world.leave();
+    return status;
+  } catch (error) {
+    world.lastWords(wordsOf(error));
+    world.abort(reasonOf(error));
+    await sleep(farewellMilliseconds);
+    const status = error instanceof DiagnosticError ? statusOf(error.diagnostics) : exitStatus.runFailed;
+    // A library's thread, or a stream that never ends, must not keep the process.
+    setTimeout(() => process.exit(status), lingerMilliseconds).unref();
+    if (supervised) return status;
+    throw error;
+  }
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof DiagnosticError) return error.diagnostics.map(renderDiagnostic).join("\n");
+  return `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof DiagnosticError) return error.diagnostics[0]?.message ?? "it failed";
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,245 @@
+/** What `braid run` does, without printing: from a program file and flags to a RunResult. */
+import { createHash } from "node:crypto";
+import type { RunReport } from "../../backends/backend.ts";
+import type { Program } from "../../commands/program.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { VerifyUse } from "../../compile/compile.ts";
+import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
+import type { Signature } from "../../compile/program-source.ts";
+import type { TensorArgument } from "../../executor/tensor-arguments.ts";
+import { print } from "../../host/print/print.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
+import type { World } from "../../launch/join-world.ts";
+import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import { at } from "../../support/invariant.ts";
+import { createRandom } from "../../support/random.ts";
+import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
+import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
+import { buildProgram } from "../program/build-program.ts";
+import { chosenBy, type ChoiceFlags } from "../flags/choice-flags.ts";
+import { requireInputMemory } from "./input-memory.ts";
+import { inputSizes } from "../program/input-sizes.ts";
+import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
+import { loweringFlagsOf } from "../flags/lowering-flags.ts";
+import { checkOutputs, type OutputCheck } from "./output-check.ts";
+import { outputCopies } from "./output-copies.ts";
+import type { ProgramFlags } from "../flags/program-flags.ts";
+import { type RecordingFlags, scheduleFlagsOf, scheduleOf } from "../flags/recording-flags.ts";
+import type { OneRun, Runs } from "./runs.ts";
+import type { Step } from "../terminal/progress.ts";
+import { gatherRuns } from "./gather-runs.ts";
+import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
+
+export interface RunFlags extends ProgramFlags, BackendFlags, RecordingFlags, ChoiceFlags {
+  /** On, but off with a schedule, if not given. */
+  readonly verify?: VerifyUse;
+  readonly repeat: number;
+  readonly check: boolean;
+  readonly seed: number;
+  /** In seconds. */
+  readonly timeout: number;
+  readonly printHost: boolean;
+  readonly timeline: boolean;
+  /** Where to write the last run as a Chrome trace. */
+  readonly trace?: string;
+}
+
+export interface OutputResult {
+  /** As printed: `T2`. */
+  readonly name: string;
+  readonly dtype: Tensor["dtype"];
+  readonly shape: readonly number[];
+  /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
+  readonly fingerprint: string;
+  /** Copies on other devices that have other bits; looked for with --check and --schedule. */
+  readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
+  /** Null unless --check was given. */
+  readonly check: OutputCheck | null;
+}
+
+export interface RunResult {
+  readonly file: string;
+  readonly flags: RunFlags;
+  readonly params: Readonly<Record<string, number>>;
+  readonly options: Partial<LoweringOptions>;
+  readonly sizes: Sizes;
+  /** Of each run, as the back end measured it. */
+  readonly milliseconds: readonly number[];
+  readonly outputs: readonly OutputResult[];
+  /** Which schedule was chosen, and why; null where none was to be. */
+  readonly choice: string | null;
+  /** The host program of rank 0, if it is to be printed. */
+  readonly host: string | null;
+  /** The last run, as traced. */
+  readonly last: { readonly program: Program; readonly report: RunReport };
+  /** What was written, if it was asked for. */
+  readonly trace: TraceFile | null;
+  /** One `check-failed` for each output that differs. */
+  readonly failures: readonly Diagnostic[];
+}
+
+/** `world` is of a rank in a process of its own; then all ranks but 0 get null, and rank 0 the result of all. */
+export async function runFile(
+  file: string,
+  flags: RunFlags,
+  options: Partial<LoweringOptions>,
+  step: Step,
+  world: World | null,
+): Promise<RunResult | null> {
+  if (flags.trace !== undefined) await requireTraceFile(flags.trace);
+  const chosen = await chosenBy(flags);
+  step(`loading ${file}`);
+  const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
+  requireNotLowered(file, options);
+  const { source, signature, reference, params } = await buildProgram(file, flags);
+  if (flags.check && reference === null) nothingToCheckWith(file);
+  const sizes = inputSizes(signature, flags.size);
+  const shapes = inputShapes(signature, sizes);
+  requireInputMemory(shapes);
+  step("drawing inputs");
+  const inputs = randomInputs(shapes, createRandom(flags.seed), "uniform");
+  step(`lowering for ${flags.devices} devices`);
+  // A schedule is there to look at a program as it is, also at one that is wrong.
+  const verify = flags.verify ?? (flags.schedule === undefined ? "on" : "off");
+  const executor = await MultiDeviceExecutor.create(source, {
+    ...options,
+    devices: flags.devices,
+    on,
+    streams: flags.streams,
+    verify,
+    ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
+    schedule: scheduleOf(flags),
+    timeout: Math.ceil(flags.timeout * 1000),
+    ...chosen,
+    ...(world === null ? {} : { localRanks: [world.rank] }),
+  });
+  const host = flags.printHost ? print(executor.hostProgram(0)) : null;
+  const ran = await closing(executor, world, async () => {
+    const own = await runRepeatedly(executor, inputs, flags, world === null, step);
+    return world === null ? own : gatherRuns(world, signature, sizes, own);
+  });
+  if (ran === null) return null;
+  const copies = ran.outputs.map((output, i) => {
+    const tensor = at(signature.tensors, at(signature.outputs, i));
+    return outputCopies(tensor, shapeOf(tensor, sizes), output);
+  });
+  const last = at(ran.runs, ran.runs.length - 1);
+  const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
+  if (flags.check) step("evaluating the oracle");
+  const checks =
+    flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, copies, verify === "on") : null;
+  return {
+    file,
+    flags,
+    params,
+    options,
+    sizes,
+    milliseconds: ran.runs.map(({ report }) => report.milliseconds),
+    outputs: copies.map((copiesOf, i) => {
+      const { tensor } = at(copiesOf, 0);
+      const [own = "", ...others] = copiesOf.map((copy) => fingerprint(copy.tensor));
+      return {
+        name: `T${at(signature.outputs, i)}`,
+        dtype: tensor.dtype,
+        shape: tensor.shape,
+        fingerprint: own,
+        unlike: others.flatMap((other, k) =>
+          other === own ? [] : [{ ranks: at(copiesOf, k + 1).ranks, fingerprint: other }],
+        ),
+        check: checks === null ? null : at(checks, i).check,
+      };
+    }),
+    choice: executor.choice?.reason ?? null,
+    host,
+    last,
+    trace,
+    failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
+  };
+}
+
+/**
+ * Ranks in processes close together, before one of them goes on to check results. One whose run failed does not close: what it holds
+ * may wait for a peer that never comes, and its process ends anyway.
+ */
+async function closing<T>(executor: MultiDeviceExecutor, world: World | null, work: () => Promise<T>): Promise<T> {
+  try {
+    const result = await work();
+    await executor.close();
+    return result;
+  } catch (error) {
+    if (world === null) await executor.close();
+    throw error;
+  }
+}
+
+function nothingToCheckWith(file: string): never {
+  return fail({
+    code: "option-value",
+    message: "a host program has no oracle, and this one names no reference",
+    place: { kind: "option", text: "--check" },
+    found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
+    expected:
+      "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
+    help: isDumpFile(file) ? "leave --check out" : "leave --check out, or name a reference",
+  });
+}
+
+/** What ranks in processes must have in common, by the names of the command line. */
+function chosenOptions(
+  file: string,
+  flags: RunFlags,
+  options: Partial<LoweringOptions>,
+): Readonly<Record<string, string>> {
+  const { devices, streams, copyLane, set, size, seed, scheduleChoice } = flags;
+  const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
+  return {
+    FILE: file,
+    "--devices": String(devices),
+    "--streams": String(streams),
+    "--copy-lane": String(copyLane),
+    "--schedule-choice": scheduleChoice,
+    "--set": list(set),
+    "--size": list(size),
+    "--seed": String(seed),
+    ...Object.fromEntries([...scheduleFlagsOf(flags), ...loweringFlagsOf(options)]),
+  };
+}
+
+async function runRepeatedly(
+  executor: MultiDeviceExecutor,
+  inputs: readonly Tensor[],
+  { repeat, devices, trace, timeline, check, schedule }: RunFlags,
+  isWhole: boolean,
+  step: Step,
+): Promise<Runs> {
+  const runs: OneRun[] = [];
+  let outputs: readonly TensorArgument[] = [];
+  for (let i = 0; i < repeat; i++) {
+    step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
+    const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
+    // Only the last run is shown. Runs that are not traced may be replayed as graphs.
+    const shown = i === repeat - 1 && (trace !== undefined || timeline);
+    // All copies of an output, where somebody looks for what is wrong.
+    const asShards = isWhole && i === repeat - 1 && (check || schedule !== undefined);
+    outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
+  }
+  return { outputs, runs };
+}
+
+function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
+  step(`writing ${file}`);
+  return writeTraceFile(file, chromeTraceText(program, report.trace, report.origins));
+}
+
+function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {
+  return inputs.map((id) => {
+    const tensor = at(tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+}
+
+function fingerprint(tensor: Tensor): string {
+  return createHash("sha256").update(tensorBytes(tensor)).digest("hex").slice(0, 16);
+}

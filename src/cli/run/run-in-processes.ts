@@ -1,0 +1,59 @@
+/**
+ * `braid run` with a process per rank: starts this same command once per rank, lets rank 0 write the result, and where the world ends
+ * early, writes why, once, and what each rank was doing.
+ */
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { worldEnded } from "../../launch/join-world.ts";
+import { spawnRanks, type WorldResult } from "../../launch/spawn-ranks.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { processEnvironment } from "./where-to-run.ts";
+
+const main = fileURLToPath(new URL("../main.js", import.meta.url));
+
+export async function runInProcesses(
+  devices: number,
+  args: readonly string[],
+  exchangeTimeout: number,
+  terminal: Terminal,
+): Promise<ExitStatus> {
+  const result = await spawnRanks({
+    worldSize: devices,
+    command: [process.execPath, ...process.execArgv, main, ...args],
+    env: processEnvironment,
+    timeout: exchangeTimeout,
+    out: terminal.out,
+    err: terminal.err,
+  });
+  if (result.end !== null && !isCheckFailure(result)) terminal.err(`${failureText(result)}\n`);
+  return statusOfWorld(result);
+}
+
+/** A check that failed was reported by rank 0, whose status ends the world when all others have left. */
+function isCheckFailure({ statuses }: WorldResult): boolean {
+  return statuses[0] === exitStatus.checkFailed;
+}
+
+function statusOfWorld({ statuses, end }: WorldResult): ExitStatus {
+  if (end === null) return exitStatus.ok;
+  const status = Object.values(exitStatus).find((known) => known === statuses[end.rank]);
+  return status === undefined || status === exitStatus.ok ? exitStatus.runFailed : status;
+}
+
+/** The words of the rank that ended the world, then those of the others that say more than that it ended. */
+export function failureText({ end, lastWords }: Pick<WorldResult, "end" | "lastWords">): string {
+  if (end === null) return "";
+  const first = lastWords.find(({ rank }) => rank === end.rank)?.text ?? renderDiagnostic(worldEnded(end));
+  const others = lastWords
+    .filter(({ rank, text }) => rank !== end.rank && text !== first && !isEcho(text))
+    .toSorted((a, b) => a.rank - b.rank)
+    .map(({ rank, text }) => `rank ${rank}:\n${text.replaceAll(/^/gm, "  ")}`);
+  return [first, ...others].join("\n");
+}
+
+/** That another rank failed, without a word on what this one was doing. */
+function isEcho(text: string): boolean {
+  return text.startsWith("error[rank-failed]") && !text.includes("\n  note: ");
+}

@@ -1,0 +1,117 @@
+/** What `braid run` prints: the result of a run as text, and as the JSON document of --json. */
+import Table from "cli-table3";
+import { at } from "../../support/invariant.ts";
+import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
+import { renderTimeline } from "../../trace/timeline.ts";
+import type { OutputCheck } from "./output-check.ts";
+import type { OutputResult, RunResult } from "./run-file.ts";
+import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
+import type { TraceFile } from "./trace-file.ts";
+import type { Colors, Terminal } from "../terminal/terminal.ts";
+
+export function runText(result: RunResult, { outColors, columns }: Terminal): string {
+  const { host, flags, outputs, trace } = result;
+  const table = new Table({ ...plainBorders, head: flags.check ? outputHead : outputHead.slice(0, 4) });
+  for (const output of outputs) table.push(outputRow(output, outColors));
+  return [
+    ...(host === null ? [] : [host]),
+    ...(flags.timeline ? [...timeline(result, columns), ""] : []),
+    ...(result.choice === null ? [] : [`schedule: ${result.choice}`]),
+    headline(result),
+    ...trimmedLines(table.toString()),
+    ...outputs.flatMap(unlikeText),
+    ...(trace === null ? [] : [traceText(trace)]),
+    "",
+  ].join("\n");
+}
+
+const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
+
+function headline({ file, flags, choice, milliseconds }: RunResult): string {
+  const devices = `${flags.devices} ${flags.devices === 1 ? "device" : "devices"}`;
+  const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
+  // A chosen schedule has streams of its own.
+  const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
+  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}`;
+}
+
+/** One run's time, or the least, median and greatest of several. */
+function timeText(milliseconds: readonly number[]): string {
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  const text = (index: number): string => at(sorted, index).toFixed(2);
+  const last = sorted.length - 1;
+  if (last === 0) return `${text(0)} ms`;
+  return `${sorted.length} runs: ${text(0)} / ${text(Math.floor(last / 2))} / ${text(last)} ms (least, median, most)`;
+}
+
+function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
+  const row = [name, dtype, `[${shape.join(", ")}]`, fingerprint];
+  return check === null ? row : [...row, ...checkCells(check, colors)];
+}
+
+function unlikeText({ name, unlike }: OutputResult): readonly string[] {
+  return unlike.map(
+    ({ ranks, fingerprint }) =>
+      `${name} is another one on ${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}: ${fingerprint}`,
+  );
+}
+
+function checkCells({ ok, largestError, partOfBound }: OutputCheck, colors: Colors): readonly string[] {
+  const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toFixed(1)} %` : "beyond";
+  return [errorText(largestError), part, ok ? colors.green("passed") : colors.red("FAILED")];
+}
+
+function errorText(error: number): string {
+  return error === 0 ? "0" : error.toExponential(2);
+}
+
+/** The streams of rank 0, and how much of its communication they hid. */
+function timeline(result: RunResult, columns: number): readonly string[] {
+  const { program, report } = result.last;
+  return [...renderTimeline(program, 0, report.trace, columns), overlapText(at(overlap(result), 0))];
+}
+
+function overlap({ last: { program, report } }: RunResult): readonly RankOverlap[] {
+  return overlapOf(program, report.trace);
+}
+
+function traceText({ path, bytes }: TraceFile): string {
+  return `trace: ${path}, ${(bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`;
+}
+
+/** A plain object for JSON. Errors that are not finite are texts, since JSON has no such numbers. */
+export function runDocument(result: RunResult): object {
+  const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, failures } = result;
+  return {
+    file,
+    devices: flags.devices,
+    on: flags.on,
+    streams: flags.streams,
+    seed: flags.seed,
+    schedule: flags.schedule,
+    scheduleChoice: result.choice ?? undefined,
+    params,
+    options,
+    sizes: Object.fromEntries(sizes),
+    milliseconds,
+    outputs: outputs.map(({ check, ...output }) => ({
+      ...output,
+      check:
+        check === null
+          ? undefined
+          : { ...check, partOfBound: finite(check.partOfBound), largestError: finite(check.largestError) },
+    })),
+    hostProgram: host ?? undefined,
+    timeline: flags.timeline ? timeline(result, jsonColumns) : undefined,
+    overlap: flags.timeline ? overlap(result) : undefined,
+    trace: trace ?? undefined,
+    failures,
+  };
+}
+
+/** The width of a timeline in JSON, which no terminal limits. */
+const jsonColumns = 120;
+
+function finite(value: number): number | string {
+  return Number.isFinite(value) ? value : String(value);
+}

@@ -1,0 +1,49 @@
+/**
+ * Where `braid run` runs its ranks: all in this process, each in one that this process starts, or this process is one of them.
+ */
+import process from "node:process";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { BackendName } from "../../executor/backend-by-name.ts";
+import { hubVariable } from "../../launch/enter-world.ts";
+import { type Environment, type RankEnvironment, rankEnvironment } from "../../launch/rank-environment.ts";
+
+export type Whereabouts =
+  | { readonly kind: "here"; readonly devices: number }
+  | { readonly kind: "processes"; readonly devices: number }
+  | {
+      readonly kind: "rank";
+      readonly devices: number;
+      readonly place: RankEnvironment;
+      /** Whether `braid run` started this process, and reports for it. */
+      readonly supervised: boolean;
+    };
+
+/** The launcher's variables, which say where a process stands and not what it does. */
+// oxlint-disable-next-line node/no-process-env
+export const processEnvironment: Environment = process.env;
+
+/** `devices` is null where the command line does not say. Throws `launcher-environment` and `device-count`. */
+export function whereToRun(
+  on: BackendName,
+  devices: number | null,
+  usual: number,
+  environment: Environment = processEnvironment,
+): Whereabouts {
+  if (on === "cpu") return { kind: "here", devices: devices ?? usual };
+  const place = rankEnvironment(environment);
+  if (place === null) {
+    const count = devices ?? usual;
+    return { kind: count === 1 ? "here" : "processes", devices: count };
+  }
+  if (devices !== null && devices !== place.worldSize) {
+    fail({
+      code: "device-count",
+      message: "the launcher started another number of ranks than there are devices",
+      place: { kind: "option", text: "--devices" },
+      found: `--devices ${devices}, ${place.worldSize} ranks by ${place.launcher}`,
+      expected: `--devices ${place.worldSize}, or no --devices`,
+      help: "start one rank per device",
+    });
+  }
+  return { kind: "rank", devices: place.worldSize, place, supervised: environment[hubVariable] !== undefined };
+}

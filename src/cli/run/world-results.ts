@@ -1,0 +1,78 @@
+/** What ranks in processes of their own tell each other after their runs, so that rank 0 can report on all. */
+import type { RunReport } from "../../backends/backend.ts";
+import type { World } from "../../launch/join-world.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { alignTraces } from "../../trace/align-traces.ts";
+import type { TraceEvent, TraceOrigin } from "../../trace/event.ts";
+
+/** Well below what one exchange may carry. */
+const pieceBytes = 32 * 1024 * 1024;
+
+/** Every rank's bytes, in rank order, of any length. */
+export async function gatherBytes(world: Pick<World, "allGather">, bytes: Uint8Array): Promise<readonly Uint8Array[]> {
+  const lengths = await gatherNumbers(world, [bytes.length]);
+  const whole = lengths.map(([length = 0]) => new Uint8Array(length));
+  const longest = Math.max(...whole.map(({ length }) => length));
+  for (let start = 0; start < longest; start += pieceBytes) {
+    const pieces = await world.allGather(bytes.subarray(start, start + pieceBytes));
+    pieces.forEach((piece, rank) => {
+      if (piece.length > 0) at(whole, rank).set(piece, start);
+    });
+  }
+  return whole;
+}
+
+/** Runs as all ranks saw them: each took as long as its slowest rank, and its trace holds the events of all, on one time axis. */
+export async function gatherReports(
+  world: Pick<World, "allGather">,
+  reports: readonly RunReport[],
+): Promise<readonly RunReport[]> {
+  const times = await gatherNumbers(
+    world,
+    reports.map(({ milliseconds }) => milliseconds),
+  );
+  const last = reports.at(-1);
+  const events = (await gatherBytes(world, packEvents(last?.trace ?? []))).flatMap(unpackEvents);
+  const numbers = last?.origins?.flatMap(({ rank, at: zero, error }) => [rank, zero, error]) ?? [];
+  const origins = (await gatherNumbers(world, numbers)).flatMap(([rank, zero, error]): readonly TraceOrigin[] =>
+    rank === undefined || zero === undefined || error === undefined ? [] : [{ rank, at: zero, error }],
+  );
+  const trace = alignTraces(events, origins);
+  return reports.map((_, run) => ({
+    milliseconds: Math.max(...times.map((ofRank) => ofRank[run] ?? 0)),
+    trace: run === reports.length - 1 ? trace : [],
+    ...(run === reports.length - 1 && origins.length > 0 ? { origins } : {}),
+  }));
+}
+
+async function gatherNumbers(
+  world: Pick<World, "allGather">,
+  numbers: readonly number[],
+): Promise<readonly (readonly number[])[]> {
+  const parts = await world.allGather(new Uint8Array(Float64Array.from(numbers).buffer));
+  return parts.map((part) => [...new Float64Array(part.slice().buffer)]);
+}
+
+const numbersPerEvent = 6;
+
+function packEvents(events: readonly TraceEvent[]): Uint8Array {
+  const numbers = events.flatMap(({ rank, stream, command, start, end, reached = NaN }) => [
+    rank,
+    stream,
+    command,
+    start,
+    end,
+    reached,
+  ]);
+  return new Uint8Array(Float64Array.from(numbers).buffer);
+}
+
+function unpackEvents(bytes: Uint8Array): readonly TraceEvent[] {
+  const numbers = new Float64Array(bytes.slice().buffer);
+  invariant(numbers.length % numbersPerEvent === 0, "events come whole", { numbers: numbers.length });
+  return Array.from({ length: numbers.length / numbersPerEvent }, (_, event) => {
+    const number = (i: number): number => numbers[event * numbersPerEvent + i] ?? 0;
+    const unpacked = { rank: number(0), stream: number(1), command: number(2), start: number(3), end: number(4) };
+    return Number.isNaN(number(5)) ? unpacked : { ...unpacked, reached: number(5) };
+  });
+}

@@ -1,0 +1,74 @@
+/** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints what is wrong with it. */
+import { Command, Option } from "commander";
+import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { counted } from "../../support/wording.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { givenDevices } from "../program/load-dump.ts";
+import { loweringOptionsOf } from "../flags/lowering-flags.ts";
+import { addProgramFlags } from "../flags/program-flags.ts";
+import { withProgress } from "../terminal/progress.ts";
+import { addRecordingFlags } from "../flags/recording-flags.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { verifyFile, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
+
+export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
+  const command = addRecordingFlags(addProgramFlags(new Command("verify")))
+    .description("Proves a program free of races, deadlocks and misuse of memory, without running it.")
+    .addOption(new Option("--report <file>", "write the findings as one HTML page"))
+    .addOption(
+      new Option("--counterexample <file>", "write the schedule of the first finding, for braid run --schedule"),
+    );
+  return command.action(async (file: string, flags: VerifyFlags) => {
+    const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
+    const result = await withProgress(terminal, (step) =>
+      verifyFile(file, { ...flags, devices }, loweringOptionsOf(command), step),
+    );
+    terminal.out(
+      flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),
+    );
+    finish(result.report.ok ? exitStatus.ok : exitStatus.checkFailed);
+  });
+}
+
+function verifyText({ file, flags, report, milliseconds, written }: VerifyResult, { outColors }: Terminal): string {
+  const { ok, findings, repair, size } = report;
+  const errors = findings.filter(({ severity }) => severity === "error");
+  const notes = findings.length - errors.length;
+  const verdict = ok ? outColors.green("ok") : outColors.red(counted(errors.length, "finding"));
+  const scale = `${counted(size.ranks, "device")}, ${counted(flags.streams, "stream")}, ${counted(size.commands, "command")} on ${counted(size.streams, "queue")}`;
+  const mended =
+    repair === null
+      ? []
+      : [`with ${repair.length === 1 ? "this" : "these"} it verifies:`, ...repair.map(({ text }) => `  ${text}`), ""];
+  return [
+    ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
+    ...mended,
+    `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(2)} ms`,
+    ...written.map((path) => `written: ${path}`),
+    "",
+  ].join("\n");
+}
+
+function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string {
+  const [headline = "", ...rest] = renderDiagnostic(diagnostic).split("\n");
+  const paint = diagnostic.severity === "note" ? colors.cyan : colors.red;
+  return [headline.replace(/^\w+\[[^\]]*\]/, (label) => colors.bold(paint(label))), ...rest].join("\n");
+}
+
+/** docs/verifier.md describes it. */
+function verifyDocument({ file, flags, params, options, sizes, report, milliseconds, written }: VerifyResult): object {
+  return {
+    file,
+    devices: flags.devices,
+    streams: flags.streams,
+    params,
+    options,
+    sizes: Object.fromEntries(sizes),
+    ok: report.ok,
+    size: report.size,
+    findings: report.findings,
+    repair: report.repair,
+    milliseconds,
+    written,
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * What an executor runs: a Fusion, which it lowers for every rank, or host programs as they are, one for all ranks or one of each rank.
+ * Either way inputs and outputs are those of one table of tensors, by which whole tensors are cut into shards.
+ */
+import { fail } from "../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import { print } from "../host/print/print.ts";
+import type { Tensor, TensorId } from "../ir/domain.ts";
+import { printTensor } from "../ir/print-tensor.ts";
+import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
+import { at } from "../support/invariant.ts";
+
+/** A Fusion; a host program for all ranks; one of each rank, in order; or a function that makes a rank's. */
+export type ProgramSource = HasFusionData | HostProgram | readonly HostProgram[] | ((rank: number) => HostProgram);
+
+/** Tensors by id, and which of them the caller binds. */
+export interface Signature {
+  readonly tensors: readonly Tensor[];
+  readonly inputs: readonly TensorId[];
+  readonly outputs: readonly TensorId[];
+}
+
+export interface RankPrograms {
+  readonly signature: Signature;
+  /** Indexed by rank. */
+  readonly hosts: readonly HostProgram[];
+}
+
+/** Throws what lowering throws, `device-count` and `host-programs-differ`. */
+export function rankPrograms(
+  source: ProgramSource,
+  devices: number,
+  options: Omit<LowerOptions, "rank">,
+): RankPrograms {
+  const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  if (isFusionSource(source)) {
+    return { signature: source.data(), hosts: ranks.map((rank) => lower(source, { ...options, rank })) };
+  }
+  const hosts = hostsOf(source, ranks);
+  const [first] = hosts;
+  if (first === undefined || hosts.length !== devices) wrongCount(hosts.length, devices);
+  hosts.forEach((host, rank) => requireSameSignature(first, host, rank));
+  return { signature: first, hosts };
+}
+
+function isFusionSource(source: ProgramSource): source is HasFusionData {
+  return typeof source === "object" && "data" in source && typeof source.data === "function";
+}
+
+function isList(source: Exclude<ProgramSource, HasFusionData>): source is readonly HostProgram[] {
+  return Array.isArray(source);
+}
+
+function hostsOf(source: Exclude<ProgramSource, HasFusionData>, ranks: readonly number[]): readonly HostProgram[] {
+  if (isList(source)) return source;
+  return ranks.map((rank) => (typeof source === "function" ? source(rank) : source));
+}
+
+/** Inputs and outputs are bound by position, so that position by position the ranks must mean the same tensor. */
+function requireSameSignature(first: HostProgram, host: HostProgram, rank: number): void {
+  for (const side of ["inputs", "outputs"] as const) {
+    const own = host[side].map((id) => shapeText(at(host.tensors, id)));
+    const others = first[side].map((id) => shapeText(at(first.tensors, id)));
+    if (own.join("; ") === others.join("; ")) continue;
+    fail({
+      code: "host-programs-differ",
+      message: `the host program of rank ${rank} has other ${side} than that of rank 0`,
+      place: { kind: "statement", text: firstLine(print(host)) },
+      found: own.join(", ") || "none",
+      expected: others.join(", ") || "none",
+      help: "declare the same inputs and outputs, in the same order, for every rank",
+    });
+  }
+}
+
+/** Names, numbers and memory may differ from rank to rank: a tensor is peer-visible only where peers access it. */
+function shapeText(tensor: Tensor): string {
+  return printTensor(tensor)
+    .replace(/^T\d+_(?:sym|[lsgt])_/, "")
+    .replaceAll(/([a-z?])(\w*?)\d+\{/gi, "$1$2{");
+}
+
+function firstLine(text: string): string {
+  return text.trim().split("\n", 1).join("");
+}
+
+function wrongCount(found: number, devices: number): never {
+  return fail({
+    code: "device-count",
+    message: "there is not one host program of each rank",
+    place: { kind: "call", text: "MultiDeviceExecutor.create(hostPrograms, { devices })" },
+    found: `${found} host programs for ${devices} devices`,
+    expected: `${devices}, one of each rank in order`,
+    help: "pass one host program per device, one for all, or a function of the rank",
+  });
+}

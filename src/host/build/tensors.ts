@@ -1,0 +1,108 @@
+/** New tensors of a HostProgramBuilder: axes from extents, annotations from options. */
+import { TensorView } from "../../ir/api/tensor-view.ts";
+import { requireDType } from "../../ir/api/fusion.ts";
+import { type Call, call, type CallArgument, reject, requireExtent } from "../../ir/ops/call.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type AxisShape, type MemoryType, type ParallelType, plainDomain, type TensorId } from "../../ir/domain.ts";
+import { makeAxes } from "../../ir/api/fusion-builder.ts";
+import { constant, type Scalar, symbol } from "../../ir/scalar/scalar.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import { makeId } from "../../support/ids.ts";
+import type { BuilderState } from "./state.ts";
+
+/**
+ * One axis: a number of elements; null for an extent that is known only at run time and takes a name (`i0`); a scalar expression,
+ * such as another tensor's extent; `{ reduced }` for an axis that an op has reduced and that exists in the logical domain
+ * alone; `"broadcast"` for an axis of one element that stretches.
+ */
+export type AxisSpec = number | null | Scalar | { readonly reduced: number | Scalar } | "broadcast";
+
+export interface TensorOptions {
+  /** "float" if not given. */
+  readonly dtype?: DType;
+  readonly mesh?: DeviceMesh;
+  /** One per axis of the loop domain, as `axis(i).parallelize` takes them; Serial where the list ends. */
+  readonly parallel?: readonly ParallelType[];
+  /** "global" if not given. */
+  readonly memory?: MemoryType;
+}
+
+/** Throws `bad-extent`, `bad-argument`, and what the annotations throw. */
+export function addTensor(
+  state: BuilderState,
+  method: "input" | "tensor",
+  extents: readonly AxisSpec[],
+  options: TensorOptions,
+): TensorView {
+  const place = call(method, { code: `[${extents.map(specText).join(", ")}]` }, ...optionsText(options));
+  const { dtype = "float" } = options;
+  requireDType(dtype, place);
+  const axes = extents.map((spec) => axisOf(state, spec, method === "input", place));
+  const view = addLike(state, dtype, axes);
+  annotate(view, options, place);
+  return view;
+}
+
+/** A tensor of known axes. `numbering[i]`: axis i takes the (numbering[i])-th new IterDomain number. */
+export function addLike(
+  { tensors: builder }: BuilderState,
+  dtype: DType,
+  axes: readonly AxisShape[],
+  numbering?: readonly number[],
+): TensorView {
+  const id = makeId<TensorId>(builder.tensors.length);
+  const logical = makeAxes(axes, builder.iterDomainCount, numbering);
+  builder.iterDomainCount += logical.length;
+  builder.tensors.push({ id, dtype, memory: "global", domain: plainDomain(logical), mesh: null });
+  return new TensorView({ builder, id });
+}
+
+/** Parallel types first, so that a mesh that does not fit is reported once. */
+export function annotate(view: TensorView, { mesh, parallel = [], memory }: TensorOptions, place: Call): void {
+  if (parallel.length > view.nDims) {
+    reject(place, {
+      code: "bad-argument",
+      message: "more parallel types than axes",
+      found: `${parallel.length} parallel types for ${view.nDims} axes`,
+      expected: "at most one per axis",
+      help: "leave the surplus out",
+    });
+  }
+  parallel.forEach((type, i) => {
+    if (type !== "Serial") view.axis(i).parallelize(type);
+  });
+  if (mesh !== undefined) view.setDeviceMesh(mesh);
+  if (memory !== undefined) view.setMemoryType(memory);
+}
+
+function axisOf(state: BuilderState, spec: AxisSpec, isInput: boolean, place: Call): AxisShape {
+  if (spec === "broadcast") return { extent: constant(1), iterType: "broadcast" };
+  // As in the Fusion API, every extent of an input takes a number, a constant one too.
+  const name = isInput || spec === null ? nextName(state) : "";
+  if (spec === null) return { extent: symbol(name), iterType: "iteration" };
+  if (typeof spec === "number") return { extent: constant(requireExtent(spec, place)), iterType: "iteration" };
+  if (!("reduced" in spec)) return { extent: spec, iterType: "iteration" };
+  const { reduced } = spec;
+  const extent = typeof reduced === "number" ? constant(requireExtent(reduced, place)) : reduced;
+  return { extent, iterType: "reduction" };
+}
+
+/** After the program's first number one is skipped, as in the Fusion API. */
+export function nextName({ tensors: builder }: BuilderState): string {
+  const number = builder.scalarCount;
+  builder.scalarCount += number === 0 ? 2 : 1;
+  return `i${number}`;
+}
+
+function specText(spec: AxisSpec): string {
+  if (spec === null || typeof spec !== "object") return String(spec);
+  return "reduced" in spec ? "{ reduced }" : "scalar";
+}
+
+function optionsText({ dtype, parallel }: TensorOptions): readonly CallArgument[] {
+  const parts = [
+    ...(dtype === undefined ? [] : [`dtype: ${JSON.stringify(dtype)}`]),
+    ...(parallel === undefined ? [] : [`parallel: ${JSON.stringify(parallel)}`]),
+  ];
+  return parts.length === 0 ? [] : [{ code: `{ ${parts.join(", ")} }` }];
+}

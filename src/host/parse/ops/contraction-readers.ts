@@ -1,0 +1,92 @@
+/** Readers of matmul and linear; Braid's may read an operand permuted in place and add to what the output holds. */
+import type { Tensor, TensorId } from "../../../ir/domain.ts";
+import type { MatmulOp, Op } from "../../../ir/ops/op.ts";
+import { operand, type OpContext, type OpReader } from "./op-context.ts";
+import {
+  expect,
+  expectAcrossLines,
+  expectField,
+  expectNumber,
+  failExpected,
+  skipSpace,
+  take,
+} from "../text/scanner.ts";
+
+interface ReadOperand {
+  readonly id: TensorId;
+  readonly order: readonly number[] | null;
+}
+
+function matmul(context: OpContext, output: Tensor): Op {
+  expect(context.scanner, "(");
+  const a = readOperand(context);
+  expectAcrossLines(context.scanner, ",");
+  const operands = [a, readOperand(context)];
+  skipSpace(context.scanner);
+  const accumulate = take(context.scanner, ",") ? accumulation(context) : null;
+  expectAcrossLines(context.scanner, ")");
+  return { kind: "Matmul", ...contraction(operands, accumulate), output: output.id };
+}
+
+/** The blanks before commas, and those before the bias, are nvFuser's. */
+function linear(context: OpContext, output: Tensor): Op {
+  const { scanner } = context;
+  expect(scanner, "(");
+  const operands = [readOperand(context)];
+  expectAcrossLines(scanner, ",");
+  operands.push(readOperand(context));
+  skipSpace(scanner);
+  let accumulate: boolean | null = null;
+  while (accumulate === null && take(scanner, ",")) {
+    skipSpace(scanner);
+    if (operands.length > 2 || scanner.text.startsWith("accumulate", scanner.position)) {
+      accumulate = accumulation(context);
+    } else operands.push({ id: operand(context).id, order: null });
+    skipSpace(scanner);
+  }
+  expectAcrossLines(scanner, ")");
+  return { kind: "Linear", ...contraction(operands, accumulate), output: output.id };
+}
+
+/** A tensor, or `permute( T0, order = {1, 0} )`. */
+function readOperand(context: OpContext): ReadOperand {
+  const { scanner } = context;
+  skipSpace(scanner);
+  if (!take(scanner, "permute(")) return { id: operand(context).id, order: null };
+  const { id } = operand(context);
+  expect(scanner, ",");
+  expectField(scanner, "order");
+  expect(scanner, "{");
+  const order: number[] = [];
+  do {
+    skipSpace(scanner);
+    order.push(expectNumber(scanner, "the number of an axis"));
+    skipSpace(scanner);
+  } while (take(scanner, ","));
+  expect(scanner, "}");
+  expect(scanner, ")");
+  return { id, order };
+}
+
+function accumulation({ scanner }: OpContext): boolean {
+  expectField(scanner, "accumulate");
+  if (take(scanner, "true")) return true;
+  return take(scanner, "false") ? false : failExpected(scanner, "true or false");
+}
+
+function contraction(
+  operands: readonly ReadOperand[],
+  accumulate: boolean | null,
+): Pick<MatmulOp, "inputs" | "orders" | "accumulate"> {
+  const orders = operands.map(({ order }) => order);
+  return {
+    inputs: operands.map(({ id }) => id),
+    ...(orders.every((order) => order === null) ? {} : { orders }),
+    ...(accumulate === null ? {} : { accumulate }),
+  };
+}
+
+export const contractionReaders: readonly (readonly [name: string, reader: OpReader])[] = [
+  ["matmul", matmul],
+  ["linear", linear],
+];

@@ -1,0 +1,50 @@
+/**
+ * Numbers for EndCoalescing lines of dumps before 2025-06, which print none. A Wait names the number all the same: one that nothing
+ * else in the container has belongs to the group that ended before it.
+ */
+import { failAt } from "../text/parse-error.ts";
+import type { Source } from "../text/source.ts";
+
+const mention =
+  /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;
+
+/** The number for each EndCoalescing without one, by the position behind the word. */
+export function numberGroups(source: Source): ReadonlyMap<number, number> {
+  const numbers = new Map<number, number>();
+  const posted = new Set<number>();
+  const unnumbered: number[] = [];
+  const awaited: { readonly number: number; readonly position: number }[] = [];
+  for (const match of source.text.matchAll(mention)) {
+    const { verb, kind, number } = match.groups ?? {};
+    const position = match.index + match[0].length;
+    if (number === undefined) {
+      if (verb === undefined && kind === "EndCoalescing") unnumbered.push(position);
+    } else if (verb === undefined) posted.add(Number(number));
+    else awaited.push({ number: Number(number), position });
+  }
+  let next = 0;
+  for (const number of posted) next = Math.max(next, number + 1);
+  for (const { number, position } of awaited) {
+    next = Math.max(next, number + 1);
+    if (posted.has(number)) continue;
+    const ended = unnumbered.filter((end) => end < position && !numbers.has(end));
+    const [end] = ended;
+    if (end === undefined) continue;
+    if (ended.length > 1) failAmbiguous(source, position, number);
+    numbers.set(end, number);
+    posted.add(number);
+  }
+  for (const end of unnumbered) {
+    if (!numbers.has(end)) numbers.set(end, next++);
+  }
+  return numbers;
+}
+
+function failAmbiguous(source: Source, position: number, number: number): never {
+  failAt(source, position - String(number).length, {
+    code: "dump-incomplete",
+    message: `the dump does not say which coalesced group has the number ${number}`,
+    expected: "numbers behind EndCoalescing, as nvFuser prints from 2025-06 on",
+    help: `write ${number} behind the EndCoalescing that this Wait is for`,
+  });
+}

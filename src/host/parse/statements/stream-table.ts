@@ -1,0 +1,84 @@
+/**
+ * The streams of a container. Streams without an index have numbers of their own, which dumps print; from 2026 on an address stands
+ * there instead. Streams with an index print the index, and take the numbers that are left.
+ */
+import { makeId } from "../../../support/ids.ts";
+import type { HostStream, StreamId } from "../../nodes.ts";
+import { largestNumber } from "../tensors/tensor-table.ts";
+import { failNumber } from "../tensors/parse-tensor.ts";
+import { parseScalar } from "../tensors/parse-scalar.ts";
+import { expect, expectNumber, failExpected, isDigit, peek, type Scanner } from "../text/scanner.ts";
+
+export interface StreamTable {
+  /** By number; those that the dump does not show are missing. */
+  readonly streams: Map<number, HostStream>;
+  /** Streams by the text after `Stream `. */
+  readonly byText: Map<string, StreamId>;
+  /** Numbers that the dump prints. */
+  readonly printed: ReadonlySet<number>;
+  /** From 2026 on a number is an index, and streams without one print an address. */
+  readonly addresses: boolean;
+  /** No number below it is free. */
+  next: number;
+}
+
+export function createStreamTable(text: string, addresses: boolean): StreamTable {
+  const printed = addresses ? new Set<number>() : printedNumbers(text);
+  return { streams: new Map(), byText: new Map(), printed, addresses, next: 0 };
+}
+
+/** Found before anything is read, so that streams with an index do not take a number that is printed later. */
+function printedNumbers(text: string): ReadonlySet<number> {
+  const numbers = new Set<number>();
+  for (let found = text.indexOf(title); found >= 0; found = text.indexOf(title, found + title.length)) {
+    let value = 0;
+    let position = found + title.length;
+    if (!isDigit(text.charCodeAt(position))) continue;
+    while (isDigit(text.charCodeAt(position)) && value <= largestNumber) {
+      value = value * 10 + text.charCodeAt(position++) - 48;
+    }
+    numbers.add(value);
+  }
+  return numbers;
+}
+
+const title = "Stream ";
+
+/** `Stream 0`, `Stream ( streamIdx % numberOfStreams )`, `Stream 0x174e5c80`. */
+export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
+  expect(scanner, "Stream");
+  const start = scanner.position;
+  const address = /^0x[0-9a-fA-F]+/u.exec(scanner.text.slice(start, start + 24))?.[0];
+  if (address !== undefined) {
+    scanner.position += address.length;
+    return table.byText.get(address) ?? add(table, address, free(table), null);
+  }
+  if (!table.addresses && isDigit(peek(scanner))) {
+    const number = expectNumber(scanner, "the number of a stream");
+    if (number > largestNumber) failNumber(scanner, start, `Stream ${number}`);
+    return table.byText.get(String(number)) ?? add(table, String(number), number, null);
+  }
+  const index = parseScalar(scanner);
+  if (scanner.position === start) failExpected(scanner, "the number or index of a stream");
+  const text = scanner.text.slice(start, scanner.position);
+  return table.byText.get(text) ?? add(table, text, free(table), index);
+}
+
+function free(table: StreamTable): number {
+  while (table.streams.has(table.next) || table.printed.has(table.next)) table.next++;
+  return table.next;
+}
+
+function add(table: StreamTable, text: string, number: number, index: HostStream["index"]): StreamId {
+  const id = makeId<StreamId>(number);
+  table.streams.set(number, { id, index });
+  table.byText.set(text, id);
+  return id;
+}
+
+/** By number; numbers between that the dump does not show get streams that nothing uses. */
+export function streamsOf({ streams }: StreamTable): readonly HostStream[] {
+  let count = 0;
+  for (const number of streams.keys()) count = Math.max(count, number + 1);
+  return Array.from({ length: count }, (_, i) => streams.get(i) ?? { id: makeId<StreamId>(i), index: null });
+}

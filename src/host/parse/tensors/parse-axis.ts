@@ -1,0 +1,95 @@
+/** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
+import type { IterDomain, IterDomainId, IterType, ParallelType } from "../../../ir/domain.ts";
+import { makeId } from "../../../support/ids.ts";
+import { parseScalar } from "./parse-scalar.ts";
+import { failAt } from "../text/parse-error.ts";
+import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+
+const iterTypes: ReadonlyMap<string, IterType> = new Map([
+  ["i", "iteration"],
+  ["r", "reduction"],
+  ["b", "broadcast"],
+]);
+
+/** Iteration types of nvFuser's that no tensor of Braid's has. */
+const foreignIterTypes: ReadonlyMap<string, string> = new Map([
+  ["s", "Stride"],
+  ["n", "GatherScatter"],
+  ["v", "VectorComponent"],
+  ["?", "Symbolic"],
+]);
+
+/** Each is followed by the axis' number, so that none is the beginning of another. */
+const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = [
+  ["S", "Serial"],
+  ["streamIdx", "Stream"],
+  ["StreamIdx", "Stream"],
+  ["Stream", "Stream"],
+  ["deviceIdx.x", "DIDx"],
+  ["deviceIdx.y", "DIDy"],
+  ["deviceIdx.z", "DIDz"],
+];
+
+export function parseAxis(scanner: Scanner): IterDomain {
+  const start = scanner.position;
+  const iterType = parseIterType(scanner);
+  const parallelType = parseParallelType(scanner, start);
+  const id = makeId<IterDomainId>(expectNumber(scanner, "the number of the axis"));
+  if (!take(scanner, "{")) failExpected(scanner, '"{" and the extent');
+  const extent = parseScalar(scanner);
+  skipBlanks(scanner);
+  if (!take(scanner, "}")) failExtent(scanner);
+  // How the axis came about: by a reshape (rf), padded (_p), clustered (_c). None of it changes what it means.
+  while (take(scanner, "rf") || take(scanner, "_p") || take(scanner, "_c"));
+  return { id, extent, iterType, parallelType };
+}
+
+function parseIterType(scanner: Scanner): IterType {
+  const letter = scanner.text[scanner.position] ?? "";
+  const iterType = iterTypes.get(letter);
+  if (iterType === undefined) {
+    const foreign = foreignIterTypes.get(letter);
+    if (foreign === undefined) failExpected(scanner, "an axis, which begins with i, r or b");
+    failAt(scanner.source, scanner.position, {
+      code: "dump-unsupported",
+      message: `an axis has iteration type ${foreign}`,
+      expected: "i (Iteration), r (Reduction) or b (Broadcast)",
+      help: "Braid has no such axes; leave the op that makes it out of the program",
+    });
+  }
+  scanner.position++;
+  return iterType;
+}
+
+function parseParallelType(scanner: Scanner, start: number): ParallelType {
+  const { text, position } = scanner;
+  for (const [name, type] of parallelTypes) {
+    if (!text.startsWith(name, position) || !isDigit(text.charCodeAt(position + name.length))) continue;
+    scanner.position = position + name.length;
+    return type;
+  }
+  const [foreign = ""] = /^[A-Za-z.]+/u.exec(text.slice(position, position + 40)) ?? [];
+  if (foreign === "") failExpected(scanner, "a parallel type, such as S or deviceIdx.x");
+  return failAt(scanner.source, start, {
+    code: "dump-unsupported",
+    message: `an axis has parallel type ${foreign}`,
+    found: text.slice(start, position + foreign.length),
+    expected: "S, streamIdx (StreamIdx, Stream) or deviceIdx.x, .y, .z",
+    help: "host programs run no axis on threads or blocks; pass the dump of a host program",
+  });
+}
+
+/** `{start : stop : extent}` and `{1 ex 4 expanded}` are nvFuser's, and nothing that an axis of Braid's can be. */
+function failExtent(scanner: Scanner): never {
+  const code = peek(scanner);
+  if (code === 58 || scanner.text.startsWith("ex ", scanner.position)) {
+    failAt(scanner.source, scanner.position, {
+      code: "dump-unsupported",
+      message:
+        code === 58 ? "an axis does not start at 0 or does not end at its extent" : "a broadcast axis is expanded",
+      expected: "the extent alone",
+      help: "Braid has no such axes; leave the op that makes it out of the program",
+    });
+  }
+  return failExpected(scanner, '"}" after the extent');
+}

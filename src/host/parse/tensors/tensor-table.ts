@@ -1,0 +1,115 @@
+/**
+ * The tensors of one container or kernel as they are met in the text. A tensor stands in a dump as often as it is used, always in the
+ * same words: it is read once, and found again by its text.
+ */
+import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { makeId } from "../../../support/ids.ts";
+import type { DomainNote } from "./parse-transforms.ts";
+import { failAt } from "../text/parse-error.ts";
+import type { Source } from "../text/source.ts";
+
+export interface TensorTable {
+  readonly byText: Map<string, Tensor>;
+  readonly byNumber: Map<number, Met>;
+  /** Every axis with the number of its tensor. */
+  readonly axes: Map<number, { readonly axis: IterDomain; readonly tensor: number }>;
+  /** The names of symbolic extents. */
+  readonly symbols: Set<string>;
+  /** By text: tensors mostly share a few. */
+  readonly meshes: Map<string, DeviceMesh>;
+  /** What the dump says of domains that are more than the printed axes, by tensor number. */
+  readonly notes: ReadonlyMap<number, DomainNote>;
+}
+
+interface Met {
+  readonly tensor: Tensor;
+  readonly text: string;
+  /** Where it was read. */
+  readonly position: number;
+}
+
+/** Numbers are positions in tables, so one number far out would make a large table. */
+export const largestNumber = 65_535;
+
+export function createTensorTable(
+  notes: ReadonlyMap<number, DomainNote>,
+  meshes: TensorTable["meshes"] = new Map(),
+): TensorTable {
+  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes };
+}
+
+/** Adds a tensor that was read at `position`. Throws `dump-contradiction` where the number stands for another tensor. */
+export function addTensor(table: TensorTable, source: Source, position: number, text: string, tensor: Tensor): Tensor {
+  const other = table.byNumber.get(tensor.id);
+  if (other !== undefined) {
+    failAt(source, position, {
+      code: "dump-contradiction",
+      message: `T${tensor.id} is printed in two ways`,
+      found: text,
+      expected: other.text,
+      help: "give every tensor a number of its own; a dump prints a tensor in the same words everywhere",
+    });
+  }
+  for (const axis of tensor.domain.logical === tensor.domain.loop
+    ? tensor.domain.logical
+    : new Set([...tensor.domain.logical, ...tensor.domain.loop])) {
+    const owner = table.axes.get(axis.id);
+    if (owner !== undefined) {
+      failAt(source, position, {
+        code: "dump-contradiction",
+        message: `axis number ${axis.id} stands in T${owner.tensor} and in T${tensor.id}`,
+        found: text,
+        expected: "a number of its own for every axis",
+        help: "number the axes of each tensor anew, as nvFuser does",
+      });
+    }
+    table.axes.set(axis.id, { axis, tensor: tensor.id });
+    collectSymbols(axis.extent, table.symbols);
+  }
+  table.byNumber.set(tensor.id, { tensor, text, position });
+  table.byText.set(text, tensor);
+  return tensor;
+}
+
+function collectSymbols(scalar: Scalar, symbols: Set<string>): void {
+  if (scalar.kind === "symbol") symbols.add(scalar.name);
+  if (scalar.kind !== "binary") return;
+  collectSymbols(scalar.lhs, symbols);
+  collectSymbols(scalar.rhs, symbols);
+}
+
+/** The tensors by their numbers; numbers that the dump does not show get a scalar that nothing uses. */
+export function tensorsByNumber(met: ReadonlyMap<number, { readonly tensor: Tensor }>): readonly Tensor[] {
+  let count = 0;
+  for (const number of met.keys()) count = Math.max(count, number + 1);
+  return Array.from({ length: count }, (_, i) => met.get(i)?.tensor ?? unused(i));
+}
+
+function unused(number: number): Tensor {
+  return {
+    id: makeId<TensorId>(number),
+    dtype: "float",
+    memory: "local",
+    domain: plainDomain([]),
+    mesh: null,
+  };
+}
+
+/** The next number of an axis. */
+export function iterDomainCountOf(table: TensorTable): number {
+  let last = -1;
+  for (const number of table.axes.keys()) last = Math.max(last, number);
+  return last + 1;
+}
+
+/** The next number of a scalar `i<n>` after the extents'. */
+export function scalarCountOf(names: Iterable<string>): number {
+  let last = -1;
+  for (const name of names) {
+    const number = /^i(\d+)$/u.exec(name)?.[1];
+    if (number !== undefined && number.length < 16) last = Math.max(last, Number(number));
+  }
+  return last + 1;
+}

@@ -1,0 +1,118 @@
+/**
+ * Host programs and Fusions in nvFuser's dump format. The style says which dumps are reproduced; it changes spelling and which
+ * sections print, never meaning.
+ */
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { printScalarDefinition } from "../../ir/scalar/print.ts";
+import type { HostProgram, HostUnit } from "../nodes.ts";
+import { type PrintContext, printStatement, printTensorOf } from "./statement.ts";
+import { transformLines } from "./transforms.ts";
+import { walk } from "../traverse.ts";
+
+export interface PrintOptions {
+  /** "2025-10" if not given. */
+  readonly style?: DumpStyle;
+  /** Whether the definitions of named index values follow; as in nvFuser, style 2025-10 has them if not given. */
+  readonly indexDefinitions?: boolean;
+  /**
+   * Whether domains that are more than the printed axes follow, in the form of nvFuser's transform printer; so in style 2025-10 if not
+   * given. With both sections `parse` reads back the same program.
+   */
+  readonly transforms?: boolean;
+}
+
+/** The dump of a host program; begins and ends with an empty line. */
+export function print(
+  program: HostProgram,
+  {
+    style = defaultDumpStyle,
+    indexDefinitions = style === "2025-10",
+    transforms = style === "2025-10",
+  }: PrintOptions = {},
+): string {
+  const context = contextOf(program, style);
+  const inputs = program.inputs.map((id) => printTensorOf(id, context)).join(", ");
+  const outputs = program.outputs.map((id) => printTensorOf(id, context)).join(", ");
+  const lines = [
+    "",
+    `%HostIrContainer { (${inputs}) -> (${outputs}) :`,
+    ...program.body.map((statement) => printStatement(statement, context, 1)),
+    ...program.units.flatMap((unit) => printUnit(unit, context, transforms)),
+    "} // %HostIrContainer",
+    "",
+  ];
+  const definitions = indexDefinitions ? definitionLines(program, style) : [];
+  if (definitions.length > 0) lines.push("Index definitions:", ...definitions, "");
+  const { tensors, inputs: from, outputs: to, body } = program;
+  const domains = transforms ? transformLines(tensors, [...from, ...to], walk(body), context.spelling) : [];
+  if (domains.length > 0) lines.push(...domains, "");
+  return lines.join("\n");
+}
+
+/** A Fusion in the form in which nvFuser prints kernels: its ops between its inputs and outputs. */
+export function printFusion(
+  fusion: FusionData,
+  { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
+): string {
+  const context: PrintContext = {
+    program: { tensors: fusion.tensors, streams: [] },
+    spelling: irSpellings[style],
+    sliceMeshes: true,
+    slices: new Set(),
+  };
+  return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
+}
+
+/** What a pass returned: a Fusion or a host program. */
+export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
+  return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
+}
+
+function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
+  const slices = new Set(walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : [])));
+  return { program, spelling: irSpellings[style], sliceMeshes: style !== "2025-04", slices };
+}
+
+/** A unit's Fusion has tensors of its own. */
+function printUnit({ id, fusion }: HostUnit, outer: PrintContext, transforms: boolean): readonly string[] {
+  const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, slices: new Set() };
+  const list = (ids: typeof fusion.inputs): string =>
+    ids.map((tensor) => `${printTensorOf(tensor, context)}, `).join("");
+  const [first, ...rest] = signature(fusion, context);
+  const title = `HostUnit${id}: Inputs={${list(fusion.inputs)}} -> Outputs={${list(fusion.outputs)}}${first ?? ""}`;
+  const { tensors, inputs, outputs, ops } = fusion;
+  const domains = transforms ? transformLines(tensors, [...inputs, ...outputs], ops, context.spelling) : [];
+  return ["", title, ...rest, ...kernelLines(fusion, context, domains)];
+}
+
+function signature(fusion: FusionData, context: PrintContext): readonly string[] {
+  const lines = (ids: typeof fusion.inputs): string[] => ids.map((tensor) => `  ${printTensorOf(tensor, context)}`);
+  return ["Inputs:", ...lines(fusion.inputs), "Outputs:", ...lines(fusion.outputs)];
+}
+
+function kernelLines(fusion: FusionData, context: PrintContext, domains: readonly string[] = []): readonly string[] {
+  const ops = fusion.ops.map((op) => printStatement(op, context, 0));
+  return ["", "%kernel {", ...ops, ...(domains.length > 0 ? ["", ...domains] : []), "} // %kernel"];
+}
+
+/** `i84 = rank + streamIdx;` for every named value, by number (nvFuser's order is that of a hash set). */
+function definitionLines(program: HostProgram, style: DumpStyle): readonly string[] {
+  const definitions = new Map<string, string>();
+  const collect = (scalar: Scalar): void => {
+    // A value without a name prints in full, and its parts with it.
+    if (scalar.kind !== "binary" || scalar.name === undefined) return;
+    collect(scalar.lhs);
+    collect(scalar.rhs);
+    definitions.set(scalar.name, printScalarDefinition(scalar, irSpellings[style]));
+  };
+  for (const statement of walk(program.body)) {
+    if (statement.kind === "HirAliasSelect" || statement.kind === "Select") collect(statement.index);
+    if (statement.kind === "P2PCommunication") collect(statement.peer);
+    if (statement.kind === "Communication" && statement.root !== null) collect(statement.root);
+    if (statement.kind === "ShareMemHandles") statement.communications.forEach(({ peer }) => collect(peer));
+  }
+  const number = (name: string): number => Number(name.replace(/^\D+/u, ""));
+  return [...definitions].sort(([a], [b]) => number(a) - number(b)).map(([name, text]) => `  ${name} = ${text};`);
+}

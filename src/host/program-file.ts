@@ -1,0 +1,149 @@
+/**
+ * A program is what a program file exports: a Fusion, or a host program of each rank, with parameters. `build` makes it for a device
+ * count and parameter values; the command line's --set overrides the defaults.
+ */
+import { type Call, reject } from "../ir/ops/call.ts";
+import { type Fusion, isFusion } from "../ir/api/fusion.ts";
+import { type HostProgram, isHostProgram } from "./nodes.ts";
+
+/** Marks programs across copies of the package, where `instanceof` fails. */
+const programMarker: unique symbol = Symbol.for("braid.program");
+
+export type Parameters = Readonly<Record<string, number>>;
+
+export interface BuildContext<P extends Parameters> {
+  /** The number of devices of the run. */
+  readonly devices: number;
+  /** The rank whose host program is made; 0 where a Fusion is, which is the same for all. */
+  readonly rank: number;
+  readonly params: Readonly<P>;
+}
+
+/** What a program may return. */
+export type Built = Fusion | HostProgram;
+
+interface BuildRequest<P extends Parameters> {
+  readonly devices: number;
+  /** 0 if not given. */
+  readonly rank?: number;
+  /** Values that replace defaults. */
+  readonly params?: Partial<P>;
+}
+
+export interface ProgramOptions<P extends Parameters> {
+  /** For host programs: a Fusion that computes the same from the same inputs. What `--check` compares with. */
+  readonly reference?: (context: Omit<BuildContext<P>, "rank">) => Fusion;
+}
+
+export interface Program<P extends Parameters = Parameters, B extends Built = Built> {
+  readonly [programMarker]: true;
+  readonly defaults: Readonly<P>;
+  /** Throws `device-count`, `option-unknown`, `option-value`, `program-invalid`, and what the program's own calls throw. */
+  readonly build: (request: BuildRequest<P>) => B;
+  /** Null where the program names no reference. Throws as `build` does. */
+  readonly reference: ((request: BuildRequest<P>) => Fusion) | null;
+}
+
+/**
+ * What a program file exports as default: `build` makes a Fusion, or the HostProgram of `rank`, for a device count and parameters, of
+ * which `defaults` has the names and values. Throws `option-value` for a default that is no finite number.
+ */
+export function program<P extends Parameters, B extends Built>(
+  defaults: P,
+  build: (context: BuildContext<P>) => B,
+  { reference }: ProgramOptions<P> = {},
+): Program<P, B> {
+  const place: Call = { kind: "call", text: "program(defaults, build)" };
+  requireNumbers(defaults, place);
+  return Object.freeze({
+    [programMarker]: true as const,
+    defaults: Object.freeze({ ...defaults }),
+    build: ({ devices, rank = 0, params = {} }: BuildRequest<P>): B => {
+      const built = build({ devices, rank, params: checked(devices, params, defaults) });
+      return isBuilt(built)
+        ? built
+        : notBuilt(place, "the program does not return a Fusion or a HostProgram", built, "a Fusion, or a HostProgram");
+    },
+    reference:
+      reference === undefined
+        ? null
+        : ({ devices, params = {} }: BuildRequest<P>): Fusion => {
+            const made = reference({ devices, params: checked(devices, params, defaults) });
+            return isFusion(made)
+              ? made
+              : notBuilt(place, "the reference of the program does not return a Fusion", made, "a Fusion");
+          },
+  });
+}
+
+function isBuilt(value: unknown): boolean {
+  return isFusion(value) || isHostProgram(value);
+}
+
+function checked<P extends Parameters>(devices: number, params: Partial<P>, defaults: P): P {
+  requireDevices(devices);
+  requireKnown(params, defaults);
+  requireNumbers(params, { kind: "call", text: "program.build({ devices, params })" });
+  return { ...defaults, ...params };
+}
+
+function notBuilt(place: Call, message: string, found: unknown, expected: string): never {
+  const pending = found instanceof Promise;
+  return reject(place, {
+    code: "program-invalid",
+    message,
+    found: found === null ? "null" : pending ? "a Promise" : typeof found,
+    expected,
+    help: pending
+      ? "remove `async`; await what the function needs at the top of the file"
+      : "end the function with `return f;`, or with `return builder.build();`",
+  });
+}
+
+/** Whether a value was made by `program`, of this or another copy of the package. */
+export function isProgram(value: unknown): value is Program {
+  return typeof value === "object" && value !== null && programMarker in value;
+}
+
+function requireDevices(devices: number): void {
+  if (Number.isSafeInteger(devices) && devices >= 1) return;
+  reject(
+    { kind: "call", text: `program.build({ devices: ${devices} })` },
+    {
+      code: "device-count",
+      message: "the number of devices is not a whole number of at least 1",
+      found: String(devices),
+      expected: "a whole number of at least 1",
+      help: "pass the number of devices of the run",
+    },
+  );
+}
+
+function requireKnown(params: object, defaults: object): void {
+  const unknown = Object.keys(params).find((name) => !Object.hasOwn(defaults, name));
+  if (unknown === undefined) return;
+  const known = Object.keys(defaults);
+  reject(
+    { kind: "call", text: "program.build({ devices, params })" },
+    {
+      code: "option-unknown",
+      message: `the program has no parameter ${unknown}`,
+      found: unknown,
+      expected: known.length === 0 ? "no parameters" : `one of ${known.join(", ")}`,
+      help: "set only parameters that the program declares",
+    },
+  );
+}
+
+function requireNumbers(params: Readonly<Record<string, unknown>>, place: Call): void {
+  for (const [name, value] of Object.entries(params)) {
+    if (typeof value === "number" && Number.isFinite(value)) continue;
+    reject(place, {
+      code: "option-value",
+      message: `parameter ${name} is not a number`,
+      found: String(value),
+      expected: "a finite number",
+      help: `give ${name} a number`,
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/** The rules of nvFuser's Communication and P2PCommunication constructors. */
+import type { Tensor } from "../../ir/domain.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { at } from "../../support/invariant.ts";
+import { communicationTypes } from "../communication-types.ts";
+import type { Fault } from "./fault.ts";
+import type { Communication, HostProgram, P2PCommunication } from "../nodes.ts";
+
+export function checkCommunication(statement: Communication, { tensors }: HostProgram): readonly Fault[] {
+  const input = at(tensors, statement.input);
+  const output = at(tensors, statement.output);
+  return [
+    ...checkTeam(statement),
+    ...checkRoot(statement),
+    ...checkReduceOp(statement),
+    ...checkTensors(input, output),
+  ];
+}
+
+export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
+  const value = constantOf(peer);
+  if (value === null || isDevice(value)) return [];
+  return [
+    {
+      message: "the peer is no device",
+      found: String(value),
+      expected: "a device id, a whole number of at least 0",
+      help: "name the device at the other end",
+    },
+  ];
+}
+
+function checkTeam({ type, team }: Communication): readonly Fault[] {
+  const repeated = team.find((device, i) => team.indexOf(device) !== i);
+  const bad = team.find((device) => !isDevice(device));
+  if (team.length > 0 && repeated === undefined && bad === undefined) {
+    // One member: it sends to itself.
+    if (type !== "SendRecv" || team.length <= 2) return [];
+    return [
+      {
+        message: "a SendRecv has more than two members",
+        found: `(${team.join(" ")})`,
+        expected: "the sender and the receiver",
+        help: "post one SendRecv per pair",
+      },
+    ];
+  }
+  return [
+    {
+      message:
+        team.length === 0
+          ? "a team is empty"
+          : bad === undefined
+            ? `device ${repeated} stands twice in a team`
+            : "a team names something that is no device",
+      found: `(${team.join(" ")})`,
+      expected: "at least one device id, each once",
+      help: "list the devices that take part, in order",
+    },
+  ];
+}
+
+function checkRoot({ type, team, root }: Communication): readonly Fault[] {
+  const { rooted } = communicationTypes[type];
+  if (rooted !== (root !== null)) {
+    return [
+      {
+        message: rooted ? `${type} needs a root` : `${type} has no root`,
+        found: rooted ? "no root" : "a root",
+        expected: rooted ? `a position in the team, 0 to ${team.length - 1}` : "null",
+        help: rooted ? "say which member is the root" : "leave the root out",
+      },
+    ];
+  }
+  const value = root === null ? null : constantOf(root);
+  if (value === null || (Number.isSafeInteger(value) && value >= 0 && value < team.length)) return [];
+  return [
+    {
+      message: "the root is no position in the team",
+      found: String(value),
+      expected: `0 to ${team.length - 1}`,
+      help: "count from the first member of the team; the root is no device id",
+    },
+  ];
+}
+
+function checkReduceOp({ type, reduceOp }: Communication): readonly Fault[] {
+  const { reduces } = communicationTypes[type];
+  if (reduces === (reduceOp !== null)) return [];
+  return [
+    {
+      message: reduces ? `${type} needs a reduction op` : `${type} does not reduce`,
+      found: reduceOp ?? "no reduction op",
+      expected: reduces ? "sum, prod, min or max" : "null",
+      help: reduces ? "say how the members' elements are combined" : "leave the reduction op out",
+    },
+  ];
+}
+
+function checkTensors(input: Tensor, output: Tensor): readonly Fault[] {
+  const bare = [input, output].find(({ mesh }) => mesh === null);
+  if (bare !== undefined) {
+    return [
+      {
+        message: `T${bare.id} takes part in a communication and has no mesh`,
+        found: "no mesh",
+        expected: "a mesh on the input and the output",
+        help: "set the DeviceMesh of both tensors",
+      },
+    ];
+  }
+  if (input.dtype === output.dtype) return [];
+  return [
+    {
+      message: "a communication does not convert dtypes",
+      found: `${input.dtype} and ${output.dtype}`,
+      expected: "the same dtype on both sides",
+      help: "convert before or after, with a Cast in a host unit",
+    },
+  ];
+}
+
+function isDevice(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+function constantOf(scalar: Scalar): number | null {
+  return scalar.kind === "constant" ? scalar.value : null;
+}

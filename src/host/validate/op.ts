@@ -1,0 +1,159 @@
+/**
+ * Whether a computation fits its operands and its output: the rules of the Fusion API's ops, applied to ops that a program
+ * already has. Symbolic extents are taken as equal.
+ */
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import type { Call } from "../../ir/ops/call.ts";
+import { shapeText } from "../../ir/ops/call.ts";
+import { partialAxes } from "../../ir/ops/axis-map.ts";
+import { type AxisShape, isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { inferOutput, type OutputShape } from "../../ir/ops/infer-output.ts";
+import {
+  broadcastSpec,
+  type OpSpec,
+  permuteSpec,
+  reductionSpec,
+  reshapeSpec,
+  sliceSpec,
+  squeezeSpec,
+} from "../../ir/ops/op-spec.ts";
+import { operandOrder } from "../../ir/ops/operand-axes.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { extentsDiffer } from "../../ir/scalar/fold.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at } from "../../support/invariant.ts";
+import type { Fault } from "./fault.ts";
+
+export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
+  const unordered = op.inputs.findIndex((id, i) => !isOrder(operandOrder(op, i), at(tensors, id)));
+  if (unordered >= 0) return [orderFault(op, unordered, at(tensors, at(op.inputs, unordered)))];
+  const operands = op.inputs.map((id, i) => permuted(at(tensors, id), operandOrder(op, i)));
+  const output = at(tensors, op.output);
+  const result = resultOf(op, operands, output);
+  return "message" in result ? [result] : checkOutput(op, output, result, tensors);
+}
+
+function isOrder(order: readonly number[] | null, { domain }: Tensor): boolean {
+  if (order === null) return true;
+  const count = withoutReductions(domain.logical).length;
+  return order.length === count && new Set(order).size === count && order.every((axis) => axis >= 0 && axis < count);
+}
+
+function orderFault(op: Op, operand: number, tensor: Tensor): Fault {
+  const count = withoutReductions(tensor.domain.logical).length;
+  return {
+    message: `operand ${operand} of ${op.kind} is read in an order that is no permutation of its axes`,
+    found: `{${(operandOrder(op, operand) ?? []).join(", ")}} of ${count} axes`,
+    expected: `every number from 0 to ${count - 1} once`,
+    help: "name every axis of the tensor once",
+  };
+}
+
+/** The tensor as an op reads it that folds a permute: only its logical axes are asked for. */
+function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
+  if (order === null) return tensor;
+  const axes = withoutReductions(tensor.domain.logical);
+  return { ...tensor, domain: { ...tensor.domain, logical: order.map((axis) => at(axes, axis)) } };
+}
+
+/** What the op puts out, or why its arguments do not fit its operands. */
+function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputShape | Fault {
+  try {
+    const spec = dispatch<Op, OpSpec, [Tensor, Tensor]>(specs, op, at(operands, 0), output);
+    return inferOutput(spec, operands, place);
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    const { message, found = "", expected = "", help = "" } = at(error.diagnostics, 0);
+    return { message, found, expected, help };
+  }
+}
+
+/** A placeholder: findings name the statement. */
+const place: Call = { kind: "call", text: "op" };
+
+/** The op's arguments, checked as the API's calls check them. */
+const specs: RuleTable<Op, OpSpec, [Tensor, Tensor]> = {
+  Set: (op) => op,
+  Unary: (op) => op,
+  Cast: (op) => op,
+  Binary: (op) => op,
+  Reduction: ({ op, axes }, input) => reductionSpec(op, input, axes, place),
+  Broadcast: ({ flags }, input) => broadcastSpec(input, flags, place),
+  Squeeze: ({ axes }, input) => squeezeSpec(input, axes, place),
+  Permute: ({ order }, input) => permuteSpec(input, order, place),
+  Reshape: (_, input, output) => {
+    const extents = withoutReductions(output.domain.logical).map(({ extent }) => extent);
+    return reshapeSpec(input, extents, place);
+  },
+  Slice: ({ ranges }, input) => {
+    const starts = ranges.map(({ start }) => start);
+    const stops = ranges.map(({ stop }) => stop);
+    return sliceSpec(input, starts, stops, place);
+  },
+  // The index may depend on loops: record checks it.
+  Select: (op) => op,
+  Matmul: (op) => op,
+  Linear: (op) => op,
+};
+
+function checkOutput(
+  op: Op,
+  output: Tensor,
+  { dtype, axes }: OutputShape,
+  tensors: readonly Tensor[],
+): readonly Fault[] {
+  const { kind } = op;
+  if (output.dtype !== dtype) {
+    return [
+      {
+        message: `the output of ${kind} has another dtype than the op gives`,
+        found: output.dtype,
+        expected: dtype,
+        help: "give the output the op's dtype, or convert with a Cast",
+      },
+    ];
+  }
+  const partial = partialAxes(op, tensors);
+  const isChunk = partial.length > 0 || isContractionChunk(op);
+  const logical = output.domain.logical.filter((axis) => !partial.includes(axis));
+  const fits =
+    logical.length === axes.length &&
+    partial.every(({ parallelType }) => isDID(parallelType)) &&
+    // Where a reduction stops at what each device has, the extent that it prints is a device's share; that of a chunk is the whole.
+    logical.every((axis, i) =>
+      // A batch axis that a matmul contracts, too.
+      axis.iterType === "reduction" && op.kind === "Matmul" && i < axes.length - 3
+        ? !extentsDiffer(axis.extent, at(axes, i).extent)
+        : sameAxis(axis, at(axes, i), isChunk),
+    );
+  if (fits) return [];
+  return [
+    {
+      message: `the output of ${kind} does not have the axes that the op gives`,
+      found: `${shapeText(output)}${reducedText(logical)}`,
+      expected: `[${withoutReduced(axes).join(", ")}]${reducedText(axes)}`,
+      help: "give the output the op's axes, the reduced ones included",
+    },
+  ];
+}
+
+/** Whether the op contracts a chunk of what the output's reduction axis prints. */
+function isContractionChunk(op: Op): boolean {
+  return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined;
+}
+
+function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {
+  const isReduced = own.iterType === "reduction";
+  if (isReduced !== (given.iterType === "reduction")) return false;
+  return (isReduced && isChunk) || !extentsDiffer(own.extent, given.extent);
+}
+
+function withoutReduced(axes: readonly AxisShape[]): readonly string[] {
+  return axes.filter(({ iterType }) => iterType !== "reduction").map(({ extent }) => printScalar(extent));
+}
+
+function reducedText(axes: readonly AxisShape[]): string {
+  const count = axes.filter(({ iterType }) => iterType === "reduction").length;
+  return count === 0 ? "" : ` and ${count} reduced ${count === 1 ? "axis" : "axes"}`;
+}

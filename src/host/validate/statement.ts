@@ -1,0 +1,147 @@
+/** What must hold for a statement by itself: one rule per kind. All ids are known to be valid. */
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at } from "../../support/invariant.ts";
+import { checkCommunication, checkPeer } from "./communication.ts";
+import type { Fault } from "./fault.ts";
+import type {
+  Allocate,
+  ForLoop,
+  HirAliasSelect,
+  HostProgram,
+  PostOnStream,
+  ShareMemHandles,
+  Statement,
+} from "../nodes.ts";
+import { isOp } from "../statement-kinds.ts";
+import { checkOp } from "./op.ts";
+
+/** What is wrong with a statement, whatever stands around it; its ids have been checked. */
+export function checkStatement(statement: Statement, program: HostProgram): readonly Fault[] {
+  return isOp(statement) ? checkOp(statement, program.tensors) : dispatch(rules, statement, program);
+}
+
+const valid: readonly Fault[] = [];
+const nothing = (): readonly Fault[] => valid;
+
+const rules: RuleTable<Exclude<Statement, Op>, readonly Fault[], [HostProgram]> = {
+  Allocate: checkAllocate,
+  Deallocate: nothing,
+  GetCurrentStream: nothing,
+  SetCurrentStream: nothing,
+  Synchronize: nothing,
+  ForLoop: checkLoop,
+  IfThenElse: nothing,
+  HirAliasSelect: checkSelect,
+  Communication: checkCommunication,
+  P2PCommunication: checkPeer,
+  StartCoalescing: nothing,
+  EndCoalescing: nothing,
+  ShareMemHandles: checkHandles,
+  Wait: nothing,
+  PostOnStream: checkPost,
+};
+
+function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
+  if (input.dtype === output.dtype) return valid;
+  return [
+    {
+      message: "the output has another dtype than the input",
+      found: `T${input.id} ${input.dtype}, T${output.id} ${output.dtype}`,
+      expected: "the same dtype",
+      help: "convert with a Cast in a host unit",
+    },
+  ];
+}
+
+function checkAllocate({ tensor, memory }: Allocate, { tensors }: HostProgram): readonly Fault[] {
+  const own = at(tensors, tensor).memory;
+  if (own === memory) return valid;
+  return [
+    {
+      message: "an ALLOCATE and its tensor name different memory",
+      found: `${memory} for a tensor in ${own} memory`,
+      expected: "the tensor's memory type",
+      help: `set the tensor's memory type to "${memory}"`,
+    },
+  ];
+}
+
+function checkLoop({ step }: ForLoop): readonly Fault[] {
+  if (step.kind === "constant" && Number.isSafeInteger(step.value) && step.value >= 1) return valid;
+  return [
+    {
+      message: "the step of a loop is not a positive constant",
+      found: step.kind === "constant" ? String(step.value) : `a ${step.kind} scalar`,
+      expected: "a whole number of at least 1",
+      help: "count up by a constant step",
+    },
+  ];
+}
+
+function checkSelect({ input, output, axis }: HirAliasSelect, { tensors }: HostProgram): readonly Fault[] {
+  const source = at(tensors, input);
+  const { logical } = source.domain;
+  const selected = at(logical, axis);
+  const rank = withoutReductions(logical).length - (selected.iterType === "reduction" ? 0 : 1);
+  const own = withoutReductions(at(tensors, output).domain.logical).length;
+  if (own === rank) return sameDType(source, at(tensors, output));
+  return [
+    {
+      message: "the output of a HirAliasSelect does not have the input's axes but one",
+      found: `${own} axes`,
+      expected: `${rank}`,
+      help: "give the output every axis of the input but the selected one",
+    },
+  ];
+}
+
+function checkHandles({ communications }: ShareMemHandles): readonly Fault[] {
+  const other = communications.find(({ backend }) => backend !== "cuda");
+  if (communications.length > 0 && other === undefined) return valid;
+  return [
+    {
+      message: "ShareMemHandles takes P2PCommunications of the cuda backend",
+      found: other === undefined ? "none" : `one of the ${other.backend} backend`,
+      expected: "at least one, all of the cuda backend",
+      help: 'leave the statement out, or set the backend to "cuda"',
+    },
+  ];
+}
+
+function checkPost({ unit, inputs, outputs }: PostOnStream, { tensors, units }: HostProgram): readonly Fault[] {
+  const { fusion } = at(units, unit);
+  const sides = [
+    { side: "input", given: inputs, own: fusion.inputs },
+    { side: "output", given: outputs, own: fusion.outputs },
+  ] as const;
+  return sides.flatMap(({ side, given, own }): readonly Fault[] => {
+    if (given.length !== own.length) {
+      return [
+        {
+          message: `PostOnStream and its host unit have different numbers of ${side}s`,
+          found: String(given.length),
+          expected: String(own.length),
+          help: `give one tensor per ${side} of the unit, in order`,
+        },
+      ];
+    }
+    const position = given.findIndex(
+      (id, i) => signature(at(tensors, id)) !== signature(at(fusion.tensors, at<TensorId>(own, i))),
+    );
+    if (position < 0) return valid;
+    return [
+      {
+        message: `PostOnStream and its host unit differ in ${side} ${position}`,
+        found: signature(at(tensors, at(given, position))),
+        expected: signature(at(fusion.tensors, at<TensorId>(own, position))),
+        help: "give tensors of the unit's dtypes and ranks",
+      },
+    ];
+  });
+}
+
+function signature({ dtype, domain }: Tensor): string {
+  return `${dtype} with ${withoutReductions(domain.logical).length} axes`;
+}

@@ -1,0 +1,112 @@
+/**
+ * The growing data behind a Fusion: tables and counters that only ever append, but for tensors whose schedule changes.
+ * Numbers follow nvFuser's creation order, so that dumps agree: IterDomains count up over all axes of all tensors; every
+ * extent of an input takes the next scalar number, and after the program's first one a number is skipped (nvFuser
+ * creates its cached constant 0 there). Outputs of ops reuse the extents of their operands.
+ */
+import type { DType } from "../../numerics/dtype.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import type { Call } from "../ops/call.ts";
+import {
+  type AxisShape,
+  type IterDomain,
+  type IterDomainId,
+  plainDomain,
+  type Tensor,
+  type TensorId,
+} from "../domain.ts";
+import type { FusionData } from "../fusion-data.ts";
+import { inferOutput } from "../ops/infer-output.ts";
+import type { OpSpec } from "../ops/op-spec.ts";
+import type { Op } from "../ops/op.ts";
+import { constant, symbol } from "../scalar/scalar.ts";
+
+export interface FusionBuilder {
+  readonly tensors: Tensor[];
+  readonly ops: Op[];
+  readonly inputs: TensorId[];
+  readonly outputs: TensorId[];
+  iterDomainCount: number;
+  scalarCount: number;
+  /** The last snapshot, until the next change. */
+  snapshot: FusionData | null;
+}
+
+export function createFusionBuilder(): FusionBuilder {
+  return { tensors: [], ops: [], inputs: [], outputs: [], iterDomainCount: 0, scalarCount: 0, snapshot: null };
+}
+
+/** A null extent becomes a symbol. The extents have been checked. */
+export function addInput(builder: FusionBuilder, extents: readonly (number | null)[], dtype: DType): TensorId {
+  const axes = extents.map((extent): AxisShape => {
+    const number = builder.scalarCount;
+    builder.scalarCount += number === 0 ? 2 : 1;
+    return { extent: extent === null ? symbol(`i${number}`) : constant(extent), iterType: "iteration" };
+  });
+  const id = addTensor(builder, dtype, axes);
+  builder.inputs.push(id);
+  return id;
+}
+
+/** Appends the op and its output. Throws what `inferOutput` throws. */
+export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): TensorId {
+  const operands = inputs.map((id) => at(builder.tensors, id));
+  const { dtype, axes, numbering } = inferOutput(spec, operands, place);
+  const output = addTensor(builder, dtype, axes, numbering);
+  builder.ops.push(opOf(spec, inputs, output));
+  return output;
+}
+
+export function opOf(spec: OpSpec, inputs: readonly TensorId[], output: TensorId): Op {
+  return spec.kind === "Reshape" ? { kind: "Reshape", inputs, output } : { ...spec, inputs, output };
+}
+
+/** Fresh axes with numbers from `first`. */
+export function makeAxes(axes: readonly AxisShape[], first: number, numbering?: readonly number[]): IterDomain[] {
+  return axes.map(({ extent, iterType }, i) => ({
+    id: makeId<IterDomainId>(first + (numbering === undefined ? i : at(numbering, i))),
+    extent,
+    iterType,
+    parallelType: "Serial",
+  }));
+}
+
+function addTensor(
+  builder: FusionBuilder,
+  dtype: DType,
+  axes: readonly AxisShape[],
+  numbering?: readonly number[],
+): TensorId {
+  const id = makeId<TensorId>(builder.tensors.length);
+  const logical = makeAxes(axes, builder.iterDomainCount, numbering);
+  builder.iterDomainCount += logical.length;
+  builder.tensors.push({ id, dtype, memory: "global", domain: plainDomain(logical), mesh: null });
+  builder.snapshot = null;
+  return id;
+}
+
+/** Replaces a tensor by one of the same id: a new schedule. */
+export function replaceTensor(builder: FusionBuilder, tensor: Tensor): void {
+  builder.tensors[tensor.id] = tensor;
+  builder.snapshot = null;
+}
+
+export function addOutput(builder: FusionBuilder, id: TensorId): void {
+  builder.outputs.push(id);
+  builder.snapshot = null;
+}
+
+/** The Fusion as it is now: the same object until something changes. */
+export function snapshotFusion(builder: FusionBuilder): FusionData {
+  builder.snapshot ??= {
+    kind: "Fusion",
+    tensors: [...builder.tensors],
+    ops: [...builder.ops],
+    inputs: [...builder.inputs],
+    outputs: [...builder.outputs],
+    iterDomainCount: builder.iterDomainCount,
+    scalarCount: builder.scalarCount,
+  };
+  return builder.snapshot;
+}

@@ -1,0 +1,78 @@
+/**
+ * The text of an API call, as diagnostics name it (`matmul(T0, T1)`, `sum(T0, [2])`), and the checks that every
+ * call makes of its axis numbers.
+ */
+import { type Diagnostic, fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../domain.ts";
+import { printScalar } from "../scalar/print.ts";
+
+export type Call = Extract<Place, { kind: "call" }>;
+
+/** A tensor by its number, source text, or a value to be shown as written. `undefined` is left out. */
+export type CallArgument =
+  { readonly tensor: TensorId } | { readonly code: string } | number | string | readonly unknown[] | null | undefined;
+
+/** The place `name(args)`, for diagnostics: tensors by name, `undefined` arguments left out. */
+export function call(name: string, ...args: readonly CallArgument[]): Call {
+  const text = args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ");
+  return { kind: "call", text: `${name}(${text})` };
+}
+
+function argumentText(arg: Exclude<CallArgument, undefined>): string {
+  if (arg === null) return "null";
+  if (typeof arg === "string") return JSON.stringify(arg);
+  if (typeof arg === "number") return String(arg);
+  if ("tensor" in arg) return `T${arg.tensor}`;
+  if ("code" in arg) return arg.code;
+  return `[${arg.map(String).join(", ")}]`;
+}
+
+/** Throws a diagnostic at the call. */
+export function reject(place: Call, diagnostic: Omit<Diagnostic, "place">): never {
+  return fail({ ...diagnostic, place });
+}
+
+/** `T0[4, i2]`: the axes that the tensor has at run time. */
+export function shapeText(tensor: Tensor): string {
+  const extents = withoutReductions(tensor.domain.logical).map((axis) => printScalar(axis.extent));
+  return `T${tensor.id}[${extents.join(", ")}]`;
+}
+
+/** The axis as a number from 0; negative counts from the end. Throws `axis-out-of-range`. */
+export function resolveAxis(axis: number, rank: number, place: Call): number {
+  if (Number.isSafeInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  return reject(place, {
+    code: "axis-out-of-range",
+    message: `axis ${axis} does not exist`,
+    found: `axis ${axis} of a tensor with ${rank} ${rank === 1 ? "axis" : "axes"}`,
+    expected: rank === 0 ? "no axis: the tensor is a scalar" : `a whole number from ${-rank} to ${rank - 1}`,
+    help: "count from 0, or from -1 at the end",
+  });
+}
+
+/** Distinct axes as numbers from 0, in the given order. Throws `axis-out-of-range` and `axis-repeated`. */
+export function resolveAxes(axes: readonly number[], rank: number, place: Call): readonly number[] {
+  const resolved = axes.map((axis) => resolveAxis(axis, rank, place));
+  const repeated = resolved.find((axis, i) => resolved.indexOf(axis) !== i);
+  if (repeated === undefined) return resolved;
+  return reject(place, {
+    code: "axis-repeated",
+    message: `axis ${repeated} is named twice`,
+    found: `[${axes.join(", ")}]`,
+    expected: "each axis at most once",
+    help: `remove one of the two${axes.some((axis) => axis < 0) ? "; negative numbers count from the end" : ""}`,
+  });
+}
+
+/** A number of elements. Throws `bad-extent`. */
+export function requireExtent(extent: number, place: Call): number {
+  if (Number.isSafeInteger(extent) && extent >= 1) return extent;
+  const tooLarge = extent > Number.MAX_SAFE_INTEGER;
+  return reject(place, {
+    code: "bad-extent",
+    message: tooLarge ? "an extent is too large" : "an extent is not a whole number of at least 1",
+    found: String(extent),
+    expected: tooLarge ? "a whole number of at most 2^53 - 1" : "a whole number of at least 1",
+    help: tooLarge ? "choose a smaller size" : extent > 0 ? "choose sizes that divide" : "choose a positive size",
+  });
+}

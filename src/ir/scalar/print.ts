@@ -1,0 +1,43 @@
+/**
+ * The one printer of symbolic integers, in nvFuser's two forms. Inline, a definition is expanded to its leaves:
+ * `( streamIdx % numberOfStreams )`, `( ceilDiv(i0, 3) )`. By name, a value that has one prints as `i84`.
+ */
+import { unreachable } from "../../support/unreachable.ts";
+import { defaultSpelling, type IrSpelling } from "../print-style.ts";
+import { type Scalar, scalarOps } from "./scalar.ts";
+
+/** Stream indices, sizes, extents, predicates, loop bounds. */
+export function printScalar(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
+  switch (scalar.kind) {
+    case "constant":
+      return String(scalar.value);
+    case "symbol":
+      return scalar.name;
+    case "named":
+      return spelling.namedScalars.get(scalar.name) ?? scalar.name;
+    case "binary": {
+      const { text, call } = scalarOps[scalar.op];
+      const lhs = printScalar(scalar.lhs, spelling);
+      const rhs = printScalar(scalar.rhs, spelling);
+      return call === true ? `( ${text}(${lhs}, ${rhs}) )` : `( ${lhs} ${text} ${rhs} )`;
+    }
+    default:
+      return unreachable(scalar);
+  }
+}
+
+/** Slice indices and peers. A value without a name of its own prints inline. */
+export function printScalarName(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
+  return scalar.kind === "binary" && scalar.name !== undefined ? scalar.name : printScalar(scalar, spelling);
+}
+
+/** The right-hand side of a line of a dump's index definitions, operands by name: `i82 % 8`, `ceilDiv(i0, 3)`. */
+export function printScalarDefinition(
+  scalar: Extract<Scalar, { kind: "binary" }>,
+  spelling: IrSpelling = defaultSpelling,
+): string {
+  const { text, call } = scalarOps[scalar.op];
+  const lhs = printScalarName(scalar.lhs, spelling);
+  const rhs = printScalarName(scalar.rhs, spelling);
+  return call === true ? `${text}(${lhs}, ${rhs})` : `${lhs} ${text} ${rhs}`;
+}

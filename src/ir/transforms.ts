@@ -1,0 +1,209 @@
+/**
+ * Changes to a tensor's schedule: parallel types, splits and merges, mesh, memory order. Each takes a tensor and returns
+ * the tensor that it becomes; the checks are those of the call that asks for it. A sharded axis of constant extent must
+ * have the mesh's size along its parallel type; that is checked by whichever of `parallelize` and `setDeviceMesh`
+ * comes second. A symbolic extent is checked when sizes are known.
+ */
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import { type Call, reject } from "./ops/call.ts";
+import type { DeviceMesh } from "./device-mesh.ts";
+import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";
+import { printIterDomain, printTensor } from "./print-tensor.ts";
+import { constant, type Scalar } from "./scalar/scalar.ts";
+import { constantValue, foldCeilDiv, foldMul } from "./scalar/fold.ts";
+
+/** Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`. */
+export function parallelizeAxis(tensor: Tensor, id: IterDomainId, type: ParallelType, place: Call): Tensor {
+  const changed = mapAxes(tensor, (axis) => (axis.id === id ? { ...axis, parallelType: type } : axis));
+  requireDistinct(changed, id, type, place);
+  if (changed.mesh !== null) requireMeshFits(changed, changed.mesh, place);
+  return changed;
+}
+
+/** Throws `mesh-axis-missing`, `size-contradicts-mesh`. */
+export function setMesh(tensor: Tensor, mesh: DeviceMesh, place: Call): Tensor {
+  requireMeshFits(tensor, mesh, place);
+  return { ...tensor, mesh };
+}
+
+function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, place: Call): void {
+  if (type === "Serial") return;
+  const chosen = tensor.domain.loop.find((axis) => axis.id === id);
+  // The partial result of a reduce-scatter carries one DID type on a kept and on a reduced axis.
+  const excuses = (axis: IterDomain): boolean =>
+    isDID(type) && (axis.iterType === "reduction") !== (chosen?.iterType === "reduction");
+  const other = tensor.domain.loop.find((axis) => axis.parallelType === type && axis.id !== id && !excuses(axis));
+  if (other === undefined) return;
+  reject(place, {
+    code: type === "Stream" ? "stream-repeated" : "did-repeated",
+    message: `${type} stands twice on T${tensor.id}`,
+    found: printTensor(tensor),
+    expected: `${type} on at most one axis of a tensor`,
+    help: `make ${printIterDomain(other)} Serial first, or use another parallel type`,
+  });
+}
+
+function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
+  for (const axis of tensor.domain.loop) {
+    const type = axis.parallelType;
+    if (!isDID(type)) continue;
+    if (!mesh.hasAxis(type)) {
+      reject(place, {
+        code: "mesh-axis-missing",
+        message: `an axis of T${tensor.id} is parallelized with ${type}, which its mesh does not have`,
+        found: `${mesh.toString()} with ${mesh.shape.length} dimension${mesh.shape.length === 1 ? "" : "s"}`,
+        expected: `a mesh with a ${type} dimension`,
+        help: "nest the device list deeper, or use DIDx",
+      });
+    }
+    const extent = constantValue(axis.extent);
+    if (extent === null || extent === mesh.size(type)) continue;
+    reject(place, {
+      code: "size-contradicts-mesh",
+      message: `axis ${printIterDomain(axis)} of T${tensor.id} has another size than the mesh along ${type}`,
+      found: `extent ${extent}, ${mesh.size(type)} device${mesh.size(type) === 1 ? "" : "s"} along ${type}`,
+      expected: `extent ${mesh.size(type)}`,
+      help: "shape the tensor with the devices as an axis of its own, or change the mesh",
+    });
+  }
+}
+
+/**
+ * Splits the loop axis at `position` in two. `inner` true: `factor` is the extent of the inner axis, else of the outer.
+ * The new axes take the numbers `nextId` (outer) and `nextId + 1` (inner). Throws `uneven-split`, `bad-argument`.
+ */
+export function splitAxis(
+  tensor: Tensor,
+  position: number,
+  factor: number,
+  inner: boolean,
+  nextId: number,
+  place: Call,
+): Tensor {
+  const axis = at(tensor.domain.loop, position);
+  requireSerial(axis, "split", place);
+  const extent = constantValue(axis.extent);
+  if (extent !== null && extent % factor !== 0) {
+    reject(place, {
+      code: "uneven-split",
+      message: `axis ${printIterDomain(axis)} does not divide by ${factor}`,
+      found: `extent ${extent}, factor ${factor}`,
+      expected: "a factor that divides the extent",
+      help: "choose another factor or another size",
+    });
+  }
+  const rest = foldCeilDiv(axis.extent, constant(factor));
+  const outer = derived(axis.iterType, inner ? rest : constant(factor), nextId);
+  const innerAxis = derived(axis.iterType, inner ? constant(factor) : rest, nextId + 1);
+  const { domain } = tensor;
+  const split = {
+    kind: "split",
+    input: axis.id,
+    outer: outer.id,
+    inner: innerAxis.id,
+    factor,
+    innerSplit: inner,
+  } as const;
+  return {
+    ...tensor,
+    domain: {
+      ...domain,
+      transforms: [...domain.transforms, split],
+      loop: domain.loop.toSpliced(position, 1, outer, innerAxis),
+    },
+  };
+}
+
+/** Merges the loop axes at `position` and `position + 1` into one that takes the number `nextId`. Throws `bad-argument`. */
+export function mergeAxes(tensor: Tensor, position: number, nextId: number, place: Call): Tensor {
+  const { domain } = tensor;
+  const outer = at(domain.loop, position);
+  const inner = at(domain.loop, position + 1);
+  requireSerial(outer, "merge", place);
+  requireSerial(inner, "merge", place);
+  if ((outer.iterType === "reduction") !== (inner.iterType === "reduction")) {
+    reject(place, {
+      code: "bad-argument",
+      message: "a reduced axis is merged with one that is kept",
+      found: `${printIterDomain(outer)} and ${printIterDomain(inner)}`,
+      expected: "two kept or two reduced axes",
+      help: "merge other axes",
+    });
+  }
+  const iterType = outer.iterType === "broadcast" ? inner.iterType : outer.iterType;
+  const output = derived(iterType, foldMul(outer.extent, inner.extent), nextId);
+  return {
+    ...tensor,
+    domain: {
+      ...domain,
+      transforms: [
+        ...domain.transforms,
+        { kind: "merge", outer: outer.id, inner: inner.id, output: output.id } as const,
+      ],
+      loop: domain.loop.toSpliced(position, 2, output),
+    },
+  };
+}
+
+function derived(iterType: IterType, extent: Scalar, id: number): IterDomain {
+  return { id: makeId<IterDomainId>(id), extent, iterType, parallelType: "Serial" };
+}
+
+function requireSerial(axis: IterDomain, verb: string, place: Call): void {
+  if (axis.parallelType === "Serial") return;
+  reject(place, {
+    code: "bad-argument",
+    message: `an axis is parallelized and cannot be ${verb === "split" ? "split" : "merged"}`,
+    found: printIterDomain(axis),
+    expected: "a Serial axis",
+    help: `${verb} first, then parallelize the result`,
+  });
+}
+
+/**
+ * Sets the order in memory, outermost first: all logical axes, or all loop axes. Reduced axes take no memory and may be
+ * left out. Throws `bad-argument`, `axis-repeated`.
+ */
+export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], place: Call): Tensor {
+  const { logical, loop } = tensor.domain;
+  const repeated = ids.find((id, i) => ids.indexOf(id) !== i);
+  if (repeated !== undefined) {
+    reject(place, {
+      code: "axis-repeated",
+      message: "an axis stands twice in an allocation domain",
+      found: `axis number ${repeated}`,
+      expected: "each axis once",
+      help: "remove one of the two",
+    });
+  }
+  const covers = (axes: readonly IterDomain[]): boolean =>
+    ids.every((id) => axes.some((axis) => axis.id === id)) &&
+    axes.every((axis) => axis.iterType === "reduction" || ids.includes(axis.id));
+  const source = [logical, loop].find(covers);
+  if (source === undefined) {
+    return reject(place, {
+      code: "bad-argument",
+      message: `an allocation domain does not cover T${tensor.id}`,
+      found: `${ids.length} of ${loop.length} axes, or axes of different domains`,
+      expected: `all of ${printTensor(tensor)}, in the order of memory`,
+      help: "list every axis of the tensor, outermost first",
+    });
+  }
+  const allocation = ids.flatMap((id) => source.filter((axis) => axis.id === id));
+  return { ...tensor, domain: { ...tensor.domain, allocation } };
+}
+
+function mapAxes(tensor: Tensor, change: (axis: IterDomain) => IterDomain): Tensor {
+  const { logical, loop, allocation, transforms } = tensor.domain;
+  const changed = logical.map(change);
+  return {
+    ...tensor,
+    domain: {
+      logical: changed,
+      transforms,
+      loop: loop === logical ? changed : loop.map(change),
+      allocation: allocation?.map(change) ?? null,
+    },
+  };
+}

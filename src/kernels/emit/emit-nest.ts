@@ -1,0 +1,205 @@
+/**
+ * Writes a nest as JavaScript: plain loops over views of the whole memory. Offsets are carried from loop to loop, so that the
+ * innermost one adds at most one product per access.
+ */
+import { dtypes } from "../../numerics/dtype.ts";
+import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
+import type { ReductionSemantics } from "../../numerics/scalar/scalar-semantics.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { type Affine, type Atom, coefficientOf } from "../nests/affine.ts";
+import { accumulatesRows } from "../nests/arrange-loops.ts";
+import { accumulatorDType, addressAsIndex, elementText, loadText, storeText } from "./element-text.ts";
+import type { Access, Instruction, Loop, Memory, Nest } from "../nests/nest.ts";
+
+/** Byte addresses that are known when the kernel is prepared. */
+export interface NestAddresses {
+  /** Where `Memory` of kind scratch starts. */
+  readonly scratch: number;
+  /** Row accumulators, of `rowAccumulatorBytes`. */
+  readonly accumulators: number;
+}
+
+/** Bytes of the accumulators that the nest keeps in memory; 0 for most. */
+export function rowAccumulatorBytes(nest: Nest): number {
+  if (nest.reduction === null || !accumulatesRows(nest)) return 0;
+  return at(nest.loops, nest.loops.length - 1).extent * dtypes[accumulatorDType[nest.reduction.type]].bytes;
+}
+
+/** Lines of one block. It refers to `inputs` and `outputs`, arrays of byte addresses, and to the views of element-text.ts. */
+export function emitNest(nest: Nest, addresses: NestAddresses): readonly string[] {
+  const accesses = new Map<Access, string>();
+  for (const instruction of nest.body) {
+    if (instruction.kind === "load") accesses.set(instruction.access, `a${accesses.size}`);
+  }
+  accesses.set(nest.target, "t");
+  const start: Cursor = new Map([...accesses].map(([access, name]) => [access, { name, text: name }]));
+  const bases = [...accesses].map(([access, name]) => `const ${name} = ${baseText(access, addresses)};`);
+  return ["{", ...bases, ...loopsText(nest, start, addresses), "}"];
+}
+
+/** For each access, the text of its offset so far. */
+type Cursor = ReadonlyMap<Access, { readonly name: string; readonly text: string }>;
+type Inner = (cursor: Cursor) => readonly string[];
+
+function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonly string[] {
+  const { reduction } = nest;
+  if (reduction === null) {
+    return emitLoops(nest.loops, start, (cursor) => [...bodyText(nest, cursor), storeBody(nest, cursor)]);
+  }
+  if (accumulatesRows(nest)) return rowAccumulation(nest, reduction, start, addresses);
+  const accumulate: Inner = (outer) => [
+    `let sum = ${jsConstant(reduction.identity)};`,
+    ...emitLoops(nest.reducedLoops, outer, (cursor) => [
+      ...bodyText(nest, cursor),
+      `sum = ${emitJs(reduction.combine, ["sum", lastName(nest)])};`,
+    ]),
+    storeText(nest.target.dtype, indexText(nest, nest.target, outer), reduction.finish, ["sum"]),
+  ];
+  return emitLoops(nest.loops, start, accumulate, true);
+}
+
+function rowAccumulation(
+  nest: Nest,
+  reduction: ReductionSemantics,
+  start: Cursor,
+  addresses: NestAddresses,
+): readonly string[] {
+  const dtype = accumulatorDType[reduction.type];
+  const row = at(nest.loops, nest.loops.length - 1);
+  const sum = elementText(dtype, `${addresses.accumulators / dtypes[dtype].bytes} + ${loopName(row)}`);
+  const overRow = (cursor: Cursor, inner: Inner): readonly string[] => emitLoops([row], cursor, inner);
+  const accumulate: Inner = (reduced) =>
+    overRow(reduced, (cursor) => [
+      ...bodyText(nest, cursor),
+      `const sum = ${sum};`,
+      `${sum} = ${emitJs(reduction.combine, ["sum", lastName(nest)])};`,
+    ]);
+  const perRow: Inner = (outer) => [
+    ...overRow(outer, () => [`${sum} = ${jsConstant(reduction.identity)};`]),
+    ...emitLoops(nest.reducedLoops, outer, accumulate, true),
+    ...overRow(outer, (cursor) => [
+      `const sum = ${sum};`,
+      storeText(nest.target.dtype, indexText(nest, nest.target, cursor), reduction.finish, ["sum"]),
+    ]),
+  ];
+  return emitLoops(nest.loops.slice(0, -1), start, perRow, true);
+}
+
+/** `loops` around what `inner` makes of the offsets inside them. With `enclosing`, inner has loops of its own. */
+function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosing = false): readonly string[] {
+  const [loop, ...rest] = loops;
+  if (loop === undefined) return inner(cursor);
+  const name = loopName(loop);
+  const declarations: string[] = [];
+  const next = new Map(
+    [...cursor].map(([access, { name: base, text }]) => {
+      const coefficient = coefficientOf(access.offset, loop.atom);
+      if (coefficient === 0) return [access, { name: base, text }];
+      const moved = `${text} + ${product(name, coefficient)}`;
+      // The innermost loop adds where it reads; the others keep their sum in a variable.
+      if (rest.length === 0 && !enclosing) return [access, { name: base, text: moved }];
+      const variable = `${base}_${loop.atom}`;
+      declarations.push(`const ${variable} = ${moved};`);
+      return [access, { name: base, text: variable }];
+    }),
+  );
+  return [
+    `for (let ${name} = 0; ${name} < ${loop.extent}; ${name}++) {`,
+    ...declarations,
+    ...emitLoops(rest, next, inner, enclosing),
+    "}",
+  ];
+}
+
+/** Computes every instruction into a constant of its own. */
+function bodyText(nest: Nest, cursor: Cursor): readonly string[] {
+  const last = nest.body.length - 1;
+  return [
+    ...divisionsText(nest.atoms),
+    ...nest.body.flatMap((instruction, i) =>
+      // What is stored straight away gets no constant: see storeBody.
+      i === last && nest.reduction === null ? [] : [`const ${nameOf(i)} = ${valueText(nest, instruction, cursor)};`],
+    ),
+  ];
+}
+
+function valueText(nest: Nest, instruction: Instruction, cursor: Cursor): string {
+  switch (instruction.kind) {
+    case "load":
+      return loadText(instruction.access.dtype, indexText(nest, instruction.access, cursor));
+    case "apply":
+      return emitJs(instruction.expression, instruction.operands.map(nameOf));
+    default:
+      return unreachable(instruction);
+  }
+}
+
+function storeBody(nest: Nest, cursor: Cursor): string {
+  const { dtype } = nest.target;
+  const index = indexText(nest, nest.target, cursor);
+  const last = at(nest.body, nest.body.length - 1);
+  switch (last.kind) {
+    case "load":
+      // A plain copy keeps the stored bits.
+      return `${elementText(dtype, index)} = ${elementText(dtype, indexText(nest, last.access, cursor))};`;
+    case "apply":
+      return storeText(dtype, index, last.expression, last.operands.map(nameOf));
+    default:
+      return unreachable(last);
+  }
+}
+
+function divisionsText(atoms: readonly Atom[]): readonly string[] {
+  return atoms.flatMap((atom, i) => {
+    if (atom.kind === "loop") return [];
+    const dividend = affineText(atom.dividend, atoms);
+    const text =
+      atom.kind === "remainder" ? `(${dividend}) % ${atom.divisor}` : `Math.floor((${dividend}) / ${atom.divisor})`;
+    return [`const ${atomName(i, atoms)} = ${text};`];
+  });
+}
+
+/** The element index of an access inside all loops. */
+function indexText(nest: Nest, access: Access, cursor: Cursor): string {
+  const divided = access.offset.terms.filter(({ atom }) => at(nest.atoms, atom).kind !== "loop");
+  const terms = divided.map(({ atom, coefficient }) => product(atomName(atom, nest.atoms), coefficient));
+  return [cursor.get(access)?.text, ...terms].join(" + ");
+}
+
+function affineText(index: Affine, atoms: readonly Atom[]): string {
+  const terms = index.terms.map(({ atom, coefficient }) => product(atomName(atom, atoms), coefficient));
+  return [...terms, `${index.constant}`].join(" + ");
+}
+
+function baseText(access: Access, addresses: NestAddresses): string {
+  const bytes = dtypes[access.dtype].bytes;
+  const { memory } = access;
+  if (memory.kind === "scratch") return `${(addresses.scratch + memory.offset) / bytes + access.offset.constant}`;
+  return `${addressAsIndex(access.dtype, memoryText(memory))} + ${access.offset.constant}`;
+}
+
+/** The byte address of an operand. */
+export function memoryText(memory: Exclude<Memory, { kind: "scratch" }>): string {
+  return `${memory.kind}s[${memory.position}]`;
+}
+
+function product(name: string, coefficient: number): string {
+  return coefficient === 1 ? name : `${name} * ${coefficient}`;
+}
+
+function loopName({ atom }: Loop): string {
+  return `i${atom}`;
+}
+
+function atomName(atom: number, atoms: readonly Atom[]): string {
+  return at(atoms, atom).kind === "loop" ? `i${atom}` : `d${atom}`;
+}
+
+function nameOf(instruction: number): string {
+  return `v${instruction}`;
+}
+
+function lastName(nest: Nest): string {
+  return nameOf(nest.body.length - 1);
+}

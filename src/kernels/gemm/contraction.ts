@@ -1,0 +1,156 @@
+/**
+ * matmul and linear as one form: for every index of the batch axes, c[m, n] = sum over k of a[m, k] * b[k, n], plus bias[n], plus what
+ * c[m, n] was where it accumulates.
+ * Strides say everything else: a transposed operand swaps two, a broadcast one has 0, linear's weight [N, K] is b read sideways.
+ */
+import type { DType } from "../../numerics/dtype.ts";
+import { at, invariant } from "../../support/invariant.ts";
+
+export interface StridedShape {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** In elements. */
+  readonly strides: readonly number[];
+}
+
+/** Strides in elements. */
+export interface MatrixStrides {
+  readonly row: number;
+  readonly column: number;
+}
+
+export interface BatchAxis {
+  readonly extent: number;
+  readonly a: number;
+  readonly b: number;
+  readonly c: number;
+}
+
+export interface Contraction {
+  readonly dtype: DType;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  /** Outermost first; no axis of extent 1. */
+  readonly batch: readonly BatchAxis[];
+  /** m x k. */
+  readonly a: MatrixStrides;
+  /** k x n. */
+  readonly b: MatrixStrides;
+  /** m x n. */
+  readonly c: MatrixStrides;
+  /** The stride of bias along n; null without one. */
+  readonly bias: number | null;
+  /** Whether the product is added to c. */
+  readonly accumulate?: boolean;
+}
+
+interface Axis {
+  readonly extent: number;
+  readonly stride: number;
+}
+
+const absent: Axis = { extent: 1, stride: 0 };
+
+function axesOf({ shape, strides }: StridedShape): readonly Axis[] {
+  // Along an axis of one element there is no stride to take.
+  return shape.map((extent, i) => ({ extent, stride: extent === 1 ? 0 : at(strides, i) }));
+}
+
+/** a [.., M, K] or [K], b [.., K, N] or [K], c [.., M, N] without M or N where the operand has none. */
+export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedShape, accumulate = false): Contraction {
+  const left = axesOf(a);
+  const right = axesOf(b);
+  const rows = left.length > 1 ? at(left, left.length - 2) : absent;
+  const columns = right.length > 1 ? at(right, right.length - 1) : absent;
+  return contraction(c, {
+    a: { batch: left.slice(0, -2), m: rows, k: at(left, left.length - 1) },
+    b: { batch: right.slice(0, -2), k: at(right, Math.max(right.length - 2, 0)), n: columns },
+    hasM: left.length > 1,
+    hasN: right.length > 1,
+    bias: null,
+    accumulate,
+  });
+}
+
+/** x [.., K], weight [N, K] or [K], bias [N] or [], c [.., N] without N where the weight has none. */
+export function linearContraction(
+  x: StridedShape,
+  weight: StridedShape,
+  bias: StridedShape | undefined,
+  c: StridedShape,
+  accumulate = false,
+): Contraction {
+  const left = axesOf(x);
+  const right = axesOf(weight);
+  const hasN = right.length > 1;
+  return contraction(c, {
+    a: {
+      batch: left.slice(0, -2),
+      m: left.length > 1 ? at(left, left.length - 2) : absent,
+      k: at(left, left.length - 1),
+    },
+    b: { batch: [], k: at(right, right.length - 1), n: hasN ? at(right, 0) : absent },
+    hasM: left.length > 1,
+    hasN,
+    bias: bias === undefined ? null : (axesOf(bias)[0]?.stride ?? 0),
+    accumulate,
+  });
+}
+
+interface Sides {
+  readonly a: { readonly batch: readonly Axis[]; readonly m: Axis; readonly k: Axis };
+  readonly b: { readonly batch: readonly Axis[]; readonly k: Axis; readonly n: Axis };
+  readonly hasM: boolean;
+  readonly hasN: boolean;
+  readonly bias: number | null;
+  readonly accumulate: boolean;
+}
+
+function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Sides): Contraction {
+  const output = [...axesOf(c)];
+  const n = hasN ? at(output, output.length - 1) : absent;
+  const m = hasM ? at(output, output.length - (hasN ? 2 : 1)) : absent;
+  const outer = output.slice(0, output.length - (hasN ? 1 : 0) - (hasM ? 1 : 0));
+  invariant(a.k.extent === b.k.extent && a.m.extent === m.extent && b.n.extent === n.extent, "operands fit", {
+    a,
+    b,
+    c: c.shape,
+  });
+  // Batch axes line up at their last one; an axis that is missing or has one element is read again and again.
+  const strideAt = (axes: readonly Axis[], i: number): number => axes[i - outer.length + axes.length]?.stride ?? 0;
+  const batch = outer.map((axis, i) => ({
+    extent: axis.extent,
+    a: strideAt(a.batch, i),
+    b: strideAt(b.batch, i),
+    c: axis.stride,
+  }));
+  return foldBatch({
+    dtype: c.dtype,
+    m: m.extent,
+    n: n.extent,
+    k: a.k.extent,
+    batch: batch.filter(({ extent }) => extent > 1),
+    a: { row: a.m.stride, column: a.k.stride },
+    b: { row: b.k.stride, column: b.n.stride },
+    c: { row: m.stride, column: n.stride },
+    bias,
+    ...(accumulate ? { accumulate } : {}),
+  });
+}
+
+/** Batch axes along which b stays the same are more rows, where the strides of a and c go on evenly. */
+function foldBatch(whole: Contraction): Contraction {
+  const inner = whole.batch.at(-1);
+  if (inner === undefined || inner.b !== 0) return whole;
+  const alone = whole.m === 1;
+  const goesOn = inner.a === whole.m * whole.a.row && inner.c === whole.m * whole.c.row;
+  if (!alone && !goesOn) return whole;
+  return foldBatch({
+    ...whole,
+    m: whole.m * inner.extent,
+    batch: whole.batch.slice(0, -1),
+    a: { ...whole.a, row: alone ? inner.a : whole.a.row },
+    c: { ...whole.c, row: alone ? inner.c : whole.c.row },
+  });
+}

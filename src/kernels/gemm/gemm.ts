@@ -1,0 +1,207 @@
+/**
+ * Matrix products in WebAssembly SIMD (scripts/gemm-wat.ts): operands are packed into strips that stay in cache, tiles of 4 rows by two
+ * vectors are summed in registers. Packing reads any strides and widens half and bfloat16, so transposed, broadcast
+ * and 16-bit operands take the same way as plain ones. The scheme is that of Goto and van de Geijn, "Anatomy of
+ * High-Performance Matrix Multiplication" (ACM TOMS 34, 2008).
+ *
+ * Each element sums its products in increasing k, starting from +0 or, where the product accumulates, from the element of c, in the
+ * accumulator's type; blocks over k resume from stored sums of that type. So its bits do not depend on how m and n are cut, by this driver or by a caller.
+ */
+import { dtypes } from "../../numerics/dtype.ts";
+import { decodeBase64 } from "../../support/base64.ts";
+import { invariant } from "../../support/invariant.ts";
+import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../../support/webassembly.ts";
+import type { Contraction, MatrixStrides } from "./contraction.ts";
+import { type GemmDType, type GemmType, gemmTypes } from "./gemm-types.ts";
+import { gemmWasm, tileRows } from "./gemm-wasm.ts";
+
+/** Byte addresses; `bias` is 0 without one. */
+export type Gemm = (a: number, b: number, bias: number, c: number) => void;
+
+export function instantiateGemm(memory: WasmMemory): WasmExports {
+  return instantiateWasm(decodeBase64(gemmWasm[isShared(memory) ? "shared" : "unshared"]), memory);
+}
+
+/**
+ * Extents of one packed block. A block of a (256 KiB) stays in the second-level cache, a strip of b (8 KiB) in the first. Measured
+ * on 1024^3 in float and double: other extents from half to twice these differ by at most 5 %.
+ */
+const mostRows = 256;
+const mostColumns = 1024;
+/** In bytes of packed elements. */
+const mostDepth = 1024;
+
+/** Bytes of a tile's row: two vectors. */
+const tileRowBytes = 32;
+
+/** Block extents, and where in the scratch things lie: offsets in bytes, all multiples of 16. */
+interface GemmLayout {
+  readonly type: GemmType;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly tileColumns: number;
+  readonly packedA: number;
+  readonly packedB: number;
+  readonly bias: number;
+  readonly sums: number;
+  /** Between the sums of two tiles; 0 where one place does, because no block over k resumes and none starts from c. */
+  readonly sumsStep: number;
+  readonly bytes: number;
+}
+
+function roundUp(value: number, multiple: number): number {
+  return Math.ceil(value / multiple) * multiple;
+}
+
+/** Cuts an extent into blocks of nearly equal size, so that the last one is not a sliver. */
+function blockOf(extent: number, most: number, multiple: number): number {
+  return roundUp(Math.ceil(extent / Math.ceil(extent / most)), multiple);
+}
+
+function layoutOf({ dtype, m, n, k, accumulate = false }: Contraction): GemmLayout {
+  const type = gemmTypes[requireGemmDType(dtype)];
+  const tileColumns = tileRowBytes / type.packedBytes;
+  const rows = blockOf(m, mostRows, tileRows);
+  const columns = blockOf(n, mostColumns, tileColumns);
+  const depth = blockOf(k, mostDepth / type.packedBytes, 1);
+  const tileBytes = tileRows * tileRowBytes;
+  const sumsStep = depth < k || accumulate ? tileBytes : 0;
+  const tiles = sumsStep === 0 ? 1 : (rows / tileRows) * (columns / tileColumns);
+  const packedB = roundUp(rows * depth * type.packedBytes, 16);
+  const bias = packedB + columns * depth * type.packedBytes;
+  const sums = bias + columns * type.packedBytes;
+  const bytes = sums + tiles * tileBytes;
+  return { type, rows, columns, depth, tileColumns, packedA: 0, packedB, bias, sums, sumsStep, bytes };
+}
+
+function requireGemmDType(dtype: Contraction["dtype"]): GemmDType {
+  invariant(dtype !== "bool", "contractions of bool do not exist");
+  return dtype;
+}
+
+/** Bytes of scratch, at an address divisible by 16. */
+export function gemmScratchBytes(contraction: Contraction): number {
+  return layoutOf(contraction).bytes;
+}
+
+export function prepareGemm(contraction: Contraction, wasm: WasmExports, scratch: number): Gemm {
+  const layout = layoutOf(contraction);
+  const product = prepareProduct(contraction, layout, wasm, scratch);
+  return overBatch(contraction, product);
+}
+
+/** `product`, which multiplies one pair of matrices, for every index of the batch axes. */
+export function overBatch(contraction: Contraction, product: Gemm): Gemm {
+  const bytes = dtypes[contraction.dtype].bytes;
+  return contraction.batch.reduceRight<Gemm>(
+    (inner, axis) => (a, b, bias, c) => {
+      for (let i = 0; i < axis.extent; i++) {
+        inner(a + i * axis.a * bytes, b + i * axis.b * bytes, bias, c + i * axis.c * bytes);
+      }
+    },
+    product,
+  );
+}
+
+/** A range of columns of b and c, and where b's strips are read: packed, or in place. */
+interface ColumnRange {
+  /** From the block's first column. */
+  readonly first: number;
+  readonly count: number;
+  readonly packed: boolean;
+}
+
+/**
+ * With one row of tiles every strip of b is read once, and packing it would only cost. Where b's rows are contiguous, whole strips
+ * are then read in place; the columns left over are packed, because a tile reads whole vectors.
+ */
+function columnRanges(width: number, tileColumns: number, inPlace: boolean): readonly ColumnRange[] {
+  if (!inPlace) return [{ first: 0, count: width, packed: true }];
+  const whole = width - (width % tileColumns);
+  const ranges = [
+    { first: 0, count: whole, packed: false },
+    { first: whole, count: width - whole, packed: true },
+  ];
+  return ranges.filter(({ count }) => count > 0);
+}
+
+/** The product of one pair of matrices. */
+function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
+  const { m, n, k, accumulate = false } = contraction;
+  const { type, rows, columns, depth, tileColumns, sumsStep } = layout;
+  const bytes = dtypes[contraction.dtype].bytes;
+  const pack = functionOf(wasm, type.pack);
+  const multiply = functionOf(wasm, type.multiply);
+  const inBytes = ({ row, column }: MatrixStrides): MatrixStrides => ({ row: row * bytes, column: column * bytes });
+  const strideA = inBytes(contraction.a);
+  const strideB = inBytes(contraction.b);
+  const strideC = inBytes(contraction.c);
+  const biasStride = (contraction.bias ?? 0) * bytes;
+  const packedA = scratch + layout.packedA;
+  const packedB = scratch + layout.packedB;
+  const packedBias = scratch + layout.bias;
+  const sums = scratch + layout.sums;
+  const inPlace = m <= tileRows && bytes === type.packedBytes && contraction.b.column === 1;
+  /** With one block of rows or of k, a packed block serves several blocks of the other operand. */
+  const keepsA = rows >= m && depth >= k;
+  const keepsB = depth >= k;
+  /** The sums of a block begin as the elements of c: a strip of columns has its tiles one below the other. */
+  const loadSums = (c: number, height: number, width: number): void => {
+    const stripBytes = Math.ceil(height / tileRows) * sumsStep;
+    for (let column = 0; column < width; column += tileColumns) {
+      const count = Math.min(tileColumns, width - column);
+      const to = sums + (column / tileColumns) * stripBytes;
+      pack(to, c + column * strideC.column, count, height, strideC.column, strideC.row, tileColumns);
+    }
+  };
+
+  return (a, b, bias, c) => {
+    for (let j = 0; j < n; j += columns) {
+      const width = Math.min(columns, n - j);
+      const ranges = columnRanges(width, tileColumns, inPlace);
+      if (bias !== 0) pack(packedBias, bias + j * biasStride, width, 1, biasStride, 0, tileColumns);
+      for (let i = 0; i < m; i += rows) {
+        const height = Math.min(rows, m - i);
+        if (accumulate) loadSums(c + i * strideC.row + j * strideC.column, height, width);
+        for (let p = 0; p < k; p += depth) {
+          const length = Math.min(depth, k - p);
+          if (j === 0 || !keepsA) {
+            const from = a + i * strideA.row + p * strideA.column;
+            pack(packedA, from, height, length, strideA.row, strideA.column, tileRows);
+          }
+          for (const { first, count, packed } of ranges) {
+            const column = j + first;
+            const from = b + p * strideB.row + column * strideB.column;
+            if (packed && (i === 0 || !keepsB)) {
+              pack(packedB, from, count, length, strideB.column, strideB.row, tileColumns);
+            }
+            multiply(
+              packedA,
+              packed ? packedB : from,
+              packed ? length * tileRowBytes : tileRowBytes,
+              packed ? tileRowBytes : strideB.row,
+              height,
+              count,
+              length,
+              sums + (first / tileColumns) * Math.ceil(height / tileRows) * sumsStep,
+              sumsStep,
+              p === 0 && !accumulate ? 0 : 1,
+              p + length < k ? 0 : type.output,
+              c + i * strideC.row + column * strideC.column,
+              strideC.row,
+              strideC.column,
+              bias === 0 ? 0 : packedBias + first * type.packedBytes,
+            );
+          }
+        }
+      }
+    }
+  };
+}
+
+function functionOf(wasm: WasmExports, name: string): (...values: readonly number[]) => void {
+  const found = wasm[name];
+  invariant(found !== undefined, "the module exports what gemm-types.ts names", { name });
+  return found;
+}

@@ -1,0 +1,80 @@
+/**
+ * Index arithmetic of generated loops: a constant plus atoms times coefficients. An atom is a loop variable, or the quotient or
+ * remainder of a division that did not come out even. All values are at least 0.
+ */
+import { at } from "../../support/invariant.ts";
+
+export interface Term {
+  /** Index in the nest's atoms. */
+  readonly atom: number;
+  readonly coefficient: number;
+}
+
+/** At most one term per atom, no coefficient is 0, atoms ascend. */
+export interface Affine {
+  readonly constant: number;
+  readonly terms: readonly Term[];
+}
+
+/** Runs over 0 .. extent-1. */
+export type Atom =
+  | { readonly kind: "loop"; readonly extent: number }
+  | {
+      readonly kind: "quotient" | "remainder";
+      readonly extent: number;
+      readonly dividend: Affine;
+      readonly divisor: number;
+    };
+
+export function constantIndex(constant: number): Affine {
+  return { constant, terms: [] };
+}
+
+export function atomIndex(atom: number): Affine {
+  return { constant: 0, terms: [{ atom, coefficient: 1 }] };
+}
+
+export function scale(index: Affine, factor: number): Affine {
+  if (factor === 0) return constantIndex(0);
+  return {
+    constant: index.constant * factor,
+    terms: index.terms.map(({ atom, coefficient }) => ({ atom, coefficient: coefficient * factor })),
+  };
+}
+
+export function sum(indices: readonly Affine[]): Affine {
+  const coefficients = new Map<number, number>();
+  let constant = 0;
+  for (const index of indices) {
+    constant += index.constant;
+    for (const { atom, coefficient } of index.terms) {
+      coefficients.set(atom, (coefficients.get(atom) ?? 0) + coefficient);
+    }
+  }
+  const terms = [...coefficients]
+    .filter(([, coefficient]) => coefficient !== 0)
+    .map(([atom, coefficient]) => ({ atom, coefficient }))
+    .toSorted((a, b) => a.atom - b.atom);
+  return { constant, terms };
+}
+
+export function coefficientOf(index: Affine, atom: number): number {
+  return index.terms.find((term) => term.atom === atom)?.coefficient ?? 0;
+}
+
+/** The largest value of `index`. */
+export function largest(index: Affine, atoms: readonly Atom[]): number {
+  return index.terms.reduce(
+    (value, { atom, coefficient }) => value + coefficient * (at(atoms, atom).extent - 1),
+    index.constant,
+  );
+}
+
+/** The offset that row-major or other strides give to an index. */
+export function dot(index: readonly Affine[], strides: readonly number[]): Affine {
+  return sum(index.map((axis, i) => scale(axis, at(strides, i))));
+}
+
+export function affineKey(index: Affine): string {
+  return `${index.constant}${index.terms.map(({ atom, coefficient }) => `+${coefficient}*${atom}`).join("")}`;
+}

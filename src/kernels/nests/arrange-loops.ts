@@ -1,0 +1,72 @@
+/**
+ * Orders and joins the loops of a nest. Loops over elements may run in any order: the one with the smallest stride of the target goes
+ * inside. Loops of a reduction keep their order, which is the order of accumulation. Neighbours that step evenly through
+ * every access become one loop.
+ */
+import { at } from "../../support/invariant.ts";
+import { type Affine, coefficientOf } from "./affine.ts";
+import type { Access, Loop, Nest } from "./nest.ts";
+
+export function arrangeLoops(nest: Nest): Nest {
+  const accesses = accessesOf(nest);
+  const divided = new Set<number>();
+  for (const atom of nest.atoms) {
+    if (atom.kind !== "loop") for (const term of atom.dividend.terms) divided.add(term.atom);
+  }
+  const join = (loops: readonly Loop[]): readonly Loop[] =>
+    loops.reduce<readonly Loop[]>((joined, loop) => {
+      const outer = joined.at(-1);
+      const joins =
+        outer !== undefined &&
+        !divided.has(outer.atom) &&
+        !divided.has(loop.atom) &&
+        accesses.every(
+          ({ offset }) => coefficientOf(offset, outer.atom) === coefficientOf(offset, loop.atom) * loop.extent,
+        );
+      if (!joins) return [...joined, loop];
+      return [...joined.slice(0, -1), { atom: loop.atom, extent: outer.extent * loop.extent }];
+    }, []);
+  const byTarget = nest.loops.toSorted((a, b) => stride(nest.target, b) - stride(nest.target, a));
+  const loops = join(byTarget);
+  const reducedLoops = join(nest.reducedLoops);
+  // A joined loop takes its inner atom's place; its outer atom is no variable any more.
+  const live = new Set([...loops, ...reducedLoops].map(({ atom }) => atom));
+  const without = (offset: Affine): Affine => ({
+    constant: offset.constant,
+    terms: offset.terms.filter(({ atom }) => live.has(atom) || at(nest.atoms, atom).kind !== "loop"),
+  });
+  const strip = (access: Access): Access => ({ ...access, offset: without(access.offset) });
+  return {
+    ...nest,
+    loops,
+    reducedLoops,
+    body: nest.body.map((instruction) =>
+      instruction.kind === "load" ? { ...instruction, access: strip(instruction.access) } : instruction,
+    ),
+    target: strip(nest.target),
+  };
+}
+
+/**
+ * Whether the reduction should keep one accumulator per index of the innermost loop and run that loop inside the reduced
+ * ones: when memory is read along it, and reading along the reduced loops would jump.
+ */
+export function accumulatesRows(nest: Nest): boolean {
+  const row = nest.loops.at(-1);
+  const reduced = nest.reducedLoops.at(-1);
+  if (row === undefined || reduced === undefined) return false;
+  const cost = (loop: Loop): number => loadsOf(nest).reduce((total, access) => total + stride(access, loop), 0);
+  return cost(row) < cost(reduced);
+}
+
+function accessesOf(nest: Nest): readonly Access[] {
+  return [...loadsOf(nest), nest.target];
+}
+
+function loadsOf(nest: Nest): readonly Access[] {
+  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
+}
+
+function stride(access: Access, loop: Loop): number {
+  return coefficientOf(access.offset, loop.atom);
+}

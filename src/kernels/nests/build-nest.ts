@@ -1,0 +1,198 @@
+/**
+ * Builds the nest of one value: starts from its index and follows the steps back to stored values, inlining whatever is not
+ * stored. Views turn into index arithmetic, computations into instructions; what is read twice at the same index is read once.
+ */
+import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import { elementCount } from "../../commands/view.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { Expression } from "../../numerics/scalar/expression.ts";
+import {
+  binaryExpression,
+  castExpression,
+  reductionSemantics,
+  unaryExpression,
+} from "../../numerics/scalar/scalar-semantics.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { type Affine, affineKey, coefficientOf, constantIndex, dot } from "./affine.ts";
+import { type AxisLoops, createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
+import type { Access, Instruction, Loop, Nest, Placement } from "./nest.ts";
+import { isViewStep, viewIndex } from "./view-index.ts";
+
+export interface UnitGraph {
+  readonly unit: Pick<UnitKernel, "values" | "steps">;
+  /** The step that computes each value; undefined for inputs. */
+  readonly producers: readonly (UnitStep | undefined)[];
+  /** Where each stored value lies; undefined for inlined ones. */
+  readonly placements: readonly (Placement | undefined)[];
+}
+
+type ReductionStep = Extract<UnitStep, { kind: "Reduction" }>;
+
+/** The nest that computes `value` and stores it at its placement. */
+export function buildNest(graph: UnitGraph, value: number): Nest {
+  const step = graph.producers[value];
+  return step?.kind === "Reduction" ? buildReduction(graph, value, step) : buildElementwise(graph, value);
+}
+
+function buildElementwise(graph: UnitGraph, value: number): Nest {
+  const { shape } = at(graph.unit.values, value);
+  return settle(unsplit(shape), (space) => {
+    const body = createBody(graph, space);
+    body.compute(value, space.axes);
+    return {
+      atoms: space.atoms,
+      loops: loopsOf(space, 0, space.loopCount),
+      reducedLoops: [],
+      reduction: null,
+      body: body.instructions,
+      target: accessTo(placementOf(graph, value), space.axes),
+    };
+  });
+}
+
+function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): Nest {
+  const operand = at(step.inputs, 0);
+  const { shape, dtype } = at(graph.unit.values, operand);
+  const kept = shape.map((_, axis) => axis).filter((axis) => !step.axes.includes(axis));
+  const reduced = step.axes.toSorted((a, b) => a - b);
+  const order = [...kept, ...reduced];
+  return settle(unsplit(order.map((axis) => at(shape, axis))), (space, loops) => {
+    const body = createBody(graph, space);
+    body.read(
+      operand,
+      shape.map((_, axis) => at(space.axes, order.indexOf(axis))),
+    );
+    const keptLoops = loops.slice(0, kept.length).flat().length;
+    return {
+      atoms: space.atoms,
+      loops: loopsOf(space, 0, keptLoops),
+      reducedLoops: loopsOf(space, keptLoops, space.loopCount),
+      reduction: reductionSemantics(step.op, dtype),
+      body: body.instructions,
+      target: accessTo(placementOf(graph, value), space.axes.slice(0, kept.length)),
+    };
+  });
+}
+
+/** Builds again while divisions ask for splits. Each split makes a loop shorter, so this ends. */
+function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
+  let loops = start;
+  for (;;) {
+    const space = createIndexSpace(loops);
+    const built = build(space, loops);
+    const refined = space.refined();
+    if (refined === null) return built;
+    loops = refined;
+  }
+}
+
+/** `offset` in elements. */
+interface StridedBox {
+  readonly placement: Placement;
+  readonly offset: number;
+}
+
+/**
+ * The strided box of memory that `value` is, if it is one: a stored value, or a view of one. Null where it would have to be
+ * computed or gathered.
+ */
+export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
+  const { shape } = at(graph.unit.values, value);
+  return settle(unsplit(shape), (space, loops) => {
+    const body = createBody(graph, space);
+    body.read(value, space.axes);
+    const [first, ...others] = body.instructions;
+    if (first?.kind !== "load" || others.length > 0) return null;
+    const { memory, dtype, offset } = first.access;
+    if (offset.terms.some(({ atom }) => atom >= space.loopCount)) return null;
+    let loop = 0;
+    const strides: number[] = [];
+    for (const extents of loops) {
+      const coefficients = extents.map(() => coefficientOf(offset, loop++));
+      const stride = coefficients.at(-1) ?? 0;
+      if (coefficients.some((coefficient, i) => coefficient !== stride * elementCount(extents.slice(i + 1))))
+        return null;
+      strides.push(stride);
+    }
+    return { placement: { memory, dtype, strides }, offset: offset.constant };
+  });
+}
+
+interface Body {
+  readonly instructions: readonly Instruction[];
+  /** The instruction that gives `value` at `index`, from memory where it is stored. */
+  readonly read: (value: number, index: readonly Affine[]) => number;
+  /** The same, from the step that computes it. */
+  readonly compute: (value: number, index: readonly Affine[]) => number;
+}
+
+function createBody(graph: UnitGraph, space: IndexSpace): Body {
+  const { values } = graph.unit;
+  const instructions: Instruction[] = [];
+  const known = new Map<string, number>();
+  const emit = (instruction: Instruction): number => instructions.push(instruction) - 1;
+  const dtypeOf = (value: number): DType => at(values, value).dtype;
+  const apply = (expression: Expression, ...operands: readonly number[]): number =>
+    emit({ kind: "apply", expression, operands });
+
+  const read = (value: number, index: readonly Affine[]): number => {
+    const key = `${value}:${index.map(affineKey).join()}`;
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const placement = graph.placements[value];
+    const result =
+      placement === undefined ? compute(value, index) : emit({ kind: "load", access: accessTo(placement, index) });
+    known.set(key, result);
+    return result;
+  };
+
+  const compute = (value: number, index: readonly Affine[]): number => {
+    const step = graph.producers[value];
+    // A result that is an input: a copy.
+    if (step === undefined) return read(value, index);
+    const first = at(step.inputs, 0);
+    if (isViewStep(step)) {
+      const { shape } = at(values, first);
+      return read(first, viewIndex(step, index, shape, at(values, value).shape, space));
+    }
+    switch (step.kind) {
+      case "Unary":
+        return apply(unaryExpression(step.op, dtypeOf(first)), read(first, index));
+      case "Cast":
+        return apply(castExpression(dtypeOf(first), dtypeOf(value)), read(first, index));
+      case "Binary": {
+        const operands = step.inputs.map((input) => read(input, stretched(at(values, input).shape, index)));
+        return apply(binaryExpression(step.op, dtypeOf(value)), ...operands);
+      }
+      case "Reduction":
+      case "Matmul":
+      case "Linear":
+        invariant(false, "reductions and contractions are stored", { value, kind: step.kind });
+        break;
+      default:
+        return unreachable(step);
+    }
+  };
+
+  return { instructions, read, compute };
+}
+
+/** An operand of extent 1 along an axis has the same element at every index. */
+function stretched(shape: readonly number[], index: readonly Affine[]): readonly Affine[] {
+  return index.map((axis, i) => (shape[i] === 1 ? constantIndex(0) : axis));
+}
+
+function accessTo(placement: Placement, index: readonly Affine[]): Access {
+  return { memory: placement.memory, dtype: placement.dtype, offset: dot(index, placement.strides) };
+}
+
+function placementOf(graph: UnitGraph, value: number): Placement {
+  const placement = graph.placements[value];
+  invariant(placement !== undefined, "a nest's value is stored", { value });
+  return placement;
+}
+
+function loopsOf(space: IndexSpace, from: number, to: number): readonly Loop[] {
+  return space.atoms.slice(from, to).map(({ extent }, i) => ({ atom: from + i, extent }));
+}

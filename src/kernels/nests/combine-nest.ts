@@ -1,0 +1,45 @@
+/** The nests of a `combine` kernel: one folds the parts at each index, in their order, and rounds once; the others copy what it wrote. */
+import type { CombineKernel, Operand } from "../../commands/kernel.ts";
+import { reductionSemantics } from "../../numerics/scalar/scalar-semantics.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { dot } from "./affine.ts";
+import { createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
+import type { Access, Instruction, Memory, Nest } from "./nest.ts";
+
+/** At each index all parts are read before an output is written, so an output may be one of them. */
+export function combineNests(kernel: CombineKernel): readonly Nest[] {
+  const [first, ...others] = kernel.outputs.map((_, position) => position);
+  invariant(first !== undefined, "a combination has an output", kernel);
+  return [sumNest(kernel), ...others.map((position) => copyNest(kernel, position))];
+}
+
+function sumNest(kernel: CombineKernel): Nest {
+  const space = createIndexSpace(unsplit(at(kernel.outputs, 0).shape));
+  const { combine, finish } = reductionSemantics(kernel.op, at(kernel.outputs, 0).dtype);
+  const body = kernel.inputs.map((operand, position): Instruction => {
+    return { kind: "load", access: accessOf(space, { kind: "input", position }, operand) };
+  });
+  // The identity is neutral, so the first part stands for it.
+  let sum = 0;
+  for (const position of kernel.inputs.keys()) {
+    if (position > 0) sum = body.push({ kind: "apply", expression: combine, operands: [sum, position] }) - 1;
+  }
+  body.push({ kind: "apply", expression: finish, operands: [sum] });
+  return nestOf(space, body, accessOf(space, { kind: "output", position: 0 }, at(kernel.outputs, 0)));
+}
+
+/** Output 0 to the output at `position`: in a kernel that does both, from a register. */
+function copyNest({ outputs }: CombineKernel, position: number): Nest {
+  const space = createIndexSpace(unsplit(at(outputs, 0).shape));
+  const load: Instruction = { kind: "load", access: accessOf(space, { kind: "output", position: 0 }, at(outputs, 0)) };
+  return nestOf(space, [load], accessOf(space, { kind: "output", position }, at(outputs, position)));
+}
+
+function accessOf(space: IndexSpace, memory: Memory, { dtype, strides }: Operand): Access {
+  return { memory, dtype, offset: dot(space.axes, strides) };
+}
+
+function nestOf({ atoms }: IndexSpace, body: readonly Instruction[], target: Access): Nest {
+  const loops = atoms.map(({ extent }, atom) => ({ atom, extent }));
+  return { atoms, loops, reducedLoops: [], reduction: null, body, target };
+}

@@ -1,0 +1,76 @@
+/**
+ * The loop variables under which a nest computes one value, and the divisions that reshapes need. An axis may be split into several
+ * loops, most significant first: where a division cuts through a loop evenly, the space asks for that split and the nest is
+ * built again, so that nearly every reshape ends as plain strides.
+ */
+import { at } from "../../support/invariant.ts";
+import { type Affine, type Atom, atomIndex, constantIndex, largest, scale, sum } from "./affine.ts";
+
+/** The extents of the loops of each axis; their product is the axis's extent, and none is 1. */
+export type AxisLoops = readonly (readonly number[])[];
+
+export interface IndexSpace {
+  /** The loops, axis by axis, then divisions. */
+  readonly atoms: readonly Atom[];
+  /** How many atoms are loops. */
+  readonly loopCount: number;
+  /** The index along each axis. */
+  readonly axes: readonly Affine[];
+  readonly divide: (dividend: Affine, divisor: number) => { readonly quotient: Affine; readonly remainder: Affine };
+  /** The loops to use instead, when a division asked for a split. */
+  readonly refined: () => AxisLoops | null;
+}
+
+export function unsplit(shape: readonly number[]): AxisLoops {
+  return shape.map((extent) => (extent === 1 ? [] : [extent]));
+}
+
+export function createIndexSpace(loops: AxisLoops): IndexSpace {
+  const atoms: Atom[] = loops.flat().map((extent) => ({ kind: "loop", extent }));
+  const loopCount = atoms.length;
+  let request: { readonly loop: number; readonly inner: number } | null = null;
+
+  let next = 0;
+  const axes = loops.map((extents) =>
+    extents.reduce((index, extent) => sum([scale(index, extent), atomIndex(next++)]), constantIndex(0)),
+  );
+
+  const divide = (dividend: Affine, divisor: number): { quotient: Affine; remainder: Affine } => {
+    const whole = dividend.terms.filter(({ coefficient }) => coefficient % divisor === 0);
+    const evenConstant = dividend.constant - (dividend.constant % divisor);
+    const rest: Affine = {
+      constant: dividend.constant - evenConstant,
+      terms: dividend.terms.filter(({ coefficient }) => coefficient % divisor !== 0),
+    };
+    const even = scale({ constant: evenConstant, terms: whole }, 1 / divisor);
+    const most = largest(rest, atoms);
+    if (most < divisor) return { quotient: even, remainder: rest };
+    request ??= splitFor(rest, divisor);
+    const extent = Math.floor(most / divisor) + 1;
+    const quotient = atoms.push({ kind: "quotient", extent, dividend: rest, divisor }) - 1;
+    const remainder = atoms.push({ kind: "remainder", extent: divisor, dividend: rest, divisor }) - 1;
+    return { quotient: sum([even, atomIndex(quotient)]), remainder: atomIndex(remainder) };
+  };
+
+  const splitFor = (rest: Affine, divisor: number): { loop: number; inner: number } | null => {
+    for (const { atom, coefficient } of rest.terms) {
+      const { kind, extent } = at(atoms, atom);
+      const inner = divisor / coefficient;
+      if (kind === "loop" && Number.isInteger(inner) && extent > inner && extent % inner === 0) {
+        return { loop: atom, inner };
+      }
+    }
+    return null;
+  };
+
+  const refined = (): AxisLoops | null => {
+    if (request === null) return null;
+    const { loop, inner } = request;
+    let position = 0;
+    return loops.map((extents) =>
+      extents.flatMap((extent) => (position++ === loop ? [extent / inner, inner] : [extent])),
+    );
+  };
+
+  return { atoms, loopCount, axes, divide, refined };
+}

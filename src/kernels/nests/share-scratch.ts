@@ -1,0 +1,87 @@
+/**
+ * Lets values of a unit share scratch: a place is free again after the last phase that reads it. Before, every value has an offset of its own,
+ * which serves as its name; afterwards as few bytes are used as first fit in the order of the phases finds.
+ */
+import type { Instruction, Memory } from "./nest.ts";
+import type { Phase } from "../phase.ts";
+
+export interface SharedScratch {
+  readonly phases: readonly Phase[];
+  readonly bytes: number;
+}
+
+/** The phases that use a value, the first of which writes it. */
+interface Lifetime {
+  readonly first: number;
+  readonly last: number;
+}
+
+interface Place {
+  readonly offset: number;
+  readonly end: number;
+  readonly last: number;
+}
+
+/** `sizes` has the aligned bytes of each value, by its offset. */
+export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number, number>): SharedScratch {
+  const lifetimes = lifetimesOf(phases);
+  const offsets = new Map<number, number>();
+  let live: readonly Place[] = [];
+  let bytes = 0;
+  for (const [name, { first, last }] of lifetimes) {
+    live = live.filter((place) => place.last >= first);
+    const size = sizes.get(name) ?? 0;
+    const offset = firstGap(live, size);
+    live = [...live, { offset, end: offset + size, last }].toSorted((a, b) => a.offset - b.offset);
+    bytes = Math.max(bytes, offset + size);
+    offsets.set(name, offset);
+  }
+  const move = (memory: Memory): Memory =>
+    memory.kind === "scratch" ? { kind: "scratch", offset: offsets.get(memory.offset) ?? 0 } : memory;
+  return { phases: phases.map((phase) => moved(phase, move)), bytes };
+}
+
+/** In the order of first use. */
+function lifetimesOf(phases: readonly Phase[]): ReadonlyMap<number, Lifetime> {
+  const lifetimes = new Map<number, Lifetime>();
+  for (const [i, phase] of phases.entries()) {
+    for (const memory of memoriesOf(phase)) {
+      if (memory.kind !== "scratch") continue;
+      lifetimes.set(memory.offset, { first: lifetimes.get(memory.offset)?.first ?? i, last: i });
+    }
+  }
+  return lifetimes;
+}
+
+/** The lowest offset with `size` free bytes. */
+function firstGap(live: readonly Place[], size: number): number {
+  let offset = 0;
+  for (const place of live) {
+    if (place.offset - offset >= size) return offset;
+    offset = Math.max(offset, place.end);
+  }
+  return offset;
+}
+
+function memoriesOf(phase: Phase): readonly Memory[] {
+  if (phase.kind === "contraction") {
+    const { a, b, bias, c } = phase;
+    return [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
+  }
+  const { body, target } = phase.nest;
+  const loads = body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access.memory] : []));
+  return [...loads, target.memory];
+}
+
+function moved(phase: Phase, move: (memory: Memory) => Memory): Phase {
+  const inMemory = <T extends { readonly memory: Memory }>(item: T): T => ({ ...item, memory: move(item.memory) });
+  if (phase.kind === "contraction") {
+    const { a, b, bias, c } = phase;
+    return { ...phase, a: inMemory(a), b: inMemory(b), bias: bias && inMemory(bias), c: inMemory(c) };
+  }
+  const { nest } = phase;
+  const body = nest.body.map((instruction): Instruction =>
+    instruction.kind === "load" ? { ...instruction, access: inMemory(instruction.access) } : instruction,
+  );
+  return { ...phase, nest: { ...nest, body, target: inMemory(nest.target) } };
+}

@@ -1,0 +1,156 @@
+/**
+ * Cuts a kernel into parts that may run in any order and at the same time: each computes a range of the outputs along one axis
+ * that is not reduced, from the inputs that it needs. Every element is computed as the whole kernel computes it, so the bits are the same.
+ */
+import type { Kernel, Operand, UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import { elementCount } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { asUnit } from "../as-unit.ts";
+import { type CutAxes, cutAxes } from "./cut-axes.ts";
+import { tileRows } from "../gemm/gemm-wasm.ts";
+
+export interface KernelPart {
+  /** The same object in all parts of one length, so that it is prepared once. */
+  readonly kernel: Kernel;
+  /** In bytes, to be added to the addresses of the whole kernel's operands; one per input and output. */
+  readonly inputOffsets: readonly number[];
+  readonly outputOffsets: readonly number[];
+}
+
+/** Half-open, in elements of the axis that is cut. */
+interface Range {
+  readonly start: number;
+  readonly stop: number;
+}
+
+/** A cut is taken at once when its longest part is at most this much longer than an equal share. */
+const goodBalance = 1.25;
+
+const lineBytes = 64;
+
+/**
+ * At most `parts` parts, of about the same work; one, the kernel itself, where no axis can be cut. A part may need more scratch than
+ * the whole kernel: ask `scratchBytes` of each. Whether it pays is for the caller to say, see `kernelWork`.
+ */
+export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[] {
+  const { axes, ranges } = chooseCut(kernel, parts) ?? { axes: [], ranges: [] };
+  if (ranges.length < 2) return [whole(kernel)];
+  const ofLength = new Map<number, Kernel>();
+  return ranges.map(({ start, stop }) => {
+    const length = stop - start;
+    const part = ofLength.get(length) ?? cutKernel(kernel, axes, length);
+    ofLength.set(length, part);
+    const { inputs, outputs } = operandAxes(kernel, axes);
+    const offset = (operand: Operand, axis: number | null): number =>
+      axis === null ? 0 : start * at(operand.strides, axis) * dtypes[operand.dtype].bytes;
+    return {
+      kernel: part,
+      inputOffsets: kernel.inputs.map((operand, i) => offset(operand, at(inputs, i))),
+      outputOffsets: kernel.outputs.map((operand, i) => offset(operand, at(outputs, i))),
+    };
+  });
+}
+
+function whole(kernel: Kernel): KernelPart {
+  return { kernel, inputOffsets: kernel.inputs.map(() => 0), outputOffsets: kernel.outputs.map(() => 0) };
+}
+
+interface Cut {
+  readonly axes: CutAxes;
+  readonly ranges: readonly Range[];
+  /** The longest part over an equal share. */
+  readonly balance: number;
+}
+
+/** The outermost axis of the first output that gives parts of about equal length, else the one that comes nearest to it. */
+function chooseCut(kernel: Kernel, parts: number): Cut | null {
+  const output = at(kernel.outputs, 0);
+  if (parts < 2 || elementCount(output.shape) === 0) return null;
+  const byStride = [...output.shape.keys()].toSorted((a, b) => at(output.strides, b) - at(output.strides, a));
+  let best: Cut | null = null;
+  for (const axis of byStride) {
+    const extent = at(output.shape, axis);
+    const ranges = cutRange(extent, parts, grainOf(kernel, axis));
+    const longest = Math.max(...ranges.map(({ start, stop }) => stop - start));
+    const balance = (longest * parts) / extent;
+    if (ranges.length < 2 || (best !== null && balance >= best.balance)) continue;
+    const axes = axesOf(kernel, axis);
+    if (axes === null) continue;
+    best = { axes, ranges, balance };
+    if (balance <= goodBalance) break;
+  }
+  return best;
+}
+
+/** Parts begin at multiples of this: cache lines of the output, so that no two workers write one; whole tiles of matrix products. */
+function grainOf(kernel: Kernel, axis: number): number {
+  const { dtype, strides } = at(kernel.outputs, 0);
+  if (strides[axis] === 1) return lineBytes / dtypes[dtype].bytes;
+  const multiplies =
+    kernel.kind === "unit"
+      ? kernel.steps.some(({ kind }) => kind === "Matmul" || kind === "Linear")
+      : kernel.kind === "matmul" || kernel.kind === "linear";
+  return multiplies ? tileRows : 1;
+}
+
+function cutRange(extent: number, parts: number, grain: number): readonly Range[] {
+  const blocks = Math.ceil(extent / grain);
+  const count = Math.min(parts, blocks);
+  const boundary = (i: number): number => Math.min(extent, Math.floor((i * blocks) / count) * grain);
+  return Array.from({ length: count }, (_, i) => ({ start: boundary(i), stop: boundary(i + 1) }));
+}
+
+/** For every value of a unit, or every operand of another kernel, inputs first. */
+function axesOf(kernel: Kernel, axis: number): CutAxes | null {
+  switch (kernel.kind) {
+    case "unit":
+      return cutAxes(kernel, axis);
+    case "unary":
+    case "cast":
+    case "binary":
+    case "reduction":
+    case "matmul":
+    case "linear":
+      return cutAxes(asUnit(kernel), axis);
+    case "combine":
+    case "fill":
+      return [...kernel.inputs, ...kernel.outputs].map(() => axis);
+    default:
+      return unreachable(kernel);
+  }
+}
+
+function operandAxes(kernel: Kernel, axes: CutAxes): { readonly inputs: CutAxes; readonly outputs: CutAxes } {
+  const count = kernel.inputs.length;
+  const outputs = kernel.kind === "unit" ? kernel.results : kernel.outputs.map((_, i) => count + i);
+  return { inputs: kernel.inputs.map((_, i) => at(axes, i)), outputs: outputs.map((value) => at(axes, value)) };
+}
+
+/** The kernel for `length` elements of the axes that are cut. */
+function cutKernel(kernel: Kernel, axes: CutAxes, length: number): Kernel {
+  const cuts = operandAxes(kernel, axes);
+  const inputs = kernel.inputs.map((operand, i) => shortened(operand, at(cuts.inputs, i), length));
+  const outputs = kernel.outputs.map((operand, i) => shortened(operand, at(cuts.outputs, i), length));
+  return kernel.kind === "unit"
+    ? { ...cutUnit(kernel, axes, length), inputs, outputs }
+    : { ...kernel, inputs, outputs };
+}
+
+function cutUnit(unit: UnitKernel, axes: CutAxes, length: number): UnitKernel {
+  const cutStep = (step: UnitStep): UnitStep => {
+    const axis = at(axes, step.output);
+    if (step.kind !== "Slice" || axis === null) return step;
+    return { ...step, ranges: step.ranges.with(axis, { start: 0, stop: length }) };
+  };
+  return {
+    ...unit,
+    values: unit.values.map((value, i) => shortened(value, at(axes, i), length)),
+    steps: unit.steps.map(cutStep),
+  };
+}
+
+function shortened<T extends { readonly shape: readonly number[] }>(value: T, axis: number | null, length: number): T {
+  return axis === null ? value : { ...value, shape: value.shape.with(axis, length) };
+}

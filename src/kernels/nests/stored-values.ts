@@ -1,0 +1,77 @@
+/**
+ * Which values of a unit are stored, and so get a loop nest of their own; all others are inlined where they are read.
+ * Stored are results, reductions and contractions, what contractions read (if computed), and computations that inlining would
+ * repeat: read by several nests, at several indices of one nest, or at every index of an axis that they do not have.
+ */
+import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import { at } from "../../support/invariant.ts";
+import { isViewStep } from "./view-index.ts";
+
+/** More computations than this in one nest make a function that engines no longer optimise well. */
+const mostInlined = 64;
+
+/** One way in which a nest reads a value. */
+interface Use {
+  /** The stored value whose nest reads. */
+  readonly nest: number;
+  /** The views and stretches between the nest's index and the value's; equal paths give equal indices. */
+  readonly path: string;
+  /** Read more than once per element of the value, or by a contraction, which reads memory. */
+  readonly store: boolean;
+}
+
+export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "results">): ReadonlySet<number> {
+  const stored = new Set<number>(unit.results);
+  const uses = unit.values.map(() => new Map<string, Use>());
+  const inlined = new Map<number, number>();
+
+  const record = (value: number, use: Use): void => {
+    const key = `${use.nest}${use.path}`;
+    const known = at(uses, value).get(key);
+    at(uses, value).set(key, known === undefined ? use : { ...use, store: use.store || known.store });
+  };
+
+  for (const [position, step] of [...unit.steps.entries()].toReversed()) {
+    const value = step.output;
+    const own = [...at(uses, value).values()];
+    if (own.length === 0 && !stored.has(value)) continue;
+    const repeats = own.length > 1 || own.some((use) => use.store);
+    if (mustStore(step) || (repeats && !isViewStep(step))) stored.add(value);
+    const nest = own[0]?.nest;
+    if (!stored.has(value) && !isViewStep(step) && nest !== undefined) {
+      const count = (inlined.get(nest) ?? 0) + 1;
+      inlined.set(nest, count);
+      if (count > mostInlined) stored.add(value);
+    }
+    const readers: readonly Use[] = stored.has(value) ? [{ nest: value, path: "", store: false }] : own;
+    for (const [i, input] of step.inputs.entries()) {
+      const change = pathChange(unit, step, i);
+      for (const use of readers) {
+        record(input, {
+          nest: use.nest,
+          path: change === null ? use.path : `${use.path}/${position}.${i}`,
+          store: use.store || change === "contracted" || change === "stretched",
+        });
+      }
+    }
+  }
+  return stored;
+}
+
+function mustStore({ kind }: UnitStep): boolean {
+  return kind === "Reduction" || kind === "Matmul" || kind === "Linear";
+}
+
+/** How the index of a step's operand differs from that of its output; null where it is the same. */
+function pathChange(
+  { values }: Pick<UnitKernel, "values">,
+  step: UnitStep,
+  input: number,
+): "view" | "stretched" | "contracted" | null {
+  if (step.kind === "Matmul" || step.kind === "Linear") return "contracted";
+  if (step.kind === "Set") return null;
+  if (isViewStep(step)) return "view";
+  if (step.kind !== "Binary") return null;
+  const { shape } = at(values, at(step.inputs, input));
+  return shape.some((extent, axis) => extent === 1 && at(values, step.output).shape[axis] !== 1) ? "stretched" : null;
+}

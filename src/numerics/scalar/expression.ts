@@ -1,0 +1,109 @@
+/**
+ * Scalar expressions: what an op does to elements, as a small tree over WebAssembly-like types. The semantics of every op are
+ * stated once as such a tree (scalar-semantics.ts). emit-js.ts turns a tree into JavaScript; another target needs another emitter.
+ *
+ * Every node has a value of its type: f32 nodes are rounded to float32, i32 and i64 wrap. half and bfloat16 are f32 values
+ * that a `round` node has brought to the dtype; bool is the i32 0 or 1.
+ */
+import type { DType } from "../dtype.ts";
+import type { Value } from "../tensor/storage.ts";
+
+export type ScalarType = "f64" | "f32" | "i32" | "i64";
+
+/** The type in which a dtype is computed. */
+export const computeType: { readonly [D in DType]: ScalarType } = {
+  double: "f64",
+  float: "f32",
+  half: "f32",
+  bfloat16: "f32",
+  int: "i32",
+  int64: "i64",
+  bool: "i32",
+};
+
+/**
+ * Operations within one type. `div` of integers truncates and must not see 0; `exp` and `normalCdf` are for floats. `max` and
+ * `min` of floats are IEEE 754-2019's maximum and minimum, as WebAssembly's: NaN if either is, and -0 is below 0.
+ */
+export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "exp" | "normalCdf";
+export type Comparison = "eq" | "ne";
+
+export type Expression =
+  | { readonly kind: "operand"; readonly type: ScalarType; readonly index: number }
+  | { readonly kind: "constant"; readonly type: ScalarType; readonly value: Value }
+  | {
+      readonly kind: "apply";
+      readonly type: ScalarType;
+      readonly primitive: Primitive;
+      readonly operands: readonly Expression[];
+    }
+  /** Evaluates only the side that it takes. A comparison with NaN is false but for `ne`. */
+  | {
+      readonly kind: "choose";
+      readonly type: ScalarType;
+      readonly comparison: Comparison;
+      readonly left: Expression;
+      readonly right: Expression;
+      readonly then: Expression;
+      readonly otherwise: Expression;
+    }
+  /** From the operand's type: to floats by rounding to nearest even, float to integer by trunc_sat, i64 to i32 wraps. */
+  | { readonly kind: "convert"; readonly type: ScalarType; readonly operand: Expression }
+  | {
+      readonly kind: "round";
+      readonly type: "f32";
+      readonly to: "half" | "bfloat16";
+      readonly operand: Expression;
+    };
+
+export function operand(type: ScalarType, index: number): Expression {
+  return { kind: "operand", type, index };
+}
+
+/** `value` is given as a number and becomes a bigint in i64. */
+export function constant(type: ScalarType, value: number): Expression {
+  return { kind: "constant", type, value: type === "i64" ? BigInt(value) : value };
+}
+
+/** All operands have one type, which is the result's. */
+export function apply(primitive: Primitive, first: Expression, ...rest: readonly Expression[]): Expression {
+  return { kind: "apply", type: first.type, primitive, operands: [first, ...rest] };
+}
+
+/** `left comparison right ? then : otherwise`. */
+export function choose(
+  [left, comparison, right]: readonly [Expression, Comparison, Expression],
+  then: Expression,
+  otherwise: Expression,
+): Expression {
+  return { kind: "choose", type: then.type, comparison, left, right, then, otherwise };
+}
+
+export function convert(type: ScalarType, value: Expression): Expression {
+  return value.type === type ? value : { kind: "convert", type, operand: value };
+}
+
+/** Brings a value of the dtype's compute type to the dtype. */
+export function roundTo(dtype: DType, value: Expression): Expression {
+  if (dtype !== "half" && dtype !== "bfloat16") return value;
+  return isExact(value) ? value : { kind: "round", type: "f32", to: dtype, operand: value };
+}
+
+const exactPrimitives: ReadonlySet<Primitive> = new Set(["neg", "abs", "max", "min"]);
+
+/** Whether the result is of a dtype whenever the operands are: nothing in the tree rounds. */
+function isExact(value: Expression): boolean {
+  switch (value.kind) {
+    case "operand":
+      return true;
+    case "constant":
+      return value.value === 0;
+    case "apply":
+      return exactPrimitives.has(value.primitive) && value.operands.every(isExact);
+    case "choose":
+      return isExact(value.then) && isExact(value.otherwise);
+    case "convert":
+    case "round":
+      return false;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Tensors as values on the host: what goes into a run and what comes out. Row-major elements in the typed array of the
+ * dtype; half and bfloat16 as raw 16-bit words, bool as 0 and 1.
+ */
+import { fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { type DType, dtypes, isDType } from "../dtype.ts";
+import { flattenNested, type NestedValues, nestValues, type PlainValue, shapeOfNested } from "./nested-values.ts";
+import { elementsOf, type StorageOf, type Value } from "./storage.ts";
+
+export type { NestedValues };
+
+interface TensorOf<D extends DType> {
+  readonly dtype: D;
+  readonly shape: readonly number[];
+  /** One element per index, the last axis fastest. */
+  readonly data: StorageOf[D];
+}
+
+export type Tensor = { [D in DType]: TensorOf<D> }[DType];
+
+function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}
+
+/** A tensor of zeros. */
+export function emptyTensor(dtype: DType, shape: readonly number[]): Tensor {
+  const count = elementCount(shape);
+  switch (dtype) {
+    case "double":
+      return { dtype, shape, data: new Float64Array(count) };
+    case "float":
+      return { dtype, shape, data: new Float32Array(count) };
+    case "half":
+    case "bfloat16":
+      return { dtype, shape, data: new Uint16Array(count) };
+    case "int":
+      return { dtype, shape, data: new Int32Array(count) };
+    case "int64":
+      return { dtype, shape, data: new BigInt64Array(count) };
+    case "bool":
+      return { dtype, shape, data: new Uint8Array(count) };
+    default:
+      return unreachable(dtype);
+  }
+}
+
+/** The bytes that the tensor's elements lie in: writing them writes the tensor. */
+export function tensorBytes({ data }: Tensor): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** Whether a value is a tensor whose data has the dtype's width and as many elements as its shape says. */
+export function isTensor(value: unknown): value is Tensor {
+  if (typeof value !== "object" || value === null) return false;
+  if (!("dtype" in value && "shape" in value && "data" in value)) return false;
+  const { dtype, shape, data } = value;
+  if (!isDType(dtype) || !Array.isArray(shape) || !ArrayBuffer.isView(data)) return false;
+  const extents: readonly unknown[] = shape;
+  const sizes = extents.filter((extent) => typeof extent === "number");
+  return (
+    sizes.length === extents.length &&
+    data.constructor === emptyTensor(dtype, [0]).data.constructor &&
+    data.byteLength === elementCount(sizes) * dtypes[dtype].bytes
+  );
+}
+
+export const Tensor = {
+  /**
+   * From nested arrays. Floats are rounded to the dtype; integers must be whole and in range; bool takes booleans, 0 and 1.
+   * Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones, `bad-argument` for a bad value.
+   */
+  from(values: NestedValues, dtype: DType = "float"): Tensor {
+    const place = { kind: "call", text: `Tensor.from(values, ${JSON.stringify(dtype)})` } as const;
+    requireDType(dtype, place);
+    const shape = shapeOfNested(values);
+    const tensor = emptyTensor(dtype, shape);
+    const elements = elementsOf(tensor.dtype, tensor.data);
+    const flat = flattenNested(values, shape);
+    flat.forEach((value, i) => {
+      const element = toElement(value, dtype);
+      if (element === null) {
+        fail({
+          code: "bad-argument",
+          message: `a value does not fit the dtype ${dtype}`,
+          place,
+          found: String(value),
+          expected: expectedValues[dtype],
+          help: "convert the value, or choose another dtype",
+        });
+      }
+      elements.set(i, element);
+    });
+    return tensor;
+  },
+
+  /** Throws `bad-extent`, `bad-argument`. */
+  zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
+    const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
+    requireDType(dtype, place);
+    const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
+    if (bad !== undefined) {
+      fail({
+        code: "bad-extent",
+        message: "an extent is not a whole number of at least 1",
+        place,
+        found: String(bad),
+        expected: "a whole number of at least 1",
+        help: "choose positive extents",
+      });
+    }
+    return emptyTensor(dtype, shape);
+  },
+
+  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, numbers else. */
+  values({ dtype, data }: Tensor): Value[] {
+    const elements = elementsOf(dtype, data);
+    return Array.from({ length: elements.length }, (_, i) => elements.get(i));
+  },
+
+  /** Nested arrays as `from` takes them, booleans for bool. */
+  toArray(tensor: Tensor): NestedValues {
+    const flat = Tensor.values(tensor).map((value) => (tensor.dtype === "bool" ? value !== 0 : value));
+    return nestValues(flat, tensor.shape);
+  },
+} as const;
+
+function requireDType(dtype: unknown, place: Place): asserts dtype is DType {
+  if (isDType(dtype)) return;
+  fail({
+    code: "bad-argument",
+    message: "a dtype does not exist",
+    place,
+    found: String(dtype),
+    expected: Object.keys(dtypes).join(", "),
+    help: "use one of these names",
+  });
+}
+
+const expectedValues: { readonly [D in DType]: string } = {
+  double: "numbers",
+  float: "numbers",
+  half: "numbers",
+  bfloat16: "numbers",
+  int: "whole numbers from -2^31 to 2^31 - 1",
+  int64: "bigints or whole numbers from -2^63 to 2^63 - 1",
+  bool: "true, false, 1 or 0",
+};
+
+/** The value as an element of the dtype; null where it does not fit. */
+function toElement(value: PlainValue, dtype: DType): Value | null {
+  switch (dtype) {
+    case "double":
+    case "float":
+    case "half":
+    case "bfloat16":
+      return typeof value === "number" ? value : null;
+    case "int":
+      return typeof value === "number" && (value | 0) === value ? value : null;
+    case "int64": {
+      if (typeof value === "boolean" || (typeof value === "number" && !Number.isSafeInteger(value))) return null;
+      const whole = BigInt(value);
+      return BigInt.asIntN(64, whole) === whole ? whole : null;
+    }
+    case "bool":
+      return value === true || value === 1 ? 1 : value === false || value === 0 ? 0 : null;
+    default:
+      return unreachable(dtype);
+  }
+}

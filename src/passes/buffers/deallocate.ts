@@ -1,0 +1,143 @@
+/**
+ * Frees every intermediate after its last use, in the innermost scope that holds all its uses.
+ *
+ *   T1 = ALLOCATE(...); T1 = Set(T0); T2 = Set(T1); T3 = Set(T0)
+ * becomes
+ *   T1 = ALLOCATE(...); T1 = Set(T0); T2 = Set(T1); Deallocate T1; T3 = Set(T0)
+ *
+ * A view (HirAliasSelect) is a use of what it views, and waiting for a communication is a use of its operands. Inputs and outputs
+ * stay, as does what is freed already. nvFuser's counterpart runs on its other path only (AllocateAndDeallocate).
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { accessesOf, scopesOf, walk, writesOf } from "../../host/traverse.ts";
+import type { Pass } from "../pass.ts";
+
+export const deallocate: Pass<"communicating", "communicating"> = {
+  name: "deallocate",
+  from: "communicating",
+  to: "communicating",
+  run: (program, { options }) => {
+    if (!options.deallocate) return program;
+    const uses = collectUses(program);
+    const body = freeInScope(program.body, ownedTensors(program), uses);
+    return body === program.body ? program : { ...program, body };
+  },
+};
+
+/** What is used, directly or in inner scopes, as the tensors that own the memory. */
+interface Uses {
+  /** Some more than once. */
+  readonly of: (statement: Statement) => Iterable<TensorId>;
+  readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
+}
+
+/** Tensors whose memory this program makes and nobody frees yet: not inputs, outputs, or views. */
+function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
+  const owned = new Set<TensorId>();
+  const others = new Set<TensorId>([...program.inputs, ...program.outputs]);
+  for (const statement of walk(program.body)) {
+    if (statement.kind === "HirAliasSelect") others.add(statement.output);
+    else if (statement.kind === "Deallocate") others.add(statement.tensor);
+    else for (const tensor of writesOf(statement)) owned.add(tensor);
+  }
+  for (const tensor of others) owned.delete(tensor);
+  return owned;
+}
+
+function collectUses(program: HostProgram): Uses {
+  const viewed = new Map<TensorId, TensorId>();
+  const operands = new Map<ExprId, readonly TensorId[]>();
+  let group: TensorId[] | null = null;
+  for (const statement of walk(program.body)) {
+    switch (statement.kind) {
+      case "HirAliasSelect":
+        viewed.set(statement.output, statement.input);
+        break;
+      case "Communication":
+        operands.set(statement.id, [statement.input, statement.output]);
+        break;
+      case "P2PCommunication":
+        operands.set(statement.id, [statement.buffer]);
+        group?.push(statement.buffer);
+        break;
+      case "StartCoalescing":
+        group = [];
+        break;
+      case "EndCoalescing":
+        operands.set(statement.id, group ?? []);
+        group = null;
+        break;
+      default:
+    }
+  }
+  const ownerOf = (tensor: TensorId): TensorId => {
+    let owner = tensor;
+    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
+    return owner;
+  };
+  const ofScopes = new Map<readonly Statement[], ReadonlySet<TensorId>>();
+  const inScope: Uses["inScope"] = (scope) => {
+    const known = ofScopes.get(scope);
+    if (known !== undefined) return known;
+    const used = new Set<TensorId>();
+    for (const statement of scope) for (const tensor of of(statement)) used.add(tensor);
+    ofScopes.set(scope, used);
+    return used;
+  };
+  const of: Uses["of"] = (statement) => {
+    if (statement.kind === "Wait") return (operands.get(statement.target) ?? []).map(ownerOf);
+    if (statement.kind === "ForLoop") return inScope(statement.body);
+    if (statement.kind === "IfThenElse") return [...inScope(statement.then), ...inScope(statement.else)];
+    const { reads, writes } = accessesOf(statement);
+    return [...reads, ...writes].map(ownerOf);
+  };
+  return { of, inScope };
+}
+
+/** Frees in `scope` the tensors of `owned`, all of whose uses lie in it; those used by one nested scope alone are freed there. */
+function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, uses: Uses): readonly Statement[] {
+  if (owned.size === 0) return scope;
+  const usersOf = new Map<TensorId, number[]>();
+  scope.forEach((statement, position) => {
+    for (const tensor of uses.of(statement)) {
+      if (!owned.has(tensor)) continue;
+      const users = usersOf.get(tensor);
+      if (users === undefined) usersOf.set(tensor, [position]);
+      else if (users.at(-1) !== position) users.push(position);
+    }
+  });
+  const freedAfter = new Map<number, TensorId[]>();
+  const nested = new Map<number, Set<TensorId>>();
+  for (const [tensor, users] of usersOf) {
+    const last = users.at(-1) ?? 0;
+    const statement = scope[last];
+    const holders =
+      statement === undefined ? [] : scopesOf(statement).filter((inner) => uses.inScope(inner).has(tensor));
+    if (users.length === 1 && holders.length === 1) nested.set(last, (nested.get(last) ?? new Set()).add(tensor));
+    else {
+      const freed = freedAfter.get(last);
+      if (freed === undefined) freedAfter.set(last, [tensor]);
+      else freed.push(tensor);
+    }
+  }
+  if (freedAfter.size === 0 && nested.size === 0) return scope;
+  return scope.flatMap((statement, position): readonly Statement[] => {
+    const inner = nested.get(position);
+    const kept = inner === undefined ? statement : freeInScopes(statement, inner, uses);
+    const freed = (freedAfter.get(position) ?? []).toSorted((a, b) => a - b);
+    return [kept, ...freed.map((tensor): Statement => ({ kind: "Deallocate", tensor }))];
+  });
+}
+
+function freeInScopes(statement: Statement, owned: ReadonlySet<TensorId>, uses: Uses): Statement {
+  if (statement.kind === "ForLoop") return { ...statement, body: freeInScope(statement.body, owned, uses) };
+  if (statement.kind === "IfThenElse") {
+    return {
+      ...statement,
+      then: freeInScope(statement.then, owned, uses),
+      else: freeInScope(statement.else, owned, uses),
+    };
+  }
+  return statement;
+}

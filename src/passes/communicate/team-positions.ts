@@ -1,0 +1,50 @@
+/**
+ * The team of a DID type as scalars of one rank's program: where the rank stands in it, and which device stands at a position.
+ * On the mesh 0 .. D-1 positions are device ids and the text is nvFuser's arithmetic over `rank`; on any other mesh the own
+ * position is a constant of the rank's program, and a device id a function of the position.
+ */
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { DIDType } from "../../ir/domain.ts";
+import { binary, constant, named, type Scalar } from "../../ir/scalar/scalar.ts";
+import { at } from "../../support/invariant.ts";
+
+export interface TeamPositions {
+  /** Device ids in mesh order: nvFuser's getSlice. */
+  readonly team: readonly number[];
+  readonly own: Scalar;
+  /** The device at a position of 0 .. team.length-1. */
+  readonly deviceAt: (position: Scalar) => Scalar;
+}
+
+/** The devices that differ from `rank`, a member of `mesh`, only along `type`. */
+export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): TeamPositions {
+  const team = mesh.slice(rank, type);
+  const isRange = mesh.shape.length === 1 && team.every((device, position) => device === position);
+  return {
+    team,
+    own: isRange ? named("rank") : constant(mesh.coordinate(rank, type)),
+    deviceAt: (position) => deviceAt(team, position),
+  };
+}
+
+/**
+ * `position` itself, `( first + ( position * step ) )`, or the sum of `( ( position == k ) * device )` over all k: a comparison
+ * is 0 or 1.
+ */
+function deviceAt(team: readonly number[], position: Scalar): Scalar {
+  const first = at(team, 0);
+  const step = (team[1] ?? first) - first;
+  if (team.every((device, k) => device === first + k * step)) return progression(first, step, position);
+  const terms = team.flatMap((device, k) =>
+    device === 0 ? [] : [binary("mul", binary("eq", position, constant(k)), constant(device))],
+  );
+  return terms.reduce((sum, term) => binary("add", sum, term));
+}
+
+function progression(first: number, step: number, position: Scalar): Scalar {
+  if (step === 0) return constant(first);
+  const width = Math.abs(step);
+  const offset = width === 1 ? position : binary("mul", position, constant(width));
+  if (step < 0) return binary("sub", constant(first), offset);
+  return first === 0 ? offset : binary("add", constant(first), offset);
+}

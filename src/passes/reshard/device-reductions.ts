@@ -1,0 +1,70 @@
+/**
+ * Reductions over the devices of results that each of them has for its own part, one DID type after the other. A type that the output
+ * shards goes first: its reduce-scatter leaves less for the next.
+ *
+ *   T1 = sum over DIDx and DIDy of T0[a, DIDy, DIDx]
+ * becomes
+ *   T2[a, DIDy, rDIDx] = sum(T0, {2}); T1[a, rDIDy] = sum(T2, {1})
+ */
+import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
+import { withoutReductions } from "../../ir/domain.ts";
+import type { ReductionOpType } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { addTensor, type FusionEdit, type ModelledAxis, partsOf, redomain } from "../fusion-edit.ts";
+import { areCompatible, type Cut, moveTo, placementOf } from "./placement.ts";
+
+/** A tensor with partial results: its axes are those of the op's output, by number, and one for each DID type that is left to reduce. */
+export interface DeviceParts {
+  readonly tensor: TensorId;
+  readonly slots: readonly (number | DIDType)[];
+}
+
+/** Reduces `parts` into `output`, whose axes stay; its reduction axes are then those of the last DID type. */
+export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: ReductionOpType, output: Tensor): void {
+  const pending = parts.slots.filter((slot) => typeof slot === "string");
+  const outputCuts = placementOf(output, withoutReductions(output.domain.logical))?.cuts;
+  const type = pending.find((candidate) => outputCuts?.has(candidate)) ?? pending[0];
+  invariant(type !== undefined, "partial results are left to reduce", parts);
+  const axis = parts.slots.indexOf(type);
+  const reduced = at(withoutReductions(at(edit.tensors, parts.tensor).domain.logical), axis);
+  const slots = parts.slots.toSpliced(axis, 1);
+  const target = pending.length === 1 ? withReducedAxis(edit, output, axis, reduced) : next(edit, parts, type, output);
+  edit.ops.push({ kind: "Reduction", op, axes: [axis], inputs: [parts.tensor], output: target });
+  if (pending.length > 1) reduceOverDevices(edit, { tensor: target, slots }, op, output);
+}
+
+function withReducedAxis(edit: FusionEdit, output: Tensor, position: number, { extent }: IterDomain): TensorId {
+  const kept = withoutReductions(output.domain.logical).map((axis): ModelledAxis => ({
+    axis,
+    model: partsOf(output, axis),
+  }));
+  const id = makeId<IterDomain["id"]>(edit.iterDomainCount);
+  edit.iterDomainCount++;
+  const reduced: IterDomain = { id, extent, iterType: "reduction", parallelType: "Serial" };
+  redomain(edit, output, kept.toSpliced(position, 0, { axis: reduced, model: null }));
+  return output.id;
+}
+
+/** What is left when `type` is reduced and others are not: where the operand lies, scattered along `type` as the output is. */
+function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, output: Tensor): TensorId {
+  const source = at(edit.tensors, tensor);
+  const own = withoutReductions(source.domain.logical);
+  const place = placementOf(source, own);
+  invariant(place !== null, "partial results lie on a mesh", { tensor });
+  const axes = own.map((axis, i): IterDomain => (slots[i] === type ? { ...axis, iterType: "reduction" } : axis));
+  const target = addTensor(edit, output, axes, place.mesh);
+  const cuts = new Map([...place.cuts].filter(([other]) => other !== type));
+  const outputAxes = withoutReductions(output.domain.logical);
+  const scattered =
+    output.mesh?.equals(place.mesh) === true ? placementOf(output, outputAxes)?.cuts.get(type) : undefined;
+  if (scattered !== undefined) {
+    const cut: Cut = { ...scattered, axis: slots.indexOf(scattered.axis) };
+    if ([...cuts.values()].every((other) => areCompatible(other, cut))) cuts.set(type, cut);
+  }
+  const streamed = slots.findIndex((slot) => typeof slot === "number" && outputAxes[slot]?.parallelType === "Stream");
+  const isCut = [...cuts.values()].some((cut) => cut.axis === streamed);
+  const stream = streamed < 0 || isCut ? null : at(target.domain.logical, streamed).id;
+  moveTo(edit, target, target.domain.logical, { mesh: place.mesh, cuts }, stream);
+  return target.id;
+}

@@ -1,0 +1,205 @@
+/**
+ * Splits a reduction, matmul or linear over a sharded axis into what every device makes of its own part and a reduction over the
+ * devices, which one communication carries.
+ *
+ *   T2[M, N, rK] = matmul(T0[M, K/DIDx], T1[K/DIDx, N])
+ * becomes
+ *   T3[M, N, DIDx, rK/D] = matmul(T0, T1)
+ *   T2[M, N, rD] = reduction(T3, {2})
+ *
+ * device-shares.ts says when. A bias is added behind, once. Source: nvFuser's DecomposeReshardings
+ * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
+ */
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import { isWholeAxis } from "../../ir/axis-shards.ts";
+import {
+  type AxisShape,
+  type DIDType,
+  type IterDomain,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { foldDiv } from "../../ir/scalar/fold.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { addBias } from "./add-bias.ts";
+import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
+import { sharedPlaces } from "./device-shares.ts";
+import { addTensor, type FusionEdit } from "../fusion-edit.ts";
+import {
+  areCompatible,
+  copyOf,
+  type Cut,
+  moveTo,
+  type Placement,
+  placementOf,
+  sameShares,
+  wholeCut,
+} from "./placement.ts";
+import { withoutBias } from "./without-bias.ts";
+
+/** The same Fusion where devices share no reduction that needs it. */
+export function splitPartialReductions(fusion: FusionData): FusionData {
+  const edit: FusionEdit = { tensors: [...fusion.tensors], ops: [], iterDomainCount: fusion.iterDomainCount };
+  let changed = false;
+  for (const op of fusion.ops) {
+    const isShared = op.kind === "Reduction" || op.kind === "Matmul" || op.kind === "Linear";
+    const places = isShared ? sharedPlaces(op, edit.tensors) : null;
+    if (!isShared || places === null) {
+      edit.ops.push(op);
+      continue;
+    }
+    changed = true;
+    const inputs = op.inputs.map((id, operand) => {
+      const place = places[operand];
+      return place === undefined ? id : movedOperand(edit, id, place);
+    });
+    if (op.kind === "Reduction") splitReduction(edit, { ...op, inputs });
+    else splitContraction(edit, { ...op, inputs });
+  }
+  const { tensors, ops, iterDomainCount } = edit;
+  return changed ? { ...fusion, tensors, ops, iterDomainCount } : fusion;
+}
+
+/** The operand at its place: a Set where it does not lie there. */
+function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorId {
+  const tensor = at(edit.tensors, id);
+  const axes = withoutReductions(tensor.domain.logical);
+  const own = placementOf(tensor, axes);
+  const types = new Set([...(own?.cuts.keys() ?? []), ...place.cuts.keys()]);
+  const lies =
+    own?.mesh.equals(place.mesh) === true &&
+    [...types].every((type) => sameShares(own.cuts.get(type), place.cuts.get(type)));
+  if (lies) return id;
+  const moved = addTensor(edit, tensor, axes, place.mesh);
+  moveTo(edit, moved, moved.domain.logical, place, null);
+  edit.ops.push({ kind: "Set", inputs: [id], output: moved.id });
+  return moved.id;
+}
+
+/** An axis of a tensor of partial results: one of the output's, one of a DID type's devices, or one that is reduced. */
+interface PartAxis {
+  readonly shape: AxisShape;
+  readonly slot: number | DIDType | null;
+  readonly cuts: readonly (readonly [DIDType, Cut])[];
+}
+
+function splitReduction(edit: FusionEdit, op: ReductionOp): void {
+  const output = at(edit.tensors, op.output);
+  const source = at(edit.tensors, at(op.inputs, 0));
+  const axes = withoutReductions(source.domain.logical);
+  const place = placementOf(source, axes);
+  invariant(place !== null, "what is shared lies on a mesh", op);
+  const cutsOf = (number: number): readonly (readonly [DIDType, Cut])[] =>
+    [...place.cuts].filter(([, { axis }]) => axis === number);
+  // Each device has one index of an axis that is cut whole: that is left for the reduction over the devices.
+  const isOverDevices = (number: number): boolean => cutsOf(number).some(([, cut]) => isWholeAxis(cut));
+  let kept = 0;
+  const parts = axes.flatMap((shape, number): readonly PartAxis[] => {
+    const cuts = cutsOf(number);
+    if (!op.axes.includes(number)) return [{ shape, slot: kept++, cuts }];
+    const [first] = cuts;
+    if (first !== undefined && isOverDevices(number)) return [{ shape, slot: first[0], cuts }];
+    return reducedParts(shape, cuts);
+  });
+  const own = op.axes.filter((number) => !isOverDevices(number));
+  const slots = slotsOf(parts);
+  if (own.length === 0) return reduceOverDevices(edit, { tensor: source.id, slots }, op.op, output);
+  const made = addParts(edit, output, place, parts);
+  edit.ops.push({ ...op, axes: own, output: made.tensor });
+  reduceOverDevices(edit, made, op.op, output);
+}
+
+function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
+  const output = at(edit.tensors, op.output);
+  const product = withoutBias(op);
+  const axes = withoutReductions(output.domain.logical);
+  const pairs = axisMap(op, edit.tensors);
+  const reduced = pairs.find(({ consumer }) => consumer.iterType === "reduction");
+  invariant(reduced !== undefined, "a contraction has a contracted axis", op);
+  const sources = product.inputs.map((id) => {
+    const tensor = at(edit.tensors, id);
+    const own = withoutReductions(tensor.domain.logical);
+    const place = placementOf(tensor, own);
+    invariant(place !== null, "what is shared lies on a mesh", op);
+    return { own, place };
+  });
+  const { own, place } = at(sources, reduced.operand);
+  const contracted = [...place.cuts].filter(([, { axis }]) => own[axis]?.id === reduced.producer.id);
+  const shared = new Set(contracted.map(([type]) => type));
+  // The output's other axes lie as the operands' do, then as the output's own.
+  const known = sources.flatMap(({ own: from, place: { cuts } }, operand) =>
+    [...cuts].flatMap(([type, cut]): readonly (readonly [DIDType, Cut])[] => {
+      const pair = pairs.find((each) => each.operand === operand && each.producer.id === from[cut.axis]?.id);
+      const axis = pair === undefined || pair.broadcast ? -1 : axes.findIndex(({ id }) => id === pair.consumer.id);
+      return axis < 0 ? [] : [[type, { ...cut, axis }]];
+    }),
+  );
+  const wanted = output.mesh?.equals(place.mesh) === true ? [...(placementOf(output, axes)?.cuts ?? [])] : [];
+  const cuts = new Map<DIDType, Cut>();
+  for (const [type, cut] of [...known, ...wanted]) {
+    const fits = [...cuts.values()].every((other) => areCompatible(other, cut));
+    if (!shared.has(type) && !cuts.has(type) && fits) cuts.set(type, cut);
+  }
+  const parts = [
+    ...axes.map((shape, slot): PartAxis => ({
+      shape,
+      slot,
+      cuts: [...cuts].filter(([, { axis }]) => axis === slot),
+    })),
+    ...reducedParts(reduced.consumer, contracted),
+  ];
+  const made = addParts(edit, output, place, parts);
+  edit.ops.push({ ...product, output: made.tensor });
+  const [, , bias] = op.inputs;
+  if (bias === undefined) return reduceOverDevices(edit, made, "sum", output);
+  const sum = copyOf(output, edit.tensors.length, edit.iterDomainCount);
+  edit.iterDomainCount += sum.count;
+  edit.tensors.push({ ...sum.tensor, memory: "global" });
+  reduceOverDevices(edit, made, "sum", sum.tensor);
+  addBias(edit, sum.tensor.id, bias, output);
+}
+
+/** A reduced axis with its cuts: one axis per DID type for the devices' results, and what each device reduces. */
+function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, Cut])[]): readonly PartAxis[] {
+  const devices = cuts.reduce((product, [, cut]) => product * cut.devices, 1);
+  return [
+    ...cuts.map(([type, cut]): PartAxis => ({
+      shape: { extent: constant(cut.devices), iterType: "iteration" },
+      slot: type,
+      cuts: [[type, cut]],
+    })),
+    { shape: { extent: foldDiv(extent, constant(devices)), iterType: "reduction" }, slot: null, cuts: [] },
+  ];
+}
+
+function slotsOf(parts: readonly PartAxis[]): readonly (number | DIDType)[] {
+  return parts.flatMap(({ slot }) => (slot === null ? [] : [slot]));
+}
+
+/** The tensor of partial results. It has the output's Stream axis, so that a chunk's parts are reduced in its iteration. */
+function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: readonly PartAxis[]): DeviceParts {
+  const tensor = addTensor(
+    edit,
+    output,
+    parts.map(({ shape }) => shape),
+    mesh,
+  );
+  const slots = slotsOf(parts);
+  const own = withoutReductions(tensor.domain.logical);
+  const present = parts.filter(({ slot }) => slot !== null);
+  const cuts = present.flatMap(({ slot, cuts: given }, number) =>
+    given.map(([type, cut]): readonly [DIDType, Cut] => [
+      type,
+      typeof slot === "number" ? { ...cut, axis: number } : wholeCut(at(own, number), number, cut.devices),
+    ]),
+  );
+  const streamed = withoutReductions(output.domain.logical).findIndex(({ parallelType }) => parallelType === "Stream");
+  const isCut = present.some(({ slot, cuts: given }) => slot === streamed && given.length > 0);
+  const axis: IterDomain | undefined = streamed < 0 || isCut ? undefined : own[slots.indexOf(streamed)];
+  moveTo(edit, tensor, own, { mesh, cuts: new Map(cuts) }, axis?.id ?? null);
+  return { tensor: tensor.id, slots };
+}

@@ -1,0 +1,124 @@
+/**
+ * The steps of a resharding that no one communication carries: the cheapest way, in bytes received over all devices, through placements
+ * that cut the tensor as its two ends do, or less.
+ *
+ *   [DIDy a, DIDx b] -> [a, b]             x first, on a part of a; then y       (or y first: the fewer bytes first)
+ *   [DIDx a, b] -> [a, DIDy b]             y first: the smaller parts are gathered
+ *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut otherwise      gathered on one device, scattered from there
+ *
+ * Between meshes the way may lead over one device that is in both, or the first receiver. Dijkstra's algorithm; every DID type has at
+ * most a handful of cuts, so that there are at most some dozens of placements.
+ */
+import { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type DIDType, didTypes } from "../../ir/domain.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { teamsOf } from "../communicate/communication-plan.ts";
+import { areCompatible, type Cut, type Placement } from "./placement.ts";
+import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
+
+interface Visit {
+  readonly placement: Placement;
+  cost: number;
+  before: Visit | null;
+  done: boolean;
+}
+
+/** Ways of equally many bytes differ by their number of steps. */
+const stepCost = 1e-6;
+
+/**
+ * The placements on the way from `from` to `to`, without the first and with the last. `reduced` is the number of the axis that the
+ * first step reduces; null for a Set.
+ */
+export function reshardingRoute(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
+  const start: Visit = { placement: from, cost: 0, before: null, done: false };
+  const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
+  const between = placementsBetween(from, to, reduced).map((placement): Visit => ({
+    placement,
+    cost: Infinity,
+    before: null,
+    done: false,
+  }));
+  const visits = [start, ...between, end];
+  for (;;) {
+    const next = visits.reduce<Visit | null>(
+      (nearest, visit) => (!visit.done && visit.cost < (nearest?.cost ?? Infinity) ? visit : nearest),
+      null,
+    );
+    invariant(next !== null, "every placement can be reached over one that cuts nothing", { reduced });
+    if (next === end) break;
+    next.done = true;
+    for (const other of visits) {
+      if (other.done) continue;
+      const step = reshardingStep(next.placement, other.placement, next === start ? reduced : null);
+      if (step === null) continue;
+      const cost = next.cost + stepCost + bytesOf(step, next.placement, other.placement, reduced);
+      if (cost < other.cost) Object.assign(other, { cost, before: next });
+    }
+  }
+  const route: Placement[] = [];
+  for (let visit: Visit = end; visit.before !== null; visit = visit.before) route.unshift(visit.placement);
+  return route;
+}
+
+/** What all devices receive together, as a share of the tensor that the route moves. */
+function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
+  const [before, after] = [shareOf(from, reduced), shareOf(to, reduced)];
+  const { kind, type } = step;
+  if (from.mesh.equals(to.mesh)) {
+    invariant(type !== null, "a DID type changes on one mesh", { kind });
+    const members = from.mesh.size(type);
+    const others = (from.mesh.devices.length * (members - 1)) / members;
+    switch (kind) {
+      case "Allgather":
+        return others * members * before;
+      case "Scatter":
+        return others * after;
+      case "Allreduce":
+        return 2 * others * before;
+      default:
+        return others * before;
+    }
+  }
+  const piece = kind === "Scatter" ? after : before;
+  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * piece, 0);
+}
+
+/** The part of a tensor that one device holds. The axis that is reduced is none of what moves. */
+function shareOf({ cuts }: Placement, reduced: number | null): number {
+  return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), 1);
+}
+
+function placementsBetween(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
+  const cuts = [...from.cuts.values(), ...to.cuts.values()].filter(({ axis }) => axis !== reduced);
+  if (from.mesh.equals(to.mesh)) {
+    return placementsOn(from.mesh, (type) =>
+      [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) =>
+        cut === undefined || cut.axis === reduced ? [] : [cut],
+      ),
+    );
+  }
+  const common = to.mesh.devices.find((device) => from.mesh.has(device)) ?? at(to.mesh.devices, 0);
+  const fitting = (mesh: DeviceMesh) => (type: DIDType) => cuts.filter(({ devices }) => devices === mesh.size(type));
+  return [
+    ...placementsOn(from.mesh, fitting(from.mesh)),
+    ...placementsOn(to.mesh, fitting(to.mesh)),
+    { mesh: new DeviceMesh([common]), cuts: new Map() },
+  ];
+}
+
+/** All placements on a mesh that give every type one of its cuts or none. */
+function placementsOn(mesh: DeviceMesh, cutsOf: (type: DIDType) => readonly Cut[]): readonly Placement[] {
+  let found: readonly (readonly [DIDType, Cut][])[] = [[]];
+  for (const type of didTypes) {
+    if (!mesh.hasAxis(type)) continue;
+    const cuts = cutsOf(type);
+    found = found.flatMap((chosen) => [
+      chosen,
+      ...cuts
+        .filter((cut) => chosen.every(([, other]) => areCompatible(other, cut)))
+        .map((cut): readonly [DIDType, Cut][] => [...chosen, [type, cut]]),
+    ]);
+  }
+  return found.map((chosen) => ({ mesh, cuts: new Map(chosen) }));
+}

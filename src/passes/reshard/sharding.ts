@@ -1,0 +1,109 @@
+/**
+ * Shardings and how they change. A tensor is sharded along a DID type by the logical axis that carries it, or a part of which does.
+ * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
+ */
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
+import { axisShards, sameCut } from "../../ir/axis-shards.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+
+/** The whole axis that `type` shards; null when it shards none, or a part of one. A reduced axis shards nothing. */
+export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
+  return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
+}
+
+/** The Stream axis of the loop domain; null where there is none. */
+export function streamAxis(tensor: Tensor): IterDomain | null {
+  return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
+}
+
+/** Whether both are on one mesh, or both on none. */
+export function sameMesh(a: DeviceMesh | null, b: DeviceMesh | null): boolean {
+  return a === null || b === null ? a === b : a.equals(b);
+}
+
+/** A tensor without a mesh lies on device 0 alone. */
+export function isOnDevice(tensor: Tensor, device: number): boolean {
+  return tensor.mesh === null ? device === 0 : tensor.mesh.has(device);
+}
+
+/**
+ * The DID types along which `consumer` lies otherwise than `producer`, the operand with the pairs `own` of an op's pairs `all`. An
+ * axis that this operand does not have (N of a matmul's first), or has only as a broadcast, is no difference: every device holds what
+ * it needs. An axis that no operand has is one: the op makes it whole (a reshape, a slice that cuts). An axis of `partial` results
+ * takes the cut of the operand's reduced axis.
+ */
+function changedDIDTypes(
+  producer: Tensor,
+  consumer: Tensor,
+  own: readonly AxisPair[],
+  all: readonly AxisPair[],
+  partial: readonly IterDomain[],
+): readonly DIDType[] {
+  const before = axisShards(producer);
+  const after = axisShards(consumer);
+  if (before.length === 0 && after.length === 0) return [];
+  return didTypes.filter((type) => {
+    const from = before.find((shard) => shard.type === type) ?? null;
+    const to = after.find((shard) => shard.type === type) ?? null;
+    if (to !== null && partial.some(({ id }) => id === to.axis.id)) {
+      const isReduced = (id: IterDomain["id"]): boolean =>
+        own.some((pair) => pair.producer.id === id && pair.consumer.iterType === "reduction");
+      return from === null ? own.some(({ producer: { id } }) => isReduced(id)) : !isReduced(from.axis.id);
+    }
+    if (from !== null && to !== null) {
+      const isImage = own.some((pair) => pair.producer.id === from.axis.id && pair.consumer.id === to.axis.id);
+      return !isImage || !sameCut(from, to);
+    }
+    if (from !== null) return true;
+    if (to === null) return false;
+    return (
+      own.some((pair) => pair.consumer.id === to.axis.id && !pair.broadcast) ||
+      !all.some((pair) => pair.consumer.id === to.axis.id)
+    );
+  });
+}
+
+/** The sharded axes of the op's output that none of its operands has. */
+export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
+  const output = at(tensors, op.output);
+  if (!isSharded(output)) return [];
+  const known = [...axisMap(op, tensors).map(({ consumer }) => consumer), ...partialAxes(op, tensors)];
+  return axisShards(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
+}
+
+export interface OperandChange {
+  readonly operand: number;
+  readonly producer: Tensor;
+  readonly meshDiffers: boolean;
+  readonly types: readonly DIDType[];
+}
+
+/** The operands of `op` that lie otherwise than its output; empty for an op that does not reshard. */
+export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
+  const consumer = at(tensors, op.output);
+  // Most ops touch no sharded tensor: the axis map is made only where it is needed.
+  let pairs: readonly AxisPair[] | null = null;
+  const changes: OperandChange[] = [];
+  op.inputs.forEach((input, operand) => {
+    const producer = at(tensors, input);
+    const meshDiffers = !sameMesh(producer.mesh, consumer.mesh);
+    if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
+    pairs ??= axisMap(op, tensors);
+    const own = pairs.filter((pair) => pair.operand === operand);
+    const types = changedDIDTypes(producer, consumer, own, pairs, partialAxes(op, tensors));
+    if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
+  });
+  return changes;
+}
+
+function isSharded(tensor: Tensor): boolean {
+  return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
+}
+
+/** Whether an operand of `op` lies otherwise on the devices than its output. */
+export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
+  return reshardedOperands(op, tensors).length > 0;
+}

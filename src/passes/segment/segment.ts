@@ -1,0 +1,155 @@
+/**
+ * Turns a Fusion into the top-level statements of a host program: a standalone host op stays alone, all other ops are fused into
+ * HostUnits.
+ *
+ *   T1 = broadcast(T0); T3 = matmul(T2, T1)
+ * becomes
+ *   PostOnStream(HostUnit0, Inputs:{T0}, Outputs:{T1}); T3 = matmul(T2, T1)
+ *
+ * Source: nvFuser's HostIrLower (segmentation); the grouping here is by depth, in one linear sweep.
+ */
+import type { Tensor, TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type Op, standaloneHostOp } from "../../ir/ops/op.ts";
+import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import { createUnionFind } from "../../support/union-find.ts";
+import type { Pass } from "../pass.ts";
+import { isResharding, sameMesh } from "../reshard/sharding.ts";
+
+export const segment: Pass<"fusion", "segmented"> = {
+  name: "segment",
+  from: "fusion",
+  to: "segmented",
+  run: (fusion, { rank }) => {
+    const tensors = fusion.tensors.map(inGlobalMemory);
+    const units: HostUnit[] = [];
+    const body: Statement[] = [];
+    const uses = usesOf(fusion);
+    const results = new Set(fusion.outputs);
+    for (const group of groupOps(fusion)) {
+      const first = at(group, 0);
+      // Without meshes all is device 0's. Other ranks' groups go once loops are made: all ranks must make the same.
+      if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
+      if (standaloneHostOp[first.kind] || isResharding(first, tensors)) body.push(first);
+      else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
+    }
+    const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
+    return {
+      kind: "HostProgram",
+      tensors,
+      inputs,
+      outputs,
+      streams: [],
+      units,
+      body,
+      iterDomainCount,
+      scalarCount,
+      exprCount: 0,
+    };
+  },
+};
+
+function inGlobalMemory(tensor: Tensor): Tensor {
+  return tensor.memory === "local" ? { ...tensor, memory: "global" } : tensor;
+}
+
+/**
+ * Groups in topological order. The depth of an op is one more than that of any producer in another group, so an op joins its
+ * producers' unit exactly when they are as deep as itself: no path leads from the unit out and back into it.
+ */
+function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
+  const { ops, tensors } = fusion;
+  const producerOf = new Map<TensorId, number>(ops.map((op, i) => [op.output, i]));
+  const fusible = ops.map((op) => !standaloneHostOp[op.kind] && !isResharding(op, tensors));
+  const depth: number[] = [];
+  const sets = createUnionFind(ops.length);
+  ops.forEach((op, i) => {
+    const producers = op.inputs.flatMap((input) => producerOf.get(input) ?? []);
+    const joins = (producer: number): boolean =>
+      at(fusible, i) && at(fusible, producer) && sameMeshes(at(ops, producer), op, tensors);
+    depth[i] = producers.reduce(
+      (deepest, producer) => Math.max(deepest, at(depth, producer) + (joins(producer) ? 0 : 1)),
+      0,
+    );
+    for (const producer of producers) if (joins(producer) && depth[producer] === depth[i]) sets.union(producer, i);
+  });
+  const members = new Map<number, Op[]>();
+  ops.forEach((op, i) => {
+    const root = sets.find(i);
+    const group = members.get(root);
+    if (group) group.push(op);
+    else members.set(root, [op]);
+  });
+  const groupOfRoot = new Map([...members.keys()].map((root, g) => [root, g]));
+  return orderGroups([...members.values()], (tensor) => {
+    const producer = producerOf.get(tensor);
+    return producer === undefined ? undefined : groupOfRoot.get(sets.find(producer));
+  });
+}
+
+function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
+  return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
+}
+
+/** Topological order of the groups: the order of their first members, unless a group needs a later one. */
+function orderGroups(
+  groups: readonly (readonly Op[])[],
+  groupOf: (tensor: TensorId) => number | undefined,
+): readonly (readonly Op[])[] {
+  const ordered: (readonly Op[])[] = [];
+  const state = new Uint8Array(groups.length);
+  const [unseen, open, done] = [0, 1, 2];
+  for (let first = 0; first < groups.length; first++) {
+    // An explicit stack: a chain of 10,000 groups must not exhaust the call stack.
+    const stack = [first];
+    while (stack.length > 0) {
+      const g = at(stack, stack.length - 1);
+      const needed =
+        state[g] === unseen ? at(groups, g).flatMap((op) => op.inputs.flatMap((input) => groupOf(input) ?? [])) : [];
+      const missing = needed.filter((other) => other !== g && state[other] === unseen);
+      if (missing.length > 0) {
+        state[g] = open;
+        stack.push(...missing.toReversed());
+        continue;
+      }
+      stack.pop();
+      if (state[g] !== done) ordered.push(at(groups, g));
+      state[g] = done;
+    }
+  }
+  return ordered;
+}
+
+function usesOf(fusion: FusionData): ReadonlyMap<TensorId, readonly Op[]> {
+  const uses = new Map<TensorId, Op[]>();
+  for (const op of fusion.ops) {
+    for (const input of op.inputs) {
+      const list = uses.get(input);
+      if (list) list.push(op);
+      else uses.set(input, [op]);
+    }
+  }
+  return uses;
+}
+
+function postUnit(
+  group: readonly Op[],
+  fusion: FusionData,
+  uses: ReadonlyMap<TensorId, readonly Op[]>,
+  results: ReadonlySet<TensorId>,
+  units: HostUnit[],
+): readonly Statement[] {
+  const members = new Set(group);
+  const made = new Set(group.map((op) => op.output));
+  const inputs = [...new Set(group.flatMap((op) => op.inputs))].filter((id) => !made.has(id));
+  const outputs = [...made].filter(
+    (id) => results.has(id) || uses.get(id)?.some((user) => !members.has(user)) === true,
+  );
+  // A unit that nobody reads is dead code.
+  if (outputs.length === 0) return [];
+  const unit: HostUnit = { id: makeId<UnitId>(units.length), fusion: { ...fusion, ops: group, inputs, outputs } };
+  units.push(unit);
+  return [{ kind: "PostOnStream", unit: unit.id, inputs, outputs }];
+}

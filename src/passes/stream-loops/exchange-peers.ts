@@ -1,0 +1,110 @@
+/**
+ * Who exchanges what in one iteration of a point-to-point form: buffers, peers, and the iteration in which the peer is the rank itself.
+ *
+ *             index of an iteration         gather                          exchange
+ *   linear    streamIdx                     send own shard to index,        send chunk index to index,
+ *                                           receive chunk index from it     receive chunk index from it
+ *   rotated   (rank + streamIdx) % D        send own shard to               send chunk index to index,
+ *                                           (D + (rank - streamIdx)) % D,   receive chunk (D + (rank - streamIdx)) % D
+ *                                           receive chunk index from index  from it
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { binary, constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import type { Statement } from "../../host/nodes.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { LoopContext } from "./loop-context.ts";
+import type { PointToPointForm, ScatteredAxis } from "./point-to-point-form.ts";
+import { selectAt, type Slice } from "./slicer.ts";
+import type { TeamPositions } from "../communicate/team-positions.ts";
+
+export interface Peers {
+  readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };
+  readonly receives: { readonly buffer: TensorId; readonly peer: Scalar };
+  /** True where both peers are the rank itself. */
+  readonly isOwn: Scalar;
+  /** What is done then. */
+  readonly copy: readonly Statement[];
+}
+
+export interface BoundPeers {
+  readonly bindings: readonly Statement[];
+  readonly peers: Peers;
+}
+
+export function peersOf(op: Op, form: PointToPointForm, positions: TeamPositions, context: LoopContext): BoundPeers {
+  return form.kind === "gather"
+    ? gatherPeers(op, form, positions, context)
+    : exchangePeers(op, form, form.scattered, positions, context);
+}
+
+/** The whole shard travels, unsliced; the chunk arrives in the slice that later ops of the iteration read. */
+function gatherPeers(
+  op: Op,
+  form: PointToPointForm,
+  { own, deviceAt }: TeamPositions,
+  context: LoopContext,
+): BoundPeers {
+  const { edit, slicer, index } = context;
+  const shard = at(op.inputs, 0);
+  const ownShard = selectAt(edit, shard, form.sharded, constant(0));
+  const chunk = slicer.slice(op.output, form.stream);
+  const receiver = opposite(own, context);
+  return {
+    bindings: chunk.binding,
+    peers: {
+      sends: { buffer: shard, peer: deviceAt(receiver) },
+      receives: { buffer: chunk.slice, peer: deviceAt(index) },
+      isOwn: binary("eq", receiver, own),
+      copy: [...ownShard.binding, { kind: "Set", inputs: [ownShard.slice], output: chunk.slice }],
+    },
+  };
+}
+
+/** The chunk of the iteration travels to the device that keeps it, and the peer's share of what this rank keeps arrives. */
+function exchangePeers(
+  op: Op,
+  form: PointToPointForm,
+  { from }: ScatteredAxis,
+  { own, deviceAt }: TeamPositions,
+  context: LoopContext,
+): BoundPeers {
+  const { edit, slicer, index } = context;
+  invariant(op.kind === "Set", "a reduction is exchanged by a set, and reduced behind the loop", op);
+  const sent = slicer.slice(at(op.inputs, 0), from);
+  const source = opposite(own, context);
+  const received = selectAt(edit, op.output, form.stream, source);
+  const isAligned = positionOf(sent.slice, context, form.type) === positionOf(received.slice, context, form.type);
+  const [copied, target] = isAligned
+    ? [
+        { slice: sent.slice, binding: [] },
+        { slice: received.slice, binding: [] },
+      ]
+    : [withoutSharded(sent.slice, context, form), withoutSharded(received.slice, context, form)];
+  return {
+    bindings: [...sent.binding, ...received.binding],
+    peers: {
+      sends: { buffer: sent.slice, peer: deviceAt(index) },
+      receives: { buffer: received.slice, peer: deviceAt(source) },
+      isOwn: binary("eq", index, own),
+      copy: [...copied.binding, ...target.binding, { kind: "Set", inputs: [copied.slice], output: target.slice }],
+    },
+  };
+}
+
+/** `( ( stop + ( own - iteration ) ) % stop )` in a rotated loop: who works on this rank's chunk in the same iteration. */
+function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContext): Scalar {
+  if (!isRotated) return index;
+  return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);
+}
+
+function positionOf(slice: TensorId, { edit }: LoopContext, type: PointToPointForm["type"]): number {
+  return at(edit.tensors, slice).domain.logical.findIndex(({ parallelType }) => parallelType === type);
+}
+
+/** One device's part has one index along its sharded axis. */
+function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PointToPointForm): Slice {
+  const axis = at(edit.tensors, slice).domain.logical.find(({ parallelType }) => parallelType === type);
+  invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
+  return selectAt(edit, slice, axis, constant(0));
+}

@@ -1,0 +1,143 @@
+/**
+ * Which ops share a Stream loop. Ops join where their axes index the same thing and have the same extent, whatever the loop makes is
+ * read at the loop's own index, and no path between them leaves the loop. Statements that neither depend on a loop nor feed it are
+ * moved out of its way, so that the grouping does not depend on their order:
+ *
+ *   T1[Stream] = Set(T0); T2 = Set(T5); T3[Stream] = Set(T1)     ->     loop { T1, T3 }; T2
+ *
+ * What is no op keeps its place, and no op moves past it.
+ */
+import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
+import { sameScalar } from "../../ir/scalar/fold.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
+import type { HostProgram, Statement } from "../../host/nodes.ts";
+import { isOp } from "../../host/statement-kinds.ts";
+import { walk } from "../../host/traverse.ts";
+import { at } from "../../support/invariant.ts";
+import { type AxisClasses, axisClasses } from "./axis-classes.ts";
+import { dependences } from "./dependences.ts";
+import { canRunBeside, type LoopMember, type PeerTeam } from "./loop-member.ts";
+import { type Edge, typedFusion } from "../segment/typed-fusion.ts";
+
+/** Ops that share a loop, in an order in which they can run. */
+export interface StreamLoop {
+  readonly kind: "StreamLoop";
+  /** The axis that the loop prints: the Stream axis of its first op. */
+  readonly over: IterDomain;
+  readonly members: readonly LoopMember[];
+  /** The devices that exchange in the loop; null for none. */
+  readonly peers: PeerTeam | null;
+}
+
+/** `members[i]` is what loops need to know of statement i of the program; null for a statement without a Stream axis. */
+export function groupIntoLoops(
+  program: HostProgram,
+  members: readonly (LoopMember | null)[],
+): readonly (Statement | StreamLoop)[] {
+  const classes = axisClasses(program);
+  const ownerOf = viewOwners(program.body);
+  const groups: (Statement | StreamLoop)[] = [];
+  let start = 0;
+  for (const [position, statement] of program.body.entries()) {
+    if (isOp(statement) || statement.kind === "PostOnStream") continue;
+    groups.push(...groupStretch(program, members, start, position, classes, ownerOf), statement);
+    start = position + 1;
+  }
+  groups.push(...groupStretch(program, members, start, program.body.length, classes, ownerOf));
+  return groups;
+}
+
+/** The statements `start` .. `end`-1, which are ops and posts. */
+function groupStretch(
+  { body, tensors }: HostProgram,
+  allMembers: readonly (LoopMember | null)[],
+  start: number,
+  end: number,
+  classes: AxisClasses,
+  ownerOf: (tensor: TensorId) => TensorId,
+): readonly (Statement | StreamLoop)[] {
+  const statements = body.slice(start, end);
+  const members = allMembers.slice(start, end);
+  if (members.every((member) => member === null)) return statements;
+  const edges = dependences(statements, ownerOf).map((before, node) =>
+    before.map((from): Edge => ({ from, fusible: areFusible(members[from], members[node], classes) })),
+  );
+  const teams = spreadTeams(members, edges, tensors);
+  const types = members.map((member, node) => {
+    if (member === null) return null;
+    const team = teams[node] ?? null;
+    const over = `${classes.of(member.counted)} ${printScalar(member.counted.extent)}`;
+    return team === null ? over : `${over} ${team.type} ${team.mesh.toString()}`;
+  });
+  return typedFusion(edges, types).map((nodes): Statement | StreamLoop => {
+    const first = at(nodes, 0);
+    const inLoop = nodes.flatMap((node) => members[node] ?? []);
+    const [opener] = inLoop;
+    if (opener === undefined) return at(statements, first);
+    return { kind: "StreamLoop", over: opener.stream, members: inLoop, peers: teams[first] ?? null };
+  });
+}
+
+/**
+ * Whether an op may run in the loop of another that comes before it: it reads the other's result, and that at the loop's own index, as
+ * another chunk may not be there yet. A broadcast axis can link axes of different extents. An op that overwrites what the other uses,
+ * in a hand-built program, waits for all of its loop.
+ */
+function areFusible(
+  producer: LoopMember | null | undefined,
+  consumer: LoopMember | null | undefined,
+  classes: AxisClasses,
+): boolean {
+  if (producer === null || producer === undefined || consumer === null || consumer === undefined) return false;
+  const { counted, made, op } = producer;
+  if (!classes.same(counted, consumer.counted) || !sameScalar(counted.extent, consumer.counted.extent)) return false;
+  if (made === null || [...op.inputs, op.output].includes(consumer.op.output)) return false;
+  const reads = consumer.op.inputs.flatMap((input, operand) => (input === op.output ? [consumer.read[operand]] : []));
+  return reads.length > 0 && reads.every((axis) => axis?.id === made.id);
+}
+
+/**
+ * The team in whose loop every member runs: the one that it exchanges with, or that of an op it is connected to and whose loop it can
+ * share. What nothing connects to an exchange runs in loops without one.
+ */
+function spreadTeams(
+  members: readonly (LoopMember | null)[],
+  edges: readonly (readonly Edge[])[],
+  tensors: readonly Tensor[],
+): readonly (PeerTeam | null)[] {
+  const teams = members.map((member) => member?.peers ?? null);
+  const reached = teams.flatMap((team, node) => (team === null ? [] : [node]));
+  if (reached.length === 0) return teams;
+  const neighbours = members.map((): number[] => []);
+  edges.forEach((before, node) => {
+    for (const { from, fusible } of before) {
+      if (!fusible) continue;
+      at(neighbours, node).push(from);
+      at(neighbours, from).push(node);
+    }
+  });
+  for (const node of reached) {
+    const team = at(teams, node);
+    for (const next of at(neighbours, node)) {
+      const member = members[next] ?? null;
+      if (team === null || member === null || teams[next] !== null) continue;
+      if (!canRunBeside(team, member, tensors)) continue;
+      teams[next] = team;
+      reached.push(next);
+    }
+  }
+  return teams;
+}
+
+/** A slice, in a hand-built program, shares the memory of what it is a slice of. */
+function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
+  const viewed = new Map<TensorId, TensorId>();
+  for (const statement of walk(body)) {
+    if (statement.kind === "HirAliasSelect") viewed.set(statement.output, statement.input);
+  }
+  return (tensor) => {
+    let owner = tensor;
+    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
+    return owner;
+  };
+}

@@ -1,0 +1,132 @@
+/**
+ * Recognises the ops that turn a DID axis of their operand into the Stream axis of their output: every iteration needs the data of
+ * one peer, so that the loop runs over the devices.
+ *
+ *   gather    Set        [DIDx a, M]           -> [Stream a, M]
+ *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
+ *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
+ *
+ * Axes may stand at any position; `b` may have Stream or none. Source: nvFuser's StreamParallelType (did_to_stream, stream_to_did).
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { axisText, opPlace } from "../op-text.ts";
+import { isResharding, reshardedOperands, sameMesh, shardedAxis } from "../reshard/sharding.ts";
+
+interface FormAxes {
+  readonly mesh: DeviceMesh;
+  readonly type: DIDType;
+  /** a of the operand. */
+  readonly sharded: IterDomain;
+  /** a of the output. */
+  readonly stream: IterDomain;
+}
+
+/** b of the operand and of the output. */
+export interface ScatteredAxis {
+  readonly from: IterDomain;
+  readonly to: IterDomain;
+}
+
+export type PointToPointForm = FormAxes &
+  ({ readonly kind: "gather" } | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis });
+
+/**
+ * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk, or none at all. Throws
+ * `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and `stream-on-reduction-axis`.
+ */
+export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly Tensor[]): PointToPointForm | null {
+  if (!isResharding(op, tensors)) return null;
+  const pairs = axisMap(op, tensors);
+  const pair = pairs.find(({ consumer, producer }) => consumer.id === stream.id && isDID(producer.parallelType));
+  if (pair === undefined || !isDID(pair.producer.parallelType)) return null;
+  const sharded = pair.producer;
+  const type = pair.producer.parallelType;
+  const operand = at(tensors, at(op.inputs, pair.operand));
+  const output = at(tensors, op.output);
+  const refuse = (found: string, expected: string, help: string): never =>
+    fail({
+      code: "point-to-point-unsupported",
+      message: `${axisText(operand, sharded)} becomes ${axisText(output, stream)}, and no point-to-point form carries the op`,
+      place: opPlace(op),
+      found,
+      expected,
+      help,
+    });
+  const kind = op.kind === "Set" || op.kind === "Reduction" ? op.kind : null;
+  if (kind === null || (kind === "Reduction" && stream.iterType !== "reduction")) {
+    return refuse(
+      op.kind.toLowerCase(),
+      "a set, or a reduction of the sharded axis",
+      "put set() in front of the op and give it the Stream axis",
+    );
+  }
+  const { mesh } = operand;
+  if (mesh === null || output.mesh === null || !sameMesh(mesh, output.mesh)) {
+    const keeps = output.mesh?.hasAxis(type) === true && output.mesh.size(type) === mesh?.size(type);
+    return refuse(
+      [mesh, output.mesh].map((each) => each?.toString() ?? "no mesh").join(" and "),
+      "one mesh on both sides",
+      `put set() in front that moves the tensor to the other mesh and ${keeps ? `keeps ${type} on the axis` : "has neither a DID type nor Stream on the axis"}`,
+    );
+  }
+  requireMeshExtent(op, operand, sharded, mesh, type);
+  requireOneType(op, type, tensors);
+  const form = { mesh, type, sharded, stream };
+  const to = shardedAxis(output, type);
+  if (to === null) return kind === "Set" ? { ...form, kind: "gather" } : refuseWholeSum(op, output, stream, type);
+  const from = pairs.find(({ consumer }) => consumer.id === to.id)?.producer;
+  if (from === undefined || isDID(from.parallelType)) {
+    return refuse(
+      from === undefined ? `${axisText(output, to)} without an axis in T${operand.id}` : axisText(operand, from),
+      `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to)}`,
+      "put set() in between and give it a sharding that is one step away from either side",
+    );
+  }
+  requireMeshExtent(op, output, to, mesh, type);
+  return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered: { from, to } };
+}
+
+function requireOneType(op: Op, type: DIDType, tensors: readonly Tensor[]): void {
+  const other = reshardedOperands(op, tensors)
+    .flatMap(({ types }) => types)
+    .find((candidate) => candidate !== type);
+  if (other === undefined) return;
+  fail({
+    code: "resharding-unsupported",
+    message: `a tensor changes its sharding along ${other} where its ${type} axis becomes a Stream axis`,
+    place: opPlace(op),
+    found: `changes along ${type} and ${other}`,
+    expected: `a change along ${type} alone`,
+    help: "put set() between the two tensors and give it the sharding after the first change",
+  });
+}
+
+function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {
+  fail({
+    code: "stream-on-reduction-axis",
+    message: "Stream stands on a reduced axis, and every device needs the whole sum",
+    place: opPlace(op),
+    found: `${axisText(output, stream)}, and no ${type} on T${output.id}`,
+    expected: `${type} on another axis of T${output.id}, or no Stream on the reduced axis`,
+    help: "leave Stream off the reduced axis: one Allreduce per chunk of another axis carries the sum",
+  });
+}
+
+/** Iteration i works with the i-th device: the axis has one index per device. A symbolic size is checked when it is known. */
+function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: DeviceMesh, type: DIDType): void {
+  const devices = mesh.size(type);
+  if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;
+  fail({
+    code: "size-contradicts-mesh",
+    message: `${axisText(tensor, axis)} has another size than the mesh along ${type}`,
+    place: opPlace(op),
+    found: `size ${axis.extent.value}, ${devices} device${devices === 1 ? "" : "s"} along ${type} of ${mesh.toString()}`,
+    expected: `size ${devices}`,
+    help: `give the axis the size of the mesh along ${type}`,
+  });
+}

@@ -1,0 +1,101 @@
+/**
+ * Turns Stream axes into host loops whose iterations run on alternating streams.
+ *
+ *   T1[iStreamIdx{i0}, i1] = Set(T0)
+ * becomes
+ *   T1 = ALLOCATE(...)
+ *   GetCurrentStream into Stream 0
+ *   FOR streamIdx: SetCurrentStream to Stream (streamIdx % numberOfStreams); Synchronize Stream 0
+ *   FOR streamIdx: SetCurrentStream ...; T2 = select T0; T3 = select T1; T3 = Set(T2); SetCurrentStream to Stream 0; Synchronize ...
+ *
+ * point-to-point-form.ts says what exchanges with peers, group-loops.ts which ops share a loop, stream-loop.ts how one is written.
+ * Source: nvFuser's StreamParallelType.
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
+import { isOp } from "../../host/statement-kinds.ts";
+import { accessesOf } from "../../host/traverse.ts";
+import { at } from "../../support/invariant.ts";
+import { exchangeReductions } from "./exchange-reductions.ts";
+import { groupIntoLoops, type StreamLoop } from "./group-loops.ts";
+import type { LoopEdit } from "./loop-edit.ts";
+import { type LoopMember, loopMember } from "./loop-member.ts";
+import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
+import { opPlace } from "../op-text.ts";
+import type { LoweringOptions } from "../options.ts";
+import type { Pass } from "../pass.ts";
+import { pointToPointForm } from "./point-to-point-form.ts";
+import { emitLoop } from "./stream-loop.ts";
+
+export const streamParallelType: Pass<"segmented", "looped"> = {
+  name: "stream-parallel-type",
+  from: "segmented",
+  to: "looped",
+  run: (original, { rank, options }) => {
+    const program = options.pointToPoint === "broadcast" ? original : exchangeReductions(original, options);
+    const members = program.body.map((statement) => memberOf(statement, program.tensors, options));
+    requireSlicedInputs(program, members);
+    const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
+    if (groups.length === original.body.length && groups.every((group, i) => group === original.body[i])) {
+      return original;
+    }
+    const edit: LoopEdit = {
+      tensors: [...program.tensors],
+      streams: [...program.streams],
+      iterDomainCount: program.iterDomainCount,
+      exprCount: program.exprCount,
+    };
+    const body = groups.flatMap((group) =>
+      group.kind === "StreamLoop" ? emitLoop(group, edit, rank, options) : [group],
+    );
+    return { ...program, ...edit, body } satisfies HostProgram;
+  },
+};
+
+function memberOf(statement: Statement, tensors: readonly Tensor[], options: LoweringOptions): LoopMember | null {
+  const stream = loopedAxis(statement, tensors, options);
+  if (stream === null || !isOp(statement)) return null;
+  const form = pointToPointForm(statement, stream, tensors);
+  if (form !== null) requireBackend(statement, options);
+  return loopMember(statement, stream, form, options.pointToPoint !== "broadcast", tensors);
+}
+
+/** UCC neither coalesces sends and receives nor reaches peers' memory, so that its exchanges would wait for each other. */
+function requireBackend(op: Op, { communicatorBackend, pointToPoint }: LoweringOptions): void {
+  if (communicatorBackend !== "ucc" || pointToPoint === "broadcast") return;
+  fail({
+    code: "point-to-point-unsupported",
+    message: "the ucc backend has no point-to-point schedule",
+    place: opPlace(op),
+    found: `pointToPoint ${pointToPoint} (--p2p) with communicatorBackend ucc (--backend)`,
+    expected: "pointToPoint broadcast, or communicatorBackend nccl or cuda",
+    help: 'set pointToPoint to "broadcast" (--p2p broadcast), or use another backend',
+  });
+}
+
+/**
+ * What is left of a statement or loop on a device: statements with a tensor there. Loops are grouped before, so that all ranks make the
+ * same loops and post their communications in the same order.
+ */
+function ofRank(
+  group: Statement | StreamLoop,
+  tensors: readonly Tensor[],
+  rank: number,
+): Statement | StreamLoop | null {
+  if (group.kind === "StreamLoop") {
+    const members = group.members.filter(({ op }) => runsOn(op, tensors, rank));
+    if (members.length === group.members.length) return group;
+    return members.length === 0 ? null : { ...group, members };
+  }
+  return !(isOp(group) || group.kind === "PostOnStream") || runsOn(group, tensors, rank) ? group : null;
+}
+
+function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], rank: number): boolean {
+  const { reads, writes } = accessesOf(statement);
+  return [...reads, ...writes].some((id) => {
+    const { mesh } = at(tensors, id);
+    return mesh === null || mesh.has(rank);
+  });
+}

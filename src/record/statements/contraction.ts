@@ -1,0 +1,178 @@
+/**
+ * Matmul and Linear as kernels: operands get the axes that the kernel names ([.., M, K], [.., K, N], [.., M, N]), missing and
+ * unit batch axes are stretched by stride 0, and batch axes along which the second operand does not change become rows of one
+ * larger matrix, which does not change a bit of the result. A permuted operand is read where it lies, by its strides.
+ */
+import type { LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
+import type { View } from "../../commands/transfer.ts";
+import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { contiguousTemporary, emitCopy, launch, release, requireShape, shapeText } from "../launch.ts";
+import { ordinaryOutput } from "../views/partial-view.ts";
+import { fail, type Recorder, viewOf } from "../recorder.ts";
+import { insertAxis, mayOverlap, permuteView, stretchView } from "../views/views.ts";
+
+export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
+  const operands = operandViews(recorder, statement);
+  const [a, b] = [at(operands, 0), at(operands, 1)];
+  const output = ordinaryOutput(recorder, statement);
+  const left = a.shape.length === 1 ? insertAxis(a, 0) : a;
+  const right = b.shape.length === 1 ? insertAxis(b, 1) : b;
+  const result = resultMatrix(output, a.shape.length > 1, b.shape.length > 1);
+  const batch = result.shape.slice(0, -2);
+  const [m, k] = lastTwo(left);
+  const [inner, n] = lastTwo(right);
+  requireContraction(recorder, a, b, k === inner);
+  requireShape(recorder, `T${statement.output}`, result.shape, [...batch, m, n]);
+  const folded = foldRows({
+    left: stretched(recorder, left, [...batch, m, k]),
+    right: stretched(recorder, right, [...batch, k, n]),
+    result,
+  });
+  launchProduct(recorder, statement, [folded.left, folded.right], folded.result);
+}
+
+export function recordLinear(recorder: Recorder, statement: LinearOp): void {
+  const operands = operandViews(recorder, statement);
+  const [rows, columns] = [at(operands, 0), at(operands, 1)];
+  const [, , bias] = operands;
+  const output = ordinaryOutput(recorder, statement);
+  const left = rows.shape.length === 1 ? insertAxis(rows, 0) : rows;
+  const right = columns.shape.length === 1 ? insertAxis(columns, 0) : columns;
+  const result = resultMatrix(output, rows.shape.length > 1, columns.shape.length > 1);
+  const [n, inner] = lastTwo(right);
+  const k = at(left.shape, left.shape.length - 1);
+  requireContraction(recorder, rows, columns, k === inner);
+  requireShape(recorder, `T${statement.output}`, result.shape, [...left.shape.slice(0, -1), n]);
+  const offset = bias === undefined ? [] : [stretched(recorder, bias, [n])];
+  const folded = foldRows({ left, right: null, result });
+  launchProduct(recorder, statement, [folded.left, right, ...offset], folded.result);
+}
+
+function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearOp): readonly View[] {
+  return inputs.map((id, operand) => {
+    const order = orders?.[operand] ?? null;
+    return order === null ? viewOf(recorder, id) : permuteView(viewOf(recorder, id), order);
+  });
+}
+
+/** What accumulates needs its output where it lies: then an operand that shares memory with it is copied instead. */
+function launchProduct(
+  recorder: Recorder,
+  statement: MatmulOp | LinearOp,
+  operands: readonly View[],
+  result: View,
+): void {
+  const accumulation = statement.accumulate === true ? ({ accumulate: true } as const) : {};
+  const kind = statement.kind === "Matmul" ? "matmul" : "linear";
+  const copies: View[] = [];
+  const inputs = operands.map((operand) => {
+    if (statement.accumulate !== true || !mayOverlap(operand, result)) return operand;
+    const copy = contiguousTemporary(recorder, operand);
+    emitCopy(recorder, operand, copy);
+    copies.push(copy);
+    return copy;
+  });
+  launch(recorder, {
+    statement,
+    inputs,
+    outputs: [result],
+    inPlace: false,
+    fixed: true,
+    make: (read, written): MatmulKernel | LinearKernel => ({ kind, inputs: read, outputs: written, ...accumulation }),
+  });
+  for (const copy of copies) release(recorder, copy);
+}
+
+/** The output as [.., M, N], where it lacks an axis that the operands lack. */
+function resultMatrix(output: View, hasRows: boolean, hasColumns: boolean): View {
+  const withColumns = hasColumns ? output : insertAxis(output, output.shape.length);
+  return hasRows ? withColumns : insertAxis(withColumns, withColumns.shape.length - 1);
+}
+
+function lastTwo({ shape }: View): readonly [number, number] {
+  return [at(shape, shape.length - 2), at(shape, shape.length - 1)];
+}
+
+function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean): void {
+  if (fits) return;
+  fail(recorder, {
+    code: "size-mismatch",
+    message: "the contracted axes have different sizes",
+    found: `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
+    expected: "the last axis of the first operand as long as the contracted axis of the second",
+    help: "give sizes that agree; sharded axes count 1 on each device",
+  });
+}
+
+function stretched(recorder: Recorder, view: View, shape: readonly number[]): View {
+  return (
+    stretchView(view, shape) ??
+    fail(recorder, {
+      code: "size-mismatch",
+      message: "an operand does not stretch to the result",
+      found: shapeText(view.shape),
+      expected: `${shapeText(shape)}, or 1 where an axis is stretched`,
+      help: "give sizes that agree; sharded axes count 1 on each device",
+    })
+  );
+}
+
+/** `right` is null where the second operand has no batch axes at all. */
+interface Matrices<Right extends View | null> {
+  readonly left: View;
+  readonly right: Right;
+  readonly result: View;
+}
+
+/** Drops unit batch axes, and folds the innermost ones into M while the second operand is the same along them. */
+function foldRows<Right extends View | null>(matrices: Matrices<Right>): Matrices<Right> {
+  let { left, right, result } = matrices;
+  for (let axis = result.shape.length - 3; axis >= 0; axis--) {
+    const count = at(result.shape, axis);
+    if (count === 1) {
+      left = dropAxis(left, axis);
+      result = dropAxis(result, axis);
+      right = dropBatch(right, axis);
+      continue;
+    }
+    const rows = axis + 1;
+    // Only neighbours fold: an axis between them that stays would come apart.
+    const isInnermost = rows === result.shape.length - 2;
+    const isShared = right === null || at(right.strides, axis) === 0;
+    if (!isInnermost || !isShared || !joins(left, axis) || !joins(result, axis)) continue;
+    left = mergeAxes(left, axis);
+    result = mergeAxes(result, axis);
+    right = dropBatch(right, axis);
+  }
+  return { left, right, result };
+}
+
+function dropAxis(view: View, axis: number): View {
+  return permuteView(
+    view,
+    view.shape.flatMap((_, other) => (other === axis ? [] : [other])),
+  );
+}
+
+function dropBatch<Right extends View | null>(right: Right, axis: number): Right;
+function dropBatch(right: View | null, axis: number): View | null {
+  return right === null ? null : dropAxis(right, axis);
+}
+
+/** Whether `axis` and the next one are as one axis in memory. */
+function joins({ shape, strides }: View, axis: number): boolean {
+  const rows = at(shape, axis + 1);
+  return rows === 1 || at(strides, axis) === rows * at(strides, axis + 1);
+}
+
+function mergeAxes(view: View, axis: number): View {
+  const { shape, strides } = view;
+  const rows = at(shape, axis + 1);
+  const stride = rows === 1 ? at(strides, axis) : at(strides, axis + 1);
+  return {
+    ...view,
+    shape: shape.toSpliced(axis, 2, at(shape, axis) * rows),
+    strides: strides.toSpliced(axis, 2, stride),
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Computations: one row per kind of op. Set, Slice, Select, Broadcast, Squeeze, Permute and Reshape bind an output that has no
+ * memory to a view of their input, as nvFuser's evaluator does, and copy into one that has. All others launch a kernel, into
+ * newly allocated memory where the output has none.
+ */
+import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../../commands/kernel.ts";
+import type { View } from "../../commands/transfer.ts";
+import { narrowView } from "../../commands/view.ts";
+import { axisShards } from "../../ir/axis-shards.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, UnaryOp } from "../../ir/ops/op.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import {
+  alias,
+  contiguousTemporary,
+  copyView,
+  launch,
+  type MakeKernel,
+  release,
+  requireShape,
+  shapeText,
+} from "../launch.ts";
+import { indexInto, outOfRange } from "../views/index-into.ts";
+import { ordinaryOutput } from "../views/partial-view.ts";
+import { recordLinear, recordMatmul } from "./contraction.ts";
+import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { requireWholeAxes } from "../views/whole-axes.ts";
+import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views/views.ts";
+
+/** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */
+export function recordOp(recorder: Recorder, op: Op): void {
+  requireWholeAxes(recorder, op, recorder.program.tensors);
+  dispatch(rules, op, recorder);
+}
+
+const rules: RuleTable<Op, void, [Recorder]> = {
+  Set: (op, recorder) => bindOrCopy(recorder, op, inputView(recorder, op)),
+  Unary: recordUnary,
+  Cast: recordCast,
+  Binary: recordBinary,
+  Reduction: recordReduction,
+  Broadcast: (op, recorder) => {
+    const axes = op.flags.flatMap((flag, axis) => (flag ? [axis] : []));
+    bindOrCopy(recorder, op, axes.reduce(insertAxis, inputView(recorder, op)));
+  },
+  Squeeze: (op, recorder) => {
+    const view = inputView(recorder, op);
+    const kept = view.shape.flatMap((_, axis) => (op.axes.includes(axis) ? [] : [axis]));
+    bindOrCopy(recorder, op, permuteView(view, kept));
+  },
+  Permute: (op, recorder) => bindOrCopy(recorder, op, permuteView(inputView(recorder, op), op.order)),
+  Reshape: recordReshape,
+  Slice: recordSlice,
+  Select: recordSelect,
+  Matmul: (op, recorder) => recordMatmul(recorder, op),
+  Linear: (op, recorder) => recordLinear(recorder, op),
+};
+
+function inputView(recorder: Recorder, op: Op): View {
+  return viewOf(recorder, at(op.inputs, 0));
+}
+
+/**
+ * The output's memory; null where it has none, or only the view that this same statement bound it to in an earlier
+ * iteration: then the tensor follows its source.
+ */
+function ownMemory(recorder: Recorder, op: Op): View | null {
+  const binding = recorder.memory.bindings.get(op.output);
+  return binding?.aliasedBy === op ? null : findView(recorder, op.output);
+}
+
+function bindOrCopy(recorder: Recorder, op: Op, view: View): void {
+  const memory = ownMemory(recorder, op);
+  if (memory === null) alias(recorder, op.output, view, op);
+  else copyView(recorder, view, memory);
+}
+
+function recordUnary(statement: UnaryOp, recorder: Recorder): void {
+  const { op } = statement;
+  launchPointwise(recorder, statement, true, (inputs, outputs): UnaryKernel => ({
+    kind: "unary",
+    op,
+    inputs,
+    outputs,
+  }));
+}
+
+function recordCast(statement: CastOp, recorder: Recorder): void {
+  const bytesOf = (id: TensorId): number => dtypes[tensorOf(recorder, id).dtype].bytes;
+  const inPlace = bytesOf(at(statement.inputs, 0)) === bytesOf(statement.output);
+  launchPointwise(recorder, statement, inPlace, (inputs, outputs): CastKernel => ({ kind: "cast", inputs, outputs }));
+}
+
+function recordBinary(statement: BinaryOp, recorder: Recorder): void {
+  const { op } = statement;
+  launchPointwise(recorder, statement, true, (inputs, outputs): BinaryKernel => ({
+    kind: "binary",
+    op,
+    inputs,
+    outputs,
+  }));
+}
+
+/** Operands are stretched to the output's shape. */
+function launchPointwise(
+  recorder: Recorder,
+  op: UnaryOp | CastOp | BinaryOp,
+  inPlace: boolean,
+  make: MakeKernel,
+): void {
+  const views = op.inputs.map((id) => viewOf(recorder, id));
+  const output = outputView(recorder, op.output);
+  const inputs = views.map((view) => {
+    const sameRank = view.shape.length === output.shape.length;
+    return (sameRank ? stretchView(view, output.shape) : null) ?? unfit(recorder, op, view, output);
+  });
+  launch(recorder, { statement: op, inputs, outputs: [output], inPlace, fixed: true, make });
+}
+
+function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
+  return fail(recorder, {
+    code: "size-mismatch",
+    message: `an operand does not have the size of T${op.output}`,
+    found: shapeText(view.shape),
+    expected: `${shapeText(output.shape)}, or 1 where an axis is stretched`,
+    help: "give sizes that agree; sharded axes count 1 on each device",
+  });
+}
+
+function recordReduction(statement: ReductionOp, recorder: Recorder): void {
+  const { op } = statement;
+  const axes = statement.axes.toSorted((a, b) => a - b);
+  const input = inputView(recorder, statement);
+  const output = ordinaryOutput(recorder, statement);
+  const kept = input.shape.filter((_, axis) => !axes.includes(axis));
+  requireShape(recorder, `T${statement.output}`, output.shape, kept);
+  launch(recorder, {
+    statement,
+    inputs: [input],
+    outputs: [output],
+    inPlace: false,
+    fixed: true,
+    make: (inputs, outputs): ReductionKernel => ({ kind: "reduction", op, axes, inputs, outputs }),
+  });
+}
+
+function recordReshape(op: ReshapeOp, recorder: Recorder): void {
+  const view = inputView(recorder, op);
+  const { shape } = layoutOf(recorder, tensorOf(recorder, op.output));
+  const count = (extents: readonly number[]): number => extents.reduce((product, extent) => product * extent, 1);
+  if (count(view.shape) !== count(shape)) requireShape(recorder, `T${op.output}`, shape, view.shape);
+  const reshaped = reshapeView(view, shape);
+  const memory = ownMemory(recorder, op);
+  if (reshaped !== null) return bindOrCopy(recorder, op, reshaped);
+  // The output as it lies, under the input's shape; a new one is contiguous and always has that form.
+  const target = memory ?? outputView(recorder, op.output);
+  const spread = reshapeView(target, view.shape);
+  if (spread !== null) return copyView(recorder, view, spread);
+  const temporary = contiguousTemporary(recorder, view);
+  copyView(recorder, view, temporary);
+  const packed = reshapeView(temporary, shape);
+  invariant(packed !== null, "a contiguous view has every shape of as many elements", { shape });
+  copyView(recorder, packed, target);
+  release(recorder, temporary);
+}
+
+function recordSlice(op: SliceOp, recorder: Recorder): void {
+  const source = tensorOf(recorder, at(op.inputs, 0));
+  const axes = withoutReductions(source.domain.logical);
+  const shards = axisShards(source);
+  const view = op.ranges.reduce(
+    (sliced, { start, stop }, axis) => {
+      // A sharded axis is kept whole: each device keeps what it has.
+      if (shards.some((shard) => shard.axis.id === at(axes, axis).id)) return sliced;
+      if (stop > at(sliced.shape, axis)) outOfRange(recorder, `[${start}, ${stop})`, axis, at(sliced.shape, axis));
+      return narrowView(sliced, axis, start, stop - start);
+    },
+    inputView(recorder, op),
+  );
+  bindOrCopy(recorder, op, view);
+}
+
+function recordSelect(op: SelectOp, recorder: Recorder): void {
+  const view = inputView(recorder, op);
+  const axis = at(withoutReductions(tensorOf(recorder, at(op.inputs, 0)).domain.logical), op.axis);
+  const index = indexInto(recorder, axis, at(view.shape, op.axis), evaluate(recorder, op.index), op.axis);
+  bindOrCopy(recorder, op, selectView(view, op.axis, index));
+}

@@ -1,0 +1,123 @@
+/**
+ * Sends and receives. NCCL and UCC: a coalesced group is one transfer on the communicator's stream, a lone send or receive a group
+ * of one. CUDA: each rank does its half on its own current stream, ordered by two signals per pair.
+ *
+ *            send                              recv
+ *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done
+ *   put      wait ready, copy to the           signal ready; Wait: done
+ *            receiver, signal done
+ *
+ * A Wait on another stream than the post's also waits for that stream.
+ */
+import type { PointToPoint, View } from "../../commands/transfer.ts";
+import { sameView } from "../../commands/view.ts";
+import type { CommunicatorBackend, EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Post } from "../posts.ts";
+import { transfer } from "./transfer.ts";
+import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
+import { emit } from "../tape.ts";
+import { squeezeView } from "../views/views.ts";
+
+/**
+ * Which buffers of this rank a peer may reach from here on. No command: link gives each half the other's view. Throws `bad-peer`,
+ * `not-bound`.
+ */
+export function recordHandles(recorder: Recorder, { communications }: ShareMemHandles): void {
+  for (const communication of communications) {
+    const view = squeezeView(viewOf(recorder, communication.buffer));
+    recorder.shared.set(communication.id, { peer: peerOf(recorder, communication), view });
+  }
+}
+
+/** Posts it, or adds it to the coalesced group under way. Throws `bad-peer`, `not-shared`. */
+export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
+  const { id, type, buffer, backend } = statement;
+  const view = squeezeView(viewOf(recorder, buffer));
+  const peer = peerOf(recorder, statement);
+  if (backend === "cuda") {
+    requireShared(recorder, statement, peer, view);
+    recorder.posts.set(id, oneSided(recorder, type, peer, view));
+    return;
+  }
+  const op: PointToPoint = { type, peer, view };
+  if (recorder.group === null) {
+    recorder.posts.set(id, transfer(recorder, worldOf(backend), { kind: "group", ops: [op] }));
+    return;
+  }
+  recorder.group.push(op);
+}
+
+/** Posts the group as one transfer; nothing if this rank put nothing into it. */
+export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
+  const { group } = recorder;
+  invariant(group !== null, "a valid program opens the groups that it closes");
+  recorder.group = null;
+  recorder.posts.set(
+    id,
+    group.length === 0 ? { kind: "nothing" } : transfer(recorder, worldOf("nccl"), { kind: "group", ops: group }),
+  );
+}
+
+/** Sends and receives go over the communicator of all ranks. */
+function worldOf(backend: CommunicatorBackend): string {
+  return `${backend.toUpperCase()} world`;
+}
+
+function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): number {
+  const { rank } = recorder.options;
+  const value = evaluate(recorder, peer);
+  const toItself = backend === "cuda" && value === rank;
+  if (value >= 0 && !toItself) return value;
+  return fail(recorder, {
+    code: "bad-peer",
+    message: toItself ? `a one-sided ${type} goes from a rank to itself` : `the peer of a ${type} is not a rank`,
+    found: `peer ${value} on rank ${rank}`,
+    expected: toItself ? "another rank" : "a rank from 0",
+    help: toItself ? "copy with a Set where the peer is this rank" : "correct the expression of the peer",
+  });
+}
+
+/** A peer reaches the buffer whose handle it was given last: another one would be read or written in its place. */
+function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunication, peer: number, view: View): void {
+  const shared = recorder.shared.get(id);
+  if (shared === undefined) {
+    return fail(recorder, {
+      code: "not-shared",
+      message: `a one-sided ${type} is posted whose handle was not shared`,
+      found: `no ShareMemHandles of P2PCommunication ${id} before`,
+      expected: "a ShareMemHandles that holds it, earlier on the same path",
+      help: "share the handles of both halves before the first post",
+    });
+  }
+  if (shared.peer === peer && sameView(shared.view, view)) return;
+  return fail(recorder, {
+    code: "not-shared",
+    message: `a one-sided ${type} is posted with another ${shared.peer === peer ? "buffer" : "peer"} than its handle was shared for`,
+    found:
+      shared.peer === peer
+        ? `T${buffer} was bound anew after the ShareMemHandles`
+        : `peer ${peer}, shared with rank ${shared.peer}`,
+    expected: "the buffer and the peer of the latest ShareMemHandles",
+    help: "share the handles again wherever the buffer or the peer changes, as in every iteration of a loop",
+  });
+}
+
+export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
+  const { options, sequences, streams, tape } = recorder;
+  const key = `${role} ${peer}`;
+  const sequence = sequences.get(key) ?? 0;
+  sequences.set(key, sequence + 1);
+  const { p2pProtocol: protocol } = options;
+  const pair = tape.pairs.push({ protocol, role, peer, sequence, view }) - 1;
+  const stream = streams.current;
+  const copies = (protocol === "get") === (role === "recv");
+  if (!copies) {
+    emit(tape, { kind: "signalPeer", stream, pair, slot: "ready" });
+    return { kind: "signals", stream: null, signals: [{ kind: "waitPeer", pair, slot: "done" }] };
+  }
+  emit(tape, { kind: "waitPeer", stream, pair, slot: "ready" });
+  emit(tape, { kind: "copyPeer", stream, pair });
+  emit(tape, { kind: "signalPeer", stream, pair, slot: "done" });
+  return { kind: "stream", stream };
+}

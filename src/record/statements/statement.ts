@@ -1,0 +1,148 @@
+/** One row per kind of statement: what it does to the recording. Communications and computations have files of their own. */
+import type { CommandStreamId } from "../../commands/command.ts";
+import type { FillKernel } from "../../commands/kernel.ts";
+import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../../host/nodes.ts";
+import { isOp } from "../../host/statement-kinds.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { indexInto } from "../views/index-into.ts";
+import { launch, requireDeclaredShape } from "../launch.ts";
+import { bind, unbind } from "../memory.ts";
+import { recordCommunication } from "./communication.ts";
+import { recordOp } from "./op.ts";
+import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
+import { recordPost } from "./unit.ts";
+import { recordWait } from "./wait.ts";
+import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { indexedStream, nodeStream, order } from "../streams.ts";
+import { selectView } from "../views/views.ts";
+
+/** Records a list of statements; `tape.path` is that of the scope. */
+export function recordScope(recorder: Recorder, body: readonly Statement[]): void {
+  const { tape } = recorder;
+  const depth = tape.path.length;
+  body.forEach((statement, position) => {
+    tape.path[depth] = position;
+    tape.statement = statement;
+    tape.origin = null;
+    if (isOp(statement)) recordOp(recorder, statement);
+    else dispatch(rules, statement, recorder);
+  });
+  tape.path.length = depth;
+}
+
+const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
+  Allocate: recordAllocate,
+  Deallocate: ({ tensor }, recorder) => {
+    // Of a tensor of other ranks there is nothing to free.
+    if (!recorder.memory.bindings.has(tensor) && isHere(recorder, tensorOf(recorder, tensor))) viewOf(recorder, tensor);
+    unbind(recorder.memory, tensor, recorder.streams.current);
+  },
+  GetCurrentStream: ({ stream }, { streams }) => {
+    streams.byNode.set(stream, streams.current);
+  },
+  SetCurrentStream: ({ stream }, recorder) => {
+    recorder.streams.current = streamOf(recorder, stream);
+  },
+  Synchronize: ({ stream }, recorder) => {
+    order(recorder.streams, streamOf(recorder, stream), recorder.streams.current);
+  },
+  ForLoop: recordLoop,
+  IfThenElse: recordBranch,
+  HirAliasSelect: recordAliasSelect,
+  Communication: (statement, recorder) => recordCommunication(recorder, statement),
+  P2PCommunication: (statement, recorder) => recordPointToPoint(recorder, statement),
+  StartCoalescing: (_, recorder) => {
+    invariant(recorder.group === null, "coalesced groups do not nest in a valid program");
+    recorder.group = [];
+  },
+  EndCoalescing: (statement, recorder) => recordGroup(recorder, statement),
+  ShareMemHandles: (statement, recorder) => recordHandles(recorder, statement),
+  Wait: (statement, recorder) => recordWait(recorder, statement),
+  PostOnStream: (statement, recorder) => recordPost(recorder, statement),
+};
+
+/** With an index: the stream of its value. Without: a stream of its own, or what GetCurrentStream bound. */
+function streamOf(recorder: Recorder, id: StreamId): CommandStreamId {
+  const { index } = at(recorder.program.streams, id);
+  return index === null ? nodeStream(recorder.streams, id) : indexedStream(recorder.streams, evaluate(recorder, index));
+}
+
+/** A tensor that has memory, or is a slice of some, keeps it: the next iteration and pre-allocated outputs. */
+function recordAllocate(statement: Allocate, recorder: Recorder): void {
+  if (findView(recorder, statement.tensor) !== null) return;
+  const view = allocate(recorder, statement.tensor);
+  if (!statement.zeroInit) return;
+  launch(recorder, {
+    statement,
+    inputs: [],
+    outputs: [view],
+    inPlace: false,
+    fixed: true,
+    make: (inputs, outputs): FillKernel => ({ kind: "fill", inputs, outputs }),
+  });
+}
+
+/** Bounds are evaluated once; the index has its value in the loop's body alone. */
+function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recorder): void {
+  const { indices, tape } = recorder;
+  const [first, end, stride] = [start, stop, step].map((bound) => evaluate(recorder, bound));
+  invariant(first !== undefined && end !== undefined && stride !== undefined && stride > 0, "the step is positive");
+  countIterations(recorder, Math.max(0, Math.ceil((end - first) / stride)));
+  const outer = indices.get(index.name);
+  const depth = tape.iteration.length;
+  for (let value = first; value < end; value += stride) {
+    indices.set(index.name, value);
+    tape.iteration[depth] = value;
+    recordScope(recorder, body);
+  }
+  tape.iteration.length = depth;
+  if (outer === undefined) indices.delete(index.name);
+  else indices.set(index.name, outer);
+}
+
+/** A recording is as long as its run: a loop whose bounds are wrong must not fill the memory. */
+const mostIterations = 2 ** 20;
+
+/** Before the first of them, so that the loop itself is named and nothing is recorded in vain. */
+function countIterations(recorder: Recorder, iterations: number): void {
+  recorder.iterations += iterations;
+  if (recorder.iterations <= mostIterations) return;
+  fail(recorder, {
+    code: "recording-too-long",
+    message: "the loops of a host program have too many iterations to record",
+    found: `more than ${mostIterations} iterations in all`,
+    expected: `at most ${mostIterations}`,
+    help: "check the bounds of the loops",
+  });
+}
+
+function recordBranch({ predicate, then, else: otherwise }: IfThenElse, recorder: Recorder): void {
+  recordScope(recorder, evaluate(recorder, predicate) !== 0 ? then : otherwise);
+}
+
+/**
+ * Binds the output to the slice, whatever it was bound to. On a rank that has no part of the input it is bound to nothing: only a
+ * communication in which the rank does not use that side may name it.
+ */
+function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recorder: Recorder): void {
+  const { memory, streams } = recorder;
+  const source = tensorOf(recorder, input);
+  if (!memory.bindings.has(input) && !isHere(recorder, source)) return unbind(memory, output, streams.current);
+  const whole = viewOf(recorder, input);
+  const { logical } = source.domain;
+  const selected = at(logical, axis);
+  const position = logical.slice(0, axis).filter(({ iterType }) => iterType !== "reduction").length;
+  // A reduced axis takes no memory, so that every index of it is the whole.
+  const view =
+    selected.iterType === "reduction"
+      ? whole
+      : selectView(
+          whole,
+          position,
+          indexInto(recorder, selected, at(whole.shape, position), evaluate(recorder, index), position),
+        );
+  requireDeclaredShape(recorder, output, view.shape);
+  bind(memory, output, { view, owns: false, aliasedBy: null }, streams.current);
+}

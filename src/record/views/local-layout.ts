@@ -1,0 +1,181 @@
+/**
+ * How a tensor lies on one rank: of the parts of an axis, a device holds one index of those with a DID type and all of the others;
+ * reduced axes are gone, and the buffer is contiguous in the order of the allocation domain.
+ */
+import { stridesInOrder } from "../../commands/view.ts";
+import { fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { type AxisPart, mergedShard, sizedParts } from "../../ir/axis-shards.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
+import { evaluateScalar } from "../../ir/scalar/scalar.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
+import { at } from "../../support/invariant.ts";
+
+export interface Layout {
+  /** Elements per logical axis, without reductions. */
+  readonly shape: readonly number[];
+  /** In elements, of a buffer of its own. */
+  readonly strides: readonly number[];
+}
+
+export type SizeOf = (name: string) => number | undefined;
+
+/**
+ * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent` and what `layoutOfShape`
+ * throws.
+ */
+export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): Layout {
+  const axes = withoutReductions(tensor.domain.logical);
+  return layoutOfShape(
+    tensor,
+    axes.map((axis) => sizeOfAxis(tensor, axis, sizeOf, inputs)),
+  );
+}
+
+/**
+ * The local layout of a tensor of the whole shape `shape`. Throws `uneven-split`, `mesh-axis-missing`, `size-contradicts-mesh`,
+ * `did-on-merged-axis` and `allocation-on-split-axis`.
+ */
+export function layoutOfShape(tensor: Tensor, shape: readonly number[]): Layout {
+  const merged = mergedShard(tensor);
+  if (merged !== null) rejectMerged(tensor, merged);
+  const axes = withoutReductions(tensor.domain.logical);
+  const parts = axes.map((axis, position) => localParts(tensor, axis, at(shape, position)));
+  const local = parts.map((own) => own.reduce((product, { extent }) => product * extent, 1));
+  return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
+}
+
+/** The parts of the axis with the extent that one device holds: 1 where a DID type stands. */
+function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly AxisPart<number>[] {
+  const parts = sizedParts(tensor.domain, axis, size);
+  if (parts.reduce((product, { extent }) => product * extent, 1) !== size) {
+    fail({
+      code: "uneven-split",
+      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
+      place: placeOf(tensor),
+      found: `size ${size}, in parts of ${parts.map(({ extent }) => extent).join(" x ")}`,
+      expected: "a size that is the product of the parts",
+      help: "give sizes that divide by the factors of the splits",
+    });
+  }
+  return parts.map((part) => {
+    if (isDID(part.parallelType)) requireMeshSize(tensor, axis, part.id, part.parallelType, part.extent);
+    return isDID(part.parallelType) ? { ...part, extent: 1 } : part;
+  });
+}
+
+/**
+ * The axes from the outermost in memory to the innermost. An allocation domain may list parts of split axes; what the device holds
+ * of an axis must then be in one run.
+ */
+function memoryOrder(
+  tensor: Tensor,
+  axes: readonly IterDomain[],
+  parts: readonly (readonly AxisPart<number>[])[],
+): readonly number[] {
+  const { allocation } = tensor.domain;
+  if (allocation === null) return axes.map((_, position) => position);
+  const listed = withoutReductions(allocation);
+  const whole = listed.map(({ id }) => axes.findIndex((axis) => axis.id === id));
+  if (whole.length === axes.length && !whole.includes(-1)) return whole;
+  const held = listed.flatMap(({ id }) => {
+    const position = parts.findIndex((own) => own.some((part) => part.id === id));
+    const index = parts[position]?.findIndex((part) => part.id === id) ?? -1;
+    if (index < 0) return rejectAllocation(tensor, listed);
+    return parts[position]?.[index]?.extent === 1 ? [] : [{ position, index }];
+  });
+  const order: number[] = [];
+  let last = -1;
+  for (const { position, index } of held) {
+    if (order.at(-1) !== position) {
+      if (order.includes(position)) return rejectAllocation(tensor, listed);
+      order.push(position);
+    } else if (index < last) return rejectAllocation(tensor, listed);
+    last = index;
+  }
+  return [...order, ...[...axes.keys()].filter((position) => !order.includes(position))];
+}
+
+function placeOf(tensor: Tensor): Place {
+  return { kind: "tensor", text: printTensor(tensor) };
+}
+
+function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
+  const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
+  if (!Number.isSafeInteger(size) || size < 1) {
+    fail({
+      code: "bad-extent",
+      message: `axis ${printIterDomain(axis)} is not a whole number of elements long`,
+      place: placeOf(tensor),
+      found: String(size),
+      expected: "a whole number of at least 1",
+      help: "give sizes that divide as the program asks",
+    });
+  }
+  return size;
+}
+
+/** `size` is that of the axis, or of the part `id` of it, that carries `type`. */
+function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"], type: DIDType, size: number): void {
+  const axis = printIterDomain(tensor.domain.loop.find((candidate) => candidate.id === id) ?? logical);
+  const along = `along ${type}`;
+  if (tensor.mesh?.hasAxis(type) !== true) {
+    return fail({
+      code: "mesh-axis-missing",
+      message: `axis ${axis} is sharded ${along}, which the tensor's mesh does not have`,
+      place: placeOf(tensor),
+      found: tensor.mesh === null ? "no mesh" : tensor.mesh.toString(),
+      expected: `a mesh with a dimension for ${type}`,
+      help: "set a DeviceMesh that is nested deep enough",
+    });
+  }
+  const devices = tensor.mesh.size(type);
+  if (size === devices) return;
+  fail({
+    code: "size-contradicts-mesh",
+    message: `axis ${axis} has another size than the mesh ${along}`,
+    place: placeOf(tensor),
+    found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} ${along}`,
+    expected: `size ${devices}`,
+    help: "give the sharded axis the size of the mesh",
+  });
+}
+
+function missingSize(tensor: Tensor, axis: IterDomain, inputs: readonly Tensor[]): never {
+  const extent = printScalar(axis.extent);
+  const holders = inputs.filter(({ domain }) => domain.logical.some((own) => printScalar(own.extent) === extent));
+  return fail({
+    code: "size-missing",
+    message: `${extent} has no size`,
+    place: placeOf(tensor),
+    found: `axis ${printIterDomain(axis)} without a size`,
+    expected: `a size for ${extent}`,
+    help:
+      holders.length === 0
+        ? `give ${extent} a size, by the extent's printed name`
+        : `give ${extent} a size: it is an extent of ${holders.map((each) => printTensor(each)).join(" and ")}`,
+  });
+}
+
+function rejectMerged(tensor: Tensor, axis: IterDomain): never {
+  return fail({
+    code: "did-on-merged-axis",
+    message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
+    place: placeOf(tensor),
+    found: printIterDomain(axis),
+    expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
+    help: "reshape the tensor so that what is merged is one axis, and split that",
+  });
+}
+
+function rejectAllocation(tensor: Tensor, order: readonly IterDomain[]): never {
+  return fail({
+    code: "allocation-on-split-axis",
+    message:
+      "an allocation domain puts something between the parts of an axis that a device holds, or turns them round",
+    place: placeOf(tensor),
+    found: `[${order.map((axis) => printIterDomain(axis)).join(", ")}]`,
+    expected: "the parts of an axis next to each other and in their order, but for those with a DID type",
+    help: "reshape the tensor so that the parts are axes of their own",
+  });
+}

@@ -1,0 +1,117 @@
+/**
+ * Views of views: strided boxes made smaller, permuted, stretched or reshaped without moving an element. Axis numbers count the
+ * axes that the view has.
+ */
+import type { View } from "../../commands/transfer.ts";
+import { sameNumbers } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+
+/** Drops `axis` at `index`, which lies inside it. */
+export function selectView(view: View, axis: number, index: number): View {
+  return {
+    ...view,
+    offset: view.offset + index * at(view.strides, axis) * dtypes[view.dtype].bytes,
+    shape: view.shape.toSpliced(axis, 1),
+    strides: view.strides.toSpliced(axis, 1),
+  };
+}
+
+/** Axis i of the result is axis `order[i]`. */
+export function permuteView(view: View, order: readonly number[]): View {
+  return {
+    ...view,
+    shape: order.map((axis) => at(view.shape, axis)),
+    strides: order.map((axis) => at(view.strides, axis)),
+  };
+}
+
+/** A new axis of one element before `axis`. */
+export function insertAxis(view: View, axis: number): View {
+  return { ...view, shape: view.shape.toSpliced(axis, 0, 1), strides: view.strides.toSpliced(axis, 0, 1) };
+}
+
+/** Without the axes of one element, but for the first `kept`. */
+export function squeezeView(view: View, kept = 0): View {
+  const axes = view.shape.flatMap((extent, axis) => (axis < kept || extent !== 1 ? [axis] : []));
+  return axes.length === view.shape.length ? view : permuteView(view, axes);
+}
+
+/** `axis` in three: `outer` runs of `count` pieces, which share its elements evenly. */
+export function cutAxis(view: View, axis: number, outer: number, count: number): View {
+  const inner = at(view.shape, axis) / (outer * count);
+  const stride = at(view.strides, axis);
+  return {
+    ...view,
+    shape: view.shape.toSpliced(axis, 1, outer, count, inner),
+    strides: view.strides.toSpliced(axis, 1, stride * count * inner, stride * inner, stride),
+  };
+}
+
+/** With `axis` outermost and no other axes of one element. */
+export function splitView(view: View, axis: number): View {
+  const others = view.shape.flatMap((_, other) => (other === axis ? [] : [other]));
+  return squeezeView(permuteView(view, [axis, ...others]), 1);
+}
+
+/**
+ * Stretches axes of one element to `shape`, and missing leading axes too, by stride 0. Null where an axis has neither one
+ * element nor the shape's extent.
+ */
+export function stretchView(view: View, shape: readonly number[]): View | null {
+  const missing = shape.length - view.shape.length;
+  if (missing < 0) return null;
+  const strides: number[] = [];
+  for (const [axis, extent] of shape.entries()) {
+    const own = axis < missing ? 1 : at(view.shape, axis - missing);
+    if (own !== extent && own !== 1) return null;
+    strides.push(own !== extent || axis < missing ? 0 : at(view.strides, axis - missing));
+  }
+  return { ...view, shape, strides };
+}
+
+/**
+ * The same elements in row-major order under another shape of as many elements; null where that needs a copy. Every run of source
+ * axes that join in memory is regrouped by itself. Source: PyTorch's computeStride (aten/src/ATen/TensorUtils.cpp).
+ */
+export function reshapeView(view: View, shape: readonly number[]): View | null {
+  const strides = shape.map(() => 1);
+  let target = shape.length - 1;
+  let base = view.strides.at(-1) ?? 1;
+  let run = 1;
+  let taken = 1;
+  for (let source = view.shape.length - 1; source >= 0; source--) {
+    run *= at(view.shape, source);
+    const outer = source - 1;
+    if (outer >= 0 && (view.shape[outer] === 1 || view.strides[outer] === run * base)) continue;
+    while (target >= 0 && (taken < run || shape[target] === 1)) {
+      strides[target] = taken * base;
+      taken *= at(shape, target);
+      target--;
+    }
+    if (taken !== run) return null;
+    if (outer < 0) break;
+    base = at(view.strides, outer);
+    run = 1;
+    taken = 1;
+  }
+  // What is left over of a scalar's new shape: axes of one element.
+  return shape.slice(0, target + 1).every((extent) => extent === 1) ? { ...view, shape, strides } : null;
+}
+
+/** Whether two views name the same elements in the same order. The stride of an axis of one element says nothing. */
+export function sameElements(a: View, b: View): boolean {
+  const sameStride = (extent: number, axis: number): boolean => extent === 1 || a.strides[axis] === b.strides[axis];
+  const sameStart = a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype;
+  return sameStart && sameNumbers(a.shape, b.shape) && a.shape.every(sameStride);
+}
+
+/** Whether two views may share a byte: whether their spans meet in one buffer. */
+export function mayOverlap(a: View, b: View): boolean {
+  return a.buffer === b.buffer && a.offset < endOf(b) && b.offset < endOf(a);
+}
+
+function endOf({ offset, dtype, shape, strides }: View): number {
+  const last = shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(strides, axis), 0);
+  return offset + (last + 1) * dtypes[dtype].bytes;
+}

@@ -1,0 +1,67 @@
+/**
+ * Which nodes of a draft come before which: those that `sync` names, and for each touched byte the accesses before it that conflict.
+ * A write over contiguous bytes hides what it covers, so that long lists stay cheap.
+ */
+import { at, invariant } from "../../support/invariant.ts";
+import type { DraftNode } from "./draft.ts";
+import type { Memory, Touch } from "./memory.ts";
+import { regionsMeet } from "./regions-meet.ts";
+
+interface Past {
+  readonly touch: Touch;
+  readonly position: number;
+}
+
+/** Of one place. */
+interface History {
+  writes: Past[];
+  reads: Past[];
+}
+
+/** By position in `nodes`: positions of nodes before it, ascending. Direct ones at least, not all that follow from others. */
+export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): readonly (readonly number[])[] {
+  const positionOf = new Map(nodes.map(({ id }, position) => [id, position]));
+  const histories = new Map<number, History>();
+  return nodes.map(({ command, sync }, position) => {
+    const before = new Set<number>();
+    for (const id of sync) {
+      const other = positionOf.get(id);
+      invariant(other !== undefined && other < position, "sync names nodes that stand before", { position, id });
+      before.add(other);
+    }
+    const touches = memory.touches(command);
+    for (const touch of touches) {
+      const history = histories.get(touch.place);
+      if (history === undefined) continue;
+      addMeeting(history.writes, touch, before);
+      if (touch.writes) addMeeting(history.reads, touch, before);
+    }
+    for (const touch of touches) {
+      const history = histories.get(touch.place) ?? { writes: [], reads: [] };
+      histories.set(touch.place, history);
+      if (touch.writes && touch.dims.length === 0) {
+        history.writes = notCovered(history.writes, touch);
+        history.reads = notCovered(history.reads, touch);
+      }
+      (touch.writes ? history.writes : history.reads).push({ touch, position });
+    }
+    return [...before].sort((a, b) => a - b);
+  });
+}
+
+function addMeeting(past: readonly Past[], touch: Touch, before: Set<number>): void {
+  for (const other of past) if (regionsMeet(other.touch, touch)) before.add(other.position);
+}
+
+/** The same list where nothing is covered. */
+function notCovered(past: Past[], { start, end }: Touch): Past[] {
+  const isCovered = ({ touch }: Past): boolean => start <= touch.start && touch.end <= end;
+  return past.some(isCovered) ? past.filter((other) => !isCovered(other)) : past;
+}
+
+/** The other way round: by position, the nodes that depend on it, ascending. */
+export function dependentsOf(before: readonly (readonly number[])[]): readonly (readonly number[])[] {
+  const after = before.map((): number[] => []);
+  for (const [position, others] of before.entries()) for (const other of others) at(after, other).push(position);
+  return after;
+}

@@ -1,0 +1,84 @@
+/**
+ * Applies an edit to the draft of every rank: reads the lists, edits, writes them, and carries the rest of the Program
+ * along: where the members of transfers stand now, and the kernels that are still in use.
+ */
+import type { KernelId } from "../../commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Draft } from "./draft.ts";
+import { listOrder } from "./list-order.ts";
+import { createMemory, type Memory, type Touch } from "./memory.ts";
+import { readDraft } from "./read-draft.ts";
+import { toldBySignals } from "./told-by-signals.ts";
+import { writeDraft } from "./write-draft.ts";
+
+export interface EditContext {
+  readonly program: Program;
+  readonly memory: Memory;
+  /** Of all ranks, as they were read. */
+  readonly drafts: readonly Draft[];
+  /** What other ranks do to the memory of one. */
+  readonly foreignTouches: (rank: number) => readonly Touch[];
+}
+
+/**
+ * `edit` returns the same draft where it has nothing to do; with nothing to do on any rank, the Program stays the same object. Else all
+ * lists are written: a rewrite may count on the order of issue of other ranks, too.
+ */
+export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
+  const memory = createMemory(program);
+  const foreign = foreignTouches(program, memory);
+  const orders = program.ranks.map(listOrder);
+  const told = toldBySignals(program, orders, memory, foreign);
+  const drafts = program.ranks.map((list) => {
+    const others = { foreign: at(foreign, list.rank), told };
+    return readDraft(list, at(orders, list.rank), memory, others);
+  });
+  const context: EditContext = { program, memory, drafts, foreignTouches: (rank) => at(foreign, rank) };
+  const edited = drafts.map((draft) => edit(draft, context));
+  if (edited.every((draft, rank) => draft === drafts[rank])) return program;
+  const written = edited.map((draft) => writeDraft(draft, memory));
+  const ranks = program.ranks.map((rank, i): RankProgram => ({
+    ...rank,
+    ...at(written, i).list,
+    arenaBytes: { ...rank.arenaBytes, temporary: memory.temporaryBytes(i) },
+  }));
+  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
+    ...transfer,
+    members: transfer.members.map((member) => {
+      const command = at(written, member.rank).positions.get(member.command);
+      invariant(command !== undefined, "rewrites keep transfers", member);
+      return { ...member, command };
+    }),
+  }));
+  return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });
+}
+
+function foreignTouches({ ranks }: Program, memory: Memory): readonly (readonly Touch[])[] {
+  const foreign = ranks.map((): Touch[] => []);
+  for (const { rank, commands } of ranks) {
+    for (const command of commands) {
+      for (const touch of memory.touches(command)) if (touch.rank !== rank) at(foreign, touch.rank).push(touch);
+    }
+  }
+  return foreign;
+}
+
+/** Back ends prepare every kernel of a Program, so those that no command launches any more go. */
+function usedKernels(program: Program): Program {
+  const used = new Set<KernelId>();
+  for (const { commands } of program.ranks) {
+    for (const command of commands) if (command.kind === "launch") used.add(command.kernel);
+  }
+  if (used.size === program.kernels.length) return program;
+  const ids = [...used].sort((a, b) => a - b);
+  const idOf = new Map(ids.map((id, index) => [id, makeId<KernelId>(index)]));
+  const ranks = program.ranks.map((rank): RankProgram => ({
+    ...rank,
+    commands: rank.commands.map((command) =>
+      command.kind === "launch" ? { ...command, kernel: idOf.get(command.kernel) ?? command.kernel } : command,
+    ),
+  }));
+  return { ...program, ranks, kernels: ids.map((id) => at(program.kernels, id)) };
+}

@@ -1,0 +1,15 @@
+/** Cuts a list into groups of given sizes: `1-3-4` of ten is one, three, four and two. */
+import { at } from "../../support/invariant.ts";
+
+/** Sizes of groups; the last one is that of all that follow. */
+export type Grouping = readonly number[];
+
+export function grouped<T>(items: readonly T[], sizes: Grouping): readonly (readonly T[])[] {
+  const groups: T[][] = [];
+  for (let start = 0; start < items.length;) {
+    const size = sizes[groups.length] ?? at(sizes, sizes.length - 1);
+    groups.push(items.slice(start, start + size));
+    start += size;
+  }
+  return groups;
+}

@@ -1,0 +1,88 @@
+/**
+ * Which events the commands of one rank need, given their streams and dependences. Every stream has a clock: how far it knows each
+ * stream to have come. A dependence that the clock covers costs nothing; the others are taken latest first, since the
+ * latest event of a stream covers all before it.
+ */
+import { at, invariant } from "../../support/invariant.ts";
+
+export interface Step {
+  /** Place in the dependences: of a command, or of a meeting, whose events stand before and behind it. */
+  readonly group: number;
+  readonly stream: number;
+  /** An alloc or a free, which do nothing at run time. */
+  readonly isMark: boolean;
+}
+
+export interface EdgePlan {
+  /** The step before which stream 0 records the start of the run, for the other streams to begin behind. */
+  readonly start: number;
+  /** Steps after which an event is recorded on their stream; -1 is the start of the run. */
+  readonly recorded: ReadonlySet<number>;
+  /** By step: the steps whose events its stream waits for before it. */
+  readonly waits: readonly (readonly number[])[];
+  /** The steps that stream 0 waits for at the end, which is before step `end`: only frees follow. */
+  readonly joins: readonly number[];
+  readonly end: number;
+}
+
+export function planEdges(
+  steps: readonly Step[],
+  dependences: readonly (readonly number[])[],
+  streamCount: number,
+): EdgePlan {
+  const stepAt = new Int32Array(steps.length);
+  for (const [step, { group }] of steps.entries()) stepAt[group] = step;
+  const known = Array.from({ length: streamCount }, () => new Int32Array(streamCount));
+  const clockAfter = new Map<number, Int32Array>();
+  const recorded = new Set<number>();
+  // What is marked before anything runs is before the start, so that one event tells both.
+  const firstWork = steps.findIndex(({ stream, isMark }) => stream !== 0 || !isMark);
+  const start = firstWork === -1 ? steps.length : firstWork;
+  const streamOf = (step: number): number => (step === -1 ? 0 : at(steps, step).stream);
+  const finish = (step: number): void => {
+    const stream = streamOf(step);
+    const clock = at(known, stream);
+    clock[stream] = at(clock, stream) + 1;
+    clockAfter.set(step, clock.slice());
+  };
+  const isKnown = (stream: number, step: number): boolean => {
+    const other = streamOf(step);
+    return other === stream || at(at(known, stream), other) >= at(clockOf(clockAfter, step), other);
+  };
+  const wait = (stream: number, candidates: readonly number[]): readonly number[] => {
+    const waits: number[] = [];
+    for (const step of candidates.toSorted((a, b) => b - a)) {
+      if (isKnown(stream, step)) continue;
+      waits.push(step);
+      recorded.add(step);
+      const clock = at(known, stream);
+      for (const [other, count] of clockOf(clockAfter, step).entries())
+        clock[other] = Math.max(at(clock, other), count);
+    }
+    return waits;
+  };
+  const lastWork = steps.findLastIndex(({ stream, isMark }) => stream !== 0 || !isMark);
+  const end = Math.max(start, lastWork + 1);
+  const lasts = new Map(steps.slice(0, end).map(({ stream }, step) => [stream, step]));
+  let joins: readonly number[] = [];
+  const waits = steps.map(({ group, stream }, step) => {
+    if (step === start) finish(-1);
+    if (step === end) joins = wait(0, [...lasts.values()]);
+    if (step < start) {
+      finish(step);
+      return [];
+    }
+    const before = at(dependences, group).map((other) => at(stepAt, other));
+    const own = wait(stream, [...before.filter((other) => other >= start), -1]);
+    finish(step);
+    return own;
+  });
+  if (end === steps.length) joins = wait(0, [...lasts.values()]);
+  return { start, recorded, waits, joins, end };
+}
+
+function clockOf(clocks: ReadonlyMap<number, Int32Array>, step: number): Int32Array {
+  const clock = clocks.get(step);
+  invariant(clock !== undefined, "what a command waits for is issued before it", { step });
+  return clock;
+}

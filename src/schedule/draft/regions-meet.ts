@@ -1,0 +1,57 @@
+/**
+ * Whether two sets of strided runs share a byte, exactly. The verifier has arithmetic of its own for this: it is to find what a rewrite
+ * gets wrong, so the two share nothing.
+ *
+ *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, they do not meet
+ */
+import type { RegionDim } from "../../commands/region.ts";
+import { at } from "../../support/invariant.ts";
+
+/** Strided runs from byte `start` of some memory to before byte `end`: dims as in a Region, strides descending. */
+export interface Runs {
+  readonly start: number;
+  readonly end: number;
+  readonly dims: readonly RegionDim[];
+  /** The contiguous bytes at each point of `dims`. */
+  readonly bytes: number;
+}
+
+export function runsOf(start: number, dims: readonly RegionDim[], bytes: number): Runs {
+  return { start, end: start + reach(dims, 0, bytes), dims, bytes };
+}
+
+export function regionsMeet(a: Runs, b: Runs): boolean {
+  if (a.end <= b.start || b.end <= a.start) return false;
+  if (a.dims.length === 0 && b.dims.length === 0) return a.bytes > 0 && b.bytes > 0;
+  return blocksMeet(b.start - a.start, a, 0, b, 0);
+}
+
+/** From the first byte to after the last of what is left from dim `from` on. */
+function reach(dims: readonly RegionDim[], from: number, bytes: number): number {
+  let last = bytes;
+  for (let i = from; i < dims.length; i++) last += (at(dims, i).count - 1) * at(dims, i).stride;
+  return last;
+}
+
+/** What is left of `a` from dim `i` and of `b` from dim `j`, where b's part starts `distance` bytes after a's. */
+function blocksMeet(distance: number, a: Runs, i: number, b: Runs, j: number): boolean {
+  const outerA = a.dims[i];
+  const outerB = b.dims[j];
+  if (outerA === undefined && outerB === undefined) return distance < a.bytes && -distance < b.bytes;
+  if (outerA === undefined || (outerB !== undefined && outerB.stride > outerA.stride)) {
+    return blocksMeet(-distance, b, j, a, i);
+  }
+  const { count, stride } = outerA;
+  const inner = reach(a.dims, i + 1, a.bytes);
+  if (outerB?.stride === stride) {
+    // Block n of a and block n + k of b are `distance + k * stride` apart, whatever n.
+    const first = Math.max(1 - count, Math.floor((-reach(b.dims, j + 1, b.bytes) - distance) / stride) + 1);
+    const last = Math.min(outerB.count - 1, Math.ceil((inner - distance) / stride) - 1);
+    for (let k = first; k <= last; k++) if (blocksMeet(distance + k * stride, a, i + 1, b, j + 1)) return true;
+    return false;
+  }
+  const first = Math.max(0, Math.floor((distance - inner) / stride) + 1);
+  const last = Math.min(count - 1, Math.ceil((distance + reach(b.dims, j, b.bytes)) / stride) - 1);
+  for (let k = first; k <= last; k++) if (blocksMeet(distance - k * stride, a, i + 1, b, j)) return true;
+  return false;
+}

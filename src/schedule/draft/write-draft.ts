@@ -1,0 +1,94 @@
+/**
+ * Writes a Draft as a list: commands in issue order, each on its stream, with as few events as their dependences need. An edge that
+ * streams and earlier events already give is left out; all streams begin behind the caller's and end before it. No event stands
+ * within a meeting.
+ */
+import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../../commands/command.ts";
+import type { RankProgram } from "../../commands/program.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { dependencesOf } from "./dependences.ts";
+import type { Draft, DraftNode } from "./draft.ts";
+import type { Memory } from "./memory.ts";
+import { groupDependences, groupsOf } from "./node-groups.ts";
+import { issueOrder } from "./order-nodes.ts";
+import { planEdges } from "./plan-edges.ts";
+
+export interface WrittenList {
+  readonly list: Pick<RankProgram, "streams" | "eventCount" | "commands" | "origins" | "transferOf">;
+  /** By position in the list that the draft was read from: the new one, or null where the command is gone. */
+  readonly positions: ReadonlyMap<number, number>;
+}
+
+export function writeDraft(draft: Draft, memory: Memory): WrittenList {
+  const { nodes, streams } = usedStreams(draft);
+  const groups = groupsOf({ ...draft, nodes }, memory);
+  const dependences = groupDependences(groups, dependencesOf(nodes, memory));
+  const members = groups.map((positions) => positions.map((position) => at(nodes, position)));
+  const order = issueOrder(members, dependences);
+  const plan = planEdges(
+    order.map((group) => {
+      const { command } = at(at(members, group), 0);
+      return { group, stream: command.stream, isMark: command.kind === "alloc" || command.kind === "free" };
+    }),
+    dependences,
+    streams.length,
+  );
+  const commands: Command[] = [];
+  const origins: Origin[] = [];
+  const transferOf: (TransferId | null)[] = [];
+  const positions = new Map<number, number>();
+  const events = new Map<number, EventId>();
+  const add = (command: Command, origin: Origin, transfer: TransferId | null): void => {
+    commands.push(command);
+    origins.push(origin);
+    transferOf.push(transfer);
+  };
+  const addRecord = (step: number, stream: CommandStreamId, origin: Origin): void => {
+    if (!plan.recorded.has(step)) return;
+    const event = makeId<EventId>(events.size);
+    events.set(step, event);
+    add({ kind: "recordEvent", stream, event }, origin, null);
+  };
+  const addWaits = (steps: readonly number[], stream: CommandStreamId, origin: Origin): void => {
+    for (const step of steps) {
+      const event = events.get(step);
+      invariant(event !== undefined, "an event is recorded before a stream waits for it", { step });
+      add({ kind: "waitEvent", stream, event }, origin, null);
+    }
+  };
+  const caller = makeId<CommandStreamId>(0);
+  for (const [step, group] of order.entries()) {
+    const own = at(members, group);
+    const { command: first, origin } = at(own, 0);
+    if (step === plan.end) addWaits(plan.joins, caller, origin);
+    if (step === plan.start) addRecord(-1, caller, origin);
+    addWaits(at(plan.waits, step), first.stream, origin);
+    for (const node of own) {
+      for (const source of node.sources) positions.set(source, commands.length);
+      add(node.command, node.origin, node.transfer);
+    }
+    addRecord(step, first.stream, origin);
+  }
+  const last = nodes.at(-1);
+  if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last.origin);
+  return { list: { streams, eventCount: events.size, commands, origins, transferOf }, positions };
+}
+
+/** Without streams that nothing runs on, but the caller's; the others are counted anew. */
+function usedStreams({ streams, nodes }: Draft): {
+  readonly streams: Draft["streams"];
+  readonly nodes: readonly DraftNode[];
+} {
+  const used = new Set(nodes.map(({ command }) => command.stream));
+  const kept = streams.filter(({ id, role }) => role === "caller" || used.has(id));
+  if (kept.length === streams.length) return { streams, nodes };
+  const idOf = new Map(kept.map(({ id }, index) => [id, makeId<CommandStreamId>(index)]));
+  return {
+    streams: kept.map((stream, index) => ({ ...stream, id: makeId<CommandStreamId>(index) })),
+    nodes: nodes.map((node) => {
+      const stream = idOf.get(node.command.stream) ?? node.command.stream;
+      return stream === node.command.stream ? node : { ...node, command: { ...node.command, stream } };
+    }),
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * Makes of many signals two meetings of all ranks, at the beginning and at the end of a run, where that costs nothing but patience: the
+ * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read stands together
+ * behind the last. Both sides of a meeting are on the copy lane: a run of signals and waits on one stream is one call, and one node of a
+ * graph.
+ *
+ *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
+ *
+ * So it is with waits for signals that their ranks give without waiting themselves, so that no one waits in a circle, and with signals
+ * that nothing but the end of a run waits for; not with those around a kernel in peers' memory, which are part of it.
+ */
+import { isSignalling } from "../../commands/blocking.ts";
+import type { CommandStreamId, SlotId } from "../../commands/command.ts";
+import { at } from "../../support/invariant.ts";
+import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import type { Draft, DraftNode } from "../draft/draft.ts";
+import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import { inMeetings } from "../draft/node-groups.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+export const batchSignals: Rewrite<true> = {
+  name: "batch-signals",
+  run: (program) => {
+    let finals: ReadonlySet<SlotId> | null = null;
+    return editRanks(program, (draft, context) => {
+      // Of all ranks, so found for the first alone.
+      finals ??= finalSlots(context);
+      return meetOnLane(batchLast(batchWaits(draft, context), finals, context), context);
+    });
+  },
+};
+
+/** On every stream the waits for signals that are given at once, before the first command that needs one of them; what needs one needs all. */
+function batchWaits(draft: Draft, { memory }: EditContext): Draft {
+  const before = dependencesOf(draft.nodes, memory);
+  const after = dependentsOf(before);
+  const isMet = inMeetings(draft, memory);
+  return onEachStream(draft, (left, stream) => {
+    const waits = draft.nodes.flatMap(({ command, told }, position) => {
+      const isEarly = told !== null && told.senders.size === 1 && at(before, position).length === 0;
+      const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(isMet, position);
+      return isOwn && isEarly ? [position] : [];
+    });
+    const needing = new Set(waits.flatMap((position) => at(after, position)));
+    if (waits.length < 2 || needing.size === 0) return left;
+    const batch = waits.map((position) => at(draft.nodes, position));
+    const gathered = gather(left, batch, at(draft.nodes, Math.min(...needing)).id, (first) => [...batch, first]);
+    const ids = new Set([...needing].map((position) => at(draft.nodes, position).id));
+    return {
+      ...gathered,
+      nodes: gathered.nodes.map((node) => (ids.has(node.id) ? withSync(node, batch) : node)),
+    };
+  });
+}
+
+/** On every stream the signals that only the end of a run waits for, behind the last command that one of them tells of. */
+function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
+  const before = dependencesOf(draft.nodes, memory);
+  const isMet = inMeetings(draft, memory);
+  return onEachStream(draft, (left, stream) => {
+    const signals = draft.nodes.flatMap(({ command }, position) => {
+      const isLast = command.kind === "signal" && command.stream === stream && finals.has(command.slot);
+      return isLast && !at(isMet, position) && at(before, position).length > 0 ? [position] : [];
+    });
+    const last = Math.max(...signals.flatMap((position) => at(before, position)));
+    const told = draft.nodes[last];
+    if (signals.length < 2 || told?.command.stream !== stream) return left;
+    const batch = signals.map((position) => withSync(at(draft.nodes, position), [told]));
+    return gather(left, batch, told.id, (node) => [node, ...batch]);
+  });
+}
+
+/** The slots whose waits let nothing go on but frees, at the end of a run. */
+function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
+  const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
+  for (const { nodes } of drafts) {
+    const isLast = letsNothingGoOn(nodes, dependencesOf(nodes, memory));
+    for (const [position, { command }] of nodes.entries()) {
+      if (command.kind === "waitSignal") (isLast(position) ? finals : others).add(command.slot);
+    }
+  }
+  return new Set([...finals].filter((slot) => !others.has(slot)));
+}
+
+/** Of a position: whether nothing needs it but frees that nothing needs. */
+function letsNothingGoOn(
+  nodes: readonly DraftNode[],
+  before: readonly (readonly number[])[],
+): (position: number) => boolean {
+  const after = dependentsOf(before);
+  const isEnd = (position: number): boolean =>
+    at(nodes, position).command.kind === "free" && at(after, position).length === 0;
+  return (position) => at(after, position).every(isEnd);
+}
+
+/**
+ * Puts signals that are given at once on the lane, if it begins with waits, and the waits that let nothing go on, if it ends with what this
+ * rank tells others last. The lane begins when the run does, and with nothing left to tell, a wait holds up nobody.
+ */
+function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
+  const { nodes, streams } = draft;
+  const lane = streams.find(({ role }) => role === "lane")?.id;
+  const isOnLane = ({ command }: DraftNode): boolean => command.stream === lane;
+  const first = nodes.findIndex(isOnLane);
+  const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
+  if (lane === undefined || first === -1 || last === undefined) return draft;
+  const isMet = inMeetings(draft, memory);
+  const before = dependencesOf(nodes, memory);
+  // What an alloc marks as usable from the start of the run is ready then.
+  const isStart = (position: number): boolean =>
+    at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
+  const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
+  const ends = isOnLane(last) && !at(isMet, nodes.indexOf(last));
+  const isLast = letsNothingGoOn(nodes, before);
+  const moving = nodes.filter((node, position) => {
+    if (isOnLane(node) || at(isMet, position)) return false;
+    if (node.command.kind === "signal") return begins && at(before, position).every(isStart);
+    return node.command.kind === "waitSignal" && ends && isLast(position);
+  });
+  if (moving.length === 0) return draft;
+  const ids = new Set(moving.map(({ id }) => id));
+  const placed = nodes.map((node) => (ids.has(node.id) ? onStream(node, lane) : node));
+  const waits = placed.filter(({ id, command }) => ids.has(id) && command.kind === "waitSignal");
+  const moved = waits.map((node) => withSync(node, [last]));
+  return gather({ ...draft, nodes: placed }, moved, last.id, (node) => [node, ...moved]);
+}
+
+function onStream(node: DraftNode, stream: CommandStreamId): DraftNode {
+  return { ...node, command: { ...node.command, stream } };
+}
+
+function onEachStream(draft: Draft, batch: (draft: Draft, stream: CommandStreamId) => Draft): Draft {
+  return draft.streams.reduce((left, { id }) => batch(left, id), draft);
+}
+
+/** The draft with the nodes of `batch` taken from where they stand, and the node `anchor` replaced by what holds them. */
+function gather(
+  draft: Draft,
+  batch: readonly DraftNode[],
+  anchor: number,
+  holding: (anchor: DraftNode) => readonly DraftNode[],
+): Draft {
+  const moving = new Set(batch.map(({ id }) => id));
+  const nodes = draft.nodes.flatMap((node) => (node.id === anchor ? holding(node) : moving.has(node.id) ? [] : [node]));
+  return { ...draft, nodes };
+}
+
+function withSync(node: DraftNode, others: readonly DraftNode[]): DraftNode {
+  return { ...node, sync: [...new Set([...node.sync, ...others.map(({ id }) => id)])] };
+}

@@ -1,0 +1,90 @@
+/**
+ * Moves the copies of the one-sided protocol onto one stream per device, its copy lane. Copy engines run one in-order queue of copies at the link's rate; the same copies
+ * spread over the streams that also multiply reach about half of it. The edges to the lane and back are events like any others, so that the verifier sees them.
+ *
+ *     worker 1: waitSignal, copy, signal      ->   worker 1: waitSignal, recordEvent a, waitEvent b, signal
+ *                                                  lane:     waitEvent a, copy, recordEvent b
+ */
+import type { Command, CommandStreamId, EventId, Origin, StreamInfo } from "../../commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
+import type { TransferId } from "../../commands/command.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+
+export const copyLanes = ["dedicated", "inline"] as const;
+/** `inline`: copies stay on the streams that the host program gives them. */
+export type CopyLane = (typeof copyLanes)[number];
+
+/** The same Program where no rank copies from or to a peer, or only on a lane that a rewrite has made. */
+export function moveCopiesToLane(program: Program): Program {
+  const moved = program.ranks.map((rank) => moveCopies(program, rank));
+  if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
+  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
+    ...transfer,
+    members: transfer.members.map((member) => ({
+      ...member,
+      command: at(at(moved, member.rank).positions, member.command),
+    })),
+  }));
+  return { ...program, ranks: moved.map(({ rank }) => rank), transfers };
+}
+
+interface Moved {
+  readonly rank: RankProgram;
+  /** The new position of every command. */
+  readonly positions: readonly number[];
+}
+
+function moveCopies(program: Program, rank: RankProgram): Moved {
+  const crossesLink = rank.commands.map(
+    (command) =>
+      command.kind === "copy" &&
+      at(rank.streams, command.stream).role !== "lane" &&
+      touchesPeer(program, rank.rank, command),
+  );
+  if (!crossesLink.includes(true)) return { rank, positions: rank.commands.map((_, i) => i) };
+  const lane = makeId<CommandStreamId>(rank.streams.length);
+  const info: StreamInfo = { id: lane, role: "lane", name: "copy lane" };
+  const commands: Command[] = [];
+  const origins: Origin[] = [];
+  const transferOf: (TransferId | null)[] = [];
+  const positions: number[] = [];
+  let events = rank.eventCount;
+  const add = (command: Command, from: number): void => {
+    commands.push(command);
+    origins.push(at(rank.origins, from));
+    transferOf.push(at(rank.transferOf, from));
+  };
+  const edge = (earlier: CommandStreamId, later: CommandStreamId, from: number): void => {
+    const event = makeId<EventId>(events++);
+    add({ kind: "recordEvent", stream: earlier, event }, from);
+    add({ kind: "waitEvent", stream: later, event }, from);
+  };
+  for (let i = 0; i < rank.commands.length; i++) {
+    const command = at(rank.commands, i);
+    if (crossesLink[i] !== true) {
+      positions.push(commands.length);
+      add(command, i);
+      continue;
+    }
+    // Copies that follow each other on a stream go there and back together.
+    const { stream } = command;
+    edge(stream, lane, i);
+    for (; crossesLink[i] === true && at(rank.commands, i).stream === stream; i++) {
+      positions.push(commands.length);
+      add({ ...at(rank.commands, i), stream: lane }, i);
+    }
+    i--;
+    edge(lane, stream, i);
+  }
+  const streams = [...rank.streams, info];
+  return { rank: { ...rank, streams, eventCount: events, commands, origins, transferOf }, positions };
+}
+
+function touchesPeer(
+  { buffers }: Program,
+  rank: number,
+  { source, destination }: Extract<Command, { kind: "copy" }>,
+): boolean {
+  return [source, destination].some(({ buffer }) => at(buffers, buffer).rank !== rank);
+}

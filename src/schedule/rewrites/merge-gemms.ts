@@ -1,0 +1,88 @@
+/**
+ * Makes one product of several whose operands and results lie beside each other in memory and that share the others: chunks of one
+ * matmul. A larger GEMM computes at a higher rate, and starts when the last of its chunks has arrived.
+ *
+ *     wait 1, a1 b -> c1; wait 2, a2 b -> c2        ->        wait 1, wait 2, [a1; a2] b -> [c1; c2]
+ *
+ * Groups are by the order of arrival, from "1-3-4": the first alone, the next three, the next four, and fours from there on. Chunks of a
+ * group that are not neighbours (a rotation that wraps around) make as many products as there are runs of neighbours.
+ */
+import type { Launch } from "../../commands/command.ts";
+import { at } from "../../support/invariant.ts";
+import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
+import { editRanks } from "../draft/edit-ranks.ts";
+import { type Grouping, grouped } from "../draft/grouping.ts";
+import { joinProducts, type ProductNode } from "../draft/join-gemms.ts";
+import { conflict, type Memory } from "../draft/memory.ts";
+import { isProduct } from "../draft/gemm-axes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+export const mergeProducts: Rewrite<Grouping> = {
+  name: "merge-products",
+  run: (program, grouping) => editRanks(program, (draft, { memory }) => mergeInDraft(draft, memory, grouping)),
+};
+
+function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
+  let nodes = draft.nodes;
+  for (const family of families(nodes, memory)) {
+    for (const group of grouped(family, grouping)) {
+      for (const joined of joinProducts(group, memory))
+        nodes = placeJoined(nodes, joined.members, joined.command, memory);
+    }
+  }
+  return nodes === draft.nodes ? draft : { ...draft, nodes };
+}
+
+/** Products of one kernel, in list order, that could be chunks of one: they write one buffer, or multiply from the same two. */
+function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonly ProductNode[]> {
+  const found = new Map<string, ProductNode[]>();
+  for (const node of nodes) {
+    const { command } = node;
+    if (command.kind !== "launch" || !isProduct(at(memory.kernels, command.kernel))) continue;
+    const { kernel, inputs, outputs } = command;
+    const keys = [
+      `${kernel} to ${at(outputs, 0).buffer}`,
+      `${kernel} of ${inputs.map(({ buffer }) => buffer).join(" ")}`,
+    ];
+    const family = keys.map((key) => found.get(key)).find((known) => known !== undefined) ?? [];
+    for (const key of keys) if (!found.has(key)) found.set(key, family);
+    family.push({ ...node, command });
+  }
+  return new Set(found.values());
+}
+
+/**
+ * The nodes with one in place of `members`: where the first stands if nothing between keeps the others from going there, else where
+ * the last stands; the same nodes if neither. So the list stays in an order that completes on one queue.
+ */
+function placeJoined(
+  nodes: readonly DraftNode[],
+  members: readonly ProductNode[],
+  command: Launch,
+  memory: Memory,
+): readonly DraftNode[] {
+  const ids = new Set(members.map(({ id }) => id));
+  const positions = members.map((member) => nodes.findIndex(({ id }) => id === member.id));
+  const [first, last] = [Math.min(...positions), Math.max(...positions)];
+  const isFree = (from: number, to: number, member: ProductNode): boolean =>
+    nodes.slice(from, to).every((other) => ids.has(other.id) || mayCross(member, other, memory));
+  const goUp = members.every((member, i) => isFree(first, at(positions, i), member));
+  if (!goUp && !members.every((member, i) => isFree(at(positions, i), last, member))) return nodes;
+  const place = goUp ? first : last;
+  const { id } = at(nodes, place);
+  const joined: DraftNode = {
+    ...at(nodes, place),
+    command: { ...command, stream: at(nodes, place).command.stream },
+    sources: members.flatMap(({ sources }) => sources),
+    sync: [...new Set(members.flatMap(({ sync }) => sync))],
+  };
+  return renameSync(
+    nodes.flatMap((node) => (node.id === id ? [joined] : ids.has(node.id) ? [] : [node])),
+    new Map([...ids].map((member) => [member, [id]])),
+  );
+}
+
+function mayCross(a: DraftNode, b: DraftNode, memory: Memory): boolean {
+  if (a.sync.includes(b.id) || b.sync.includes(a.id)) return false;
+  return !conflict(memory.touches(a.command), memory.touches(b.command));
+}

@@ -1,0 +1,64 @@
+/**
+ * Moves products that no other rank waits for behind those that one does: the own chunk of a reduce-scatter is computed while the others'
+ * cross the links.
+ *
+ *     own product, product 1, send 1, product 2, send 2    ->    product 1, send 1, product 2, send 2, own product
+ */
+import { isBlocking, isSignalling } from "../../commands/blocking.ts";
+import { at } from "../../support/invariant.ts";
+import { dependencesOf } from "../draft/dependences.ts";
+import type { Draft, DraftNode } from "../draft/draft.ts";
+import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import { isProduct } from "../draft/gemm-axes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+export const ownChunkLast: Rewrite<true> = {
+  name: "own-last",
+  run: (program) => editRanks(program, editDraft),
+};
+
+function editDraft(draft: Draft, context: EditContext): Draft {
+  const { nodes } = draft;
+  const before = dependencesOf(nodes, context.memory);
+  const leads = leadsToSignal(nodes, before);
+  const kernelOf = ({ command }: DraftNode): number | null =>
+    command.kind === "launch" && isProduct(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
+  const lastSent = new Map<number, number>();
+  for (const [position, node] of nodes.entries()) {
+    const kernel = kernelOf(node);
+    if (kernel !== null && leads.has(position)) lastSent.set(kernel, position);
+  }
+  const movedBehind = new Map<number, number>();
+  for (const [position, node] of nodes.entries()) {
+    const kernel = kernelOf(node);
+    const target = kernel === null || leads.has(position) ? undefined : lastSent.get(kernel);
+    if (target === undefined || target < position) continue;
+    const moving = followers(position, target, before);
+    if (moving.some((other) => isBlocking(at(nodes, other).command))) continue;
+    for (const other of moving) movedBehind.set(other, target);
+  }
+  if (movedBehind.size === 0) return draft;
+  const key = (position: number): number => (movedBehind.get(position) ?? position - 0.5) + 0.5;
+  const order = nodes.map((_, position) => position).sort((a, b) => key(a) - key(b) || a - b);
+  return { ...draft, nodes: order.map((position) => at(nodes, position)) };
+}
+
+/** Positions of nodes that a signal or a transfer depends on. */
+function leadsToSignal(nodes: readonly DraftNode[], before: readonly (readonly number[])[]): ReadonlySet<number> {
+  const leads = new Set<number>();
+  for (let position = nodes.length - 1; position >= 0; position--) {
+    const { command } = at(nodes, position);
+    if (!isSignalling(command) && !leads.has(position)) continue;
+    for (const other of at(before, position)) leads.add(other);
+  }
+  return leads;
+}
+
+/** The position and those up to `last` that depend on it, directly or not. */
+function followers(first: number, last: number, before: readonly (readonly number[])[]): readonly number[] {
+  const found = new Set([first]);
+  for (let position = first + 1; position <= last; position++) {
+    if (at(before, position).some((other) => found.has(other))) found.add(position);
+  }
+  return [...found];
+}

@@ -1,0 +1,83 @@
+/**
+ * Gives each kind of work streams of its own: copies over links one lane per device, in order, products one or more compute streams in
+ * turn. One compute stream is the caller's, which saves the edges there and back. Kernels in peers' memory are on the lane, too, with the
+ * meetings around them. Other waits stand where what they let go on stands, signals behind what they tell of.
+ *
+ *     worker 1: wait, copy, signal, product       ->     lane:     wait, copy, signal, wait, copy, signal
+ *     worker 2: wait, copy, signal, product              compute:  product, product, each behind its copy
+ */
+import type { CommandStreamId, StreamInfo } from "../../commands/command.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import type { Draft, DraftNode } from "../draft/draft.ts";
+import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import { inMeetings } from "../draft/node-groups.ts";
+import { isProductLaunch } from "../draft/gemm-axes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** The number of compute streams. */
+export const placeStreams: Rewrite<number> = {
+  name: "compute-streams",
+  run: (program, count) => editRanks(program, (draft, context) => place(draft, context, count)),
+};
+
+const caller = makeId<CommandStreamId>(0);
+
+function place(draft: Draft, context: EditContext, count: number): Draft {
+  const { nodes } = draft;
+  const isMet = inMeetings(draft, context.memory);
+  const isOnLane = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
+  if (!nodes.some(({ command }, position) => at(isOnLane, position) || isProductLaunch(command, context.memory)))
+    return draft;
+  const libraries = draft.streams.filter(({ role }) => role === "communicator");
+  const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
+  const add = (info: Omit<StreamInfo, "id">): CommandStreamId => {
+    const id = makeId<CommandStreamId>(streams.length);
+    streams.push({ ...info, id });
+    return id;
+  };
+  const libraryOf = new Map(libraries.map(({ id, role, name }) => [id, add({ role, name })]));
+  const compute =
+    count === 1 ? [caller] : Array.from({ length: count }, (_, i) => add({ role: "worker", name: `compute ${i}` }));
+  const lane = add({ role: "lane", name: "copy lane" });
+
+  const before = dependencesOf(nodes, context.memory);
+  const placed: (CommandStreamId | null)[] = nodes.map(() => null);
+  let turn = 0;
+  for (const [position, node] of nodes.entries()) {
+    const { command } = node;
+    const library = libraryOf.get(command.stream);
+    if (library !== undefined) placed[position] = library;
+    else if (at(isOnLane, position)) placed[position] = lane;
+    else if (isProductLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
+    else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
+      placed[position] = caller;
+  }
+  // Other kernels and copies go where what they read was made, or what reads them is.
+  const after = dependentsOf(before);
+  const follow = (position: number, others: readonly number[]): void => {
+    if (placed[position] !== null) return;
+    for (const other of others) {
+      const { kind } = at(nodes, other).command;
+      if (kind !== "alloc" && kind !== "free" && placed[other] !== null) placed[position] = at(placed, other);
+    }
+  };
+  for (const [position, { command }] of nodes.entries()) {
+    if (command.kind !== "waitSignal") follow(position, at(before, position));
+  }
+  for (let position = nodes.length - 1; position >= 0; position--) follow(position, at(after, position).toReversed());
+  return {
+    ...draft,
+    streams,
+    nodes: nodes.map((node, position) => ({
+      ...node,
+      command: { ...node.command, stream: placed[position] ?? caller },
+    })),
+  };
+}
+
+function isLinkCopy({ command }: DraftNode, rank: number, { memory }: EditContext): boolean {
+  if (command.kind !== "copy") return false;
+  return [command.source, command.destination].some(({ buffer }) => at(memory.buffers, buffer).rank !== rank);
+}

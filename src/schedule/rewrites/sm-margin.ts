@@ -1,0 +1,52 @@
+/**
+ * Leaves multiprocessors free where a kernel of few blocks wants to run beside a product: one in peers' memory, or one that copies over a
+ * link. The products of today's libraries occupy every multiprocessor until they end, so that such a kernel would wait for them.
+ * Nothing but time depends on it. TransformerEngine and FlashAttention call it sm_margin, PyTorch a carveout.
+ *
+ *     product 0; product 1; combine 0 | product 2; combine 1     ->     product 0; products 1 and 2 with a margin
+ */
+import type { Command } from "../../commands/command.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
+import { touchesPeers } from "../../commands/touches-peers.ts";
+import { listOrder } from "../draft/list-order.ts";
+import { isProductLaunch } from "../draft/gemm-axes.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** The number of multiprocessors. */
+export const smMargin: Rewrite<number> = {
+  name: "sm-margin",
+  run: (program, count) => {
+    const ranks = program.ranks.map((list) => markRank(program, list, count));
+    return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
+  },
+};
+
+function markRank(program: Program, list: RankProgram, count: number): RankProgram {
+  const isBeside = (command: Command): boolean =>
+    touchesPeers(program, list.rank, command) || (command.kind === "copy" && command.engine === "kernel");
+  const positions = (is: (command: Command) => boolean): readonly number[] =>
+    list.commands.flatMap((command, position) => (is(command) ? [position] : []));
+  const products = positions((command) => isProductLaunch(command, program));
+  const small = positions(isBeside);
+  if (products.length === 0 || small.length === 0) return list;
+  const { before } = listOrder(list);
+  // Of each small kernel the last product that it waits for: those further behind may be under way when it begins.
+  const awaited = new Map(
+    small.map((position) => [position, products.findLast((product) => before(product, position)) ?? -1]),
+  );
+  const marked = new Set(
+    products.filter((product) =>
+      small.some(
+        (position) =>
+          (awaited.get(position) ?? -1) < product && !before(product, position) && !before(position, product),
+      ),
+    ),
+  );
+  const isNew = (command: Command, position: number): boolean =>
+    marked.has(position) && command.kind === "launch" && command.smMargin !== count;
+  if (!list.commands.some(isNew)) return list;
+  const commands = list.commands.map((command, position) =>
+    isNew(command, position) ? { ...command, smMargin: count } : command,
+  );
+  return { ...list, commands };
+}

@@ -1,0 +1,108 @@
+/**
+ * Cuts a copy over a link, and the product of the same rank that reads what it brings or makes what it takes, into parts, so that the
+ * number of chunks does not hang on the number of devices: the first part computes while the second is on its way.
+ *
+ *     wait, copy, signal, product     ->     wait, copy 1, copy 2, signal, product 1, product 2
+ *
+ * The signals stay one pair. So it applies where a rank copies for itself: a gather by get, a scatter by put.
+ */
+import type { Launch } from "../../commands/command.ts";
+import { at } from "../../support/invariant.ts";
+import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
+import { editRanks } from "../draft/edit-ranks.ts";
+import { type Memory, sameBytes, type Touch, touchesMeet } from "../draft/memory.ts";
+import type { Copy } from "../draft/move-operands.ts";
+import { isProduct, productAxes } from "../draft/gemm-axes.ts";
+import type { Rewrite } from "../rewrite.ts";
+import { cutCopy, cutProduct } from "../draft/split-command.ts";
+
+/** The number of parts, or as many as there are rows (or columns) if that is fewer. */
+export const splitChunks: Rewrite<number> = {
+  name: "split-chunks",
+  run: (program, parts) => editRanks(program, (draft, { memory }) => splitInDraft(draft, memory, parts)),
+};
+
+function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
+  let next = freshId(draft.nodes);
+  const replaced = new Map<number, readonly DraftNode[]>();
+  for (const [position, node] of draft.nodes.entries()) {
+    if (node.command.kind !== "copy" || !crossesLink(node.command, draft.rank, memory)) continue;
+    const partner = partnerOf(draft.nodes, position, memory);
+    if (partner === null || replaced.has(partner.node.id)) continue;
+    const pieces = cutTogether(node.command, partner, memory, parts);
+    if (pieces === null) continue;
+    for (const [whole, commands] of [
+      [node, pieces.copies],
+      [partner.node, pieces.products],
+    ] as const) {
+      const nodes = commands.map((command, i): DraftNode => ({ ...whole, id: i === 0 ? whole.id : next++, command }));
+      replaced.set(whole.id, nodes);
+    }
+  }
+  return replaced.size === 0 ? draft : { ...draft, nodes: replaceNodes(draft.nodes, replaced) };
+}
+
+interface Partner {
+  readonly node: DraftNode;
+  readonly command: Launch;
+  /** Of all operands of the product, inputs first: the one that is copied. */
+  readonly operand: number;
+}
+
+/** The one product that reads all that the copy writes, or that alone makes what it reads; null if there is none, or others do so too. */
+function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory): Partner | null {
+  const [source, destination] = touchesOf(nodes, position, memory);
+  if (source === undefined || destination === undefined) return null;
+  const readers: DraftNode[] = [];
+  for (const node of nodes.slice(position + 1)) {
+    const touches = memory.touches(node.command).filter((touch) => touchesMeet(touch, destination));
+    if (touches.some(({ writes }) => !writes)) readers.push(node);
+    if (touches.some(({ writes }) => writes)) break;
+  }
+  const maker = nodes.slice(0, position).findLast(({ command }) => {
+    return memory.touches(command).some((touch) => touch.writes && touchesMeet(touch, source));
+  });
+  if (readers.length === 1) return asPartner(at(readers, 0), destination, memory);
+  return maker === undefined || readers.length > 1 ? null : asPartner(maker, source, memory);
+}
+
+function asPartner(node: DraftNode, copied: Touch, memory: Memory): Partner | null {
+  const { command } = node;
+  if (command.kind !== "launch" || !isProduct(at(memory.kernels, command.kernel))) return null;
+  const operand = memory.touches(command).findIndex((touch) => sameBytes(touch, copied));
+  return operand < 0 || operand > command.inputs.length ? null : { node, command, operand };
+}
+
+function touchesOf(nodes: readonly DraftNode[], position: number, memory: Memory): readonly Touch[] {
+  return memory.touches(at(nodes, position).command);
+}
+
+interface Pieces {
+  readonly copies: readonly Copy[];
+  readonly products: readonly Launch[];
+}
+
+/** Along the first result axis under which the parts of the copy are those of the product's operand; null if there is none. */
+function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, parts: number): Pieces | null {
+  const kernel = at(memory.kernels, command.kernel);
+  if (!isProduct(kernel)) return null;
+  const side = operand < command.inputs.length ? 1 : 0;
+  for (const axis of productAxes(kernel)) {
+    if ([...axis.inputs, axis.output][operand] === null) continue;
+    const extent = at(at(kernel.outputs, 0).shape, axis.output);
+    const count = Math.min(parts, extent);
+    if (count < 2) continue;
+    const bounds = Array.from({ length: count + 1 }, (_, i) => Math.floor((i * extent) / count));
+    const products = cutProduct(command, kernel, axis, bounds, memory);
+    const copies = cutCopy(copy, bounds);
+    const agree = copies?.every((part, i) =>
+      sameBytes(at(memory.touches(part), side), at(memory.touches(at(products, i)), operand)),
+    );
+    if (copies !== null && agree === true) return { copies, products };
+  }
+  return null;
+}
+
+function crossesLink(copy: Copy, rank: number, memory: Memory): boolean {
+  return memory.touches(copy).some((touch) => touch.rank !== rank);
+}

@@ -1,0 +1,165 @@
+/**
+ * A run in the Chrome Trace Event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: a process per rank, a track per
+ * stream, slices for commands and waits, arrows from events, signals and members of transfers to those that waited, and a counter of moved bytes.
+ *
+ * The format: "Trace Event Format", Google, with Perfetto's reading of it: slices of a track must not overlap; an arrow
+ * belongs to the last slice that began on its track, so slices come before arrows of the same time; process 0 and thread 0 are idle.
+ */
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { precisionOf } from "../align-traces.ts";
+import { type Arrow, arrowsOf, type CommandPlace } from "./arrows.ts";
+import { bytesOf, flopsOf } from "../command-work.ts";
+import type { Arguments, ChromeEvent, Counter } from "./chrome-events.ts";
+import type { TraceEvent, TraceOrigin } from "../event.ts";
+import { eventTable, movingSince } from "../event-table.ts";
+import { type PlacedTimes, placeSlices } from "./place-slices.ts";
+import { type Slice, slicesOf } from "./slices.ts";
+import { metadata, processOf, trackNumbers } from "./tracks.ts";
+
+export interface ChromeTrace {
+  readonly displayTimeUnit: "ns";
+  /** How well the times of ranks with clocks of their own fit together. */
+  readonly otherData?: Arguments;
+  readonly traceEvents: readonly ChromeEvent[];
+}
+
+/**
+ * `events` are those of one run of `program`; commands of ranks that were not traced are left out, with their arrows. `origins` say how well the times of ranks with clocks of
+ * their own fit together, where there are such: a label of each rank, and `otherData` for all.
+ */
+export function chromeTrace(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[] = [],
+): ChromeTrace {
+  return {
+    displayTimeUnit: "ns",
+    ...precisionOf(origins),
+    traceEvents: [...chromeEvents(program, events, origins)],
+  };
+}
+
+/** Characters of a piece of text, about. */
+const pieceLength = 1 << 16;
+
+/** The JSON text of `chromeTrace` in pieces, one event a line: a long trace is never one string. */
+export function* chromeTraceText(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[] = [],
+): Generator<string> {
+  const head = JSON.stringify({ displayTimeUnit: "ns", ...precisionOf(origins) });
+  let piece = `${head.slice(0, -1)},"traceEvents":[`;
+  let separator = "\n";
+  for (const event of chromeEvents(program, events, origins)) {
+    piece += separator + JSON.stringify(event);
+    separator = ",\n";
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = "";
+  }
+  yield `${piece}\n]}\n`;
+}
+
+function* chromeEvents(
+  program: Program,
+  events: readonly TraceEvent[],
+  origins: readonly TraceOrigin[],
+): Generator<ChromeEvent> {
+  const arrows = arrowsOf(program);
+  const slices = drawnSlices(program, events, arrows);
+  const tracks = trackNumbers(program);
+  const trackOf = ({ rank, stream }: Slice): number => at(at(tracks, rank), stream);
+  const drawn = arrowsBetween(program, slices, arrows);
+  const times = placeSlices(
+    slices.map((slice) => ({ track: trackOf(slice), start: slice.start, end: slice.end })),
+    drawn,
+  );
+  yield* metadata(program, slices, tracks, origins);
+  for (const [i, slice] of slices.entries()) {
+    const [start, end] = [at(times.starts, i), at(times.ends, i)];
+    yield {
+      ph: "X",
+      name: slice.name,
+      cat: slice.category,
+      pid: processOf(slice.rank),
+      tid: trackOf(slice),
+      ts: microseconds(start),
+      dur: microseconds(end - start),
+      args: argumentsOf(program, slice),
+    };
+  }
+  for (const [id, { kind, from, to }] of drawn.entries()) {
+    const common = { name: kind, cat: "order", id: id + 1 } as const;
+    const place = (i: number): { readonly pid: number; readonly tid: number; readonly ts: number } => {
+      const slice = at(slices, i);
+      return { pid: processOf(slice.rank), tid: trackOf(slice), ts: microseconds(at(times.starts, i)) };
+    };
+    yield { ph: "s", ...common, ...place(from) };
+    yield { ph: "f", bp: "e", ...common, ...place(to) };
+  }
+  yield* counters(program, slices, times);
+}
+
+function drawnSlices(program: Program, events: readonly TraceEvent[], arrows: readonly Arrow[]): readonly Slice[] {
+  const eventOf = eventTable(program, events);
+  const moving = movingSince(program, eventOf);
+  const causes = program.ranks.map((): CommandPlace[] => []);
+  for (const { kind, from, to } of arrows) if (kind !== "transfer") at(causes, to.rank)[to.command] = from;
+  const causeOf = ({ rank, command }: CommandPlace): CommandPlace | null => at(causes, rank)[command] ?? null;
+  return program.ranks.flatMap((rank) => slicesOf(program, rank, eventOf, moving, causeOf));
+}
+
+/** Arrows as pairs of slices: from the first of a command (a transfer's arrival) to the last of another. */
+function arrowsBetween(
+  { ranks }: Program,
+  slices: readonly Slice[],
+  arrows: readonly Arrow[],
+): readonly { readonly kind: Arrow["kind"]; readonly from: number; readonly to: number }[] {
+  const first = ranks.map((): number[] => []);
+  const last = ranks.map((): number[] => []);
+  for (const [i, { rank, command }] of slices.entries()) {
+    at(first, rank)[command] ??= i;
+    at(last, rank)[command] = i;
+  }
+  return arrows.flatMap(({ kind, from, to }) => {
+    const [source, target] = [at(first, from.rank)[from.command], at(last, to.rank)[to.command]];
+    return source === undefined || target === undefined ? [] : [{ kind, from: source, to: target }];
+  });
+}
+
+function argumentsOf(program: Program, { rank, command: index, category }: Slice): Arguments {
+  const { commands, origins } = at(program.ranks, rank);
+  const command = at(commands, index);
+  const { statement, iteration } = at(origins, index);
+  const origin = { command: index, statement, ...(iteration.length === 0 ? {} : { iteration: iteration.join(", ") }) };
+  const bytes = category === "wait" ? null : bytesOf(program, rank, index);
+  return {
+    ...origin,
+    ...(bytes === null ? {} : { bytes }),
+    ...(command.kind === "launch" ? { flops: flopsOf(at(program.kernels, command.kernel)) } : {}),
+  };
+}
+
+/** Per rank in order of time; the counter begins at 0. */
+function* counters(program: Program, slices: readonly Slice[], { ends }: PlacedTimes): Generator<Counter> {
+  const movements = program.ranks.map((): number[] => []);
+  for (const [i, { rank, category }] of slices.entries()) {
+    if (category === "copy" || category === "transfer") at(movements, rank).push(i);
+  }
+  for (const [rank, indices] of movements.entries()) {
+    if (indices.length === 0) continue;
+    const pid = processOf(rank);
+    let bytes = 0;
+    yield { ph: "C", name: "moved", pid, ts: 0, args: { bytes } };
+    for (const i of indices.toSorted((a, b) => at(ends, a) - at(ends, b))) {
+      bytes += bytesOf(program, rank, at(slices, i).command) ?? 0;
+      yield { ph: "C", name: "moved", pid, ts: microseconds(at(ends, i)), args: { bytes } };
+    }
+  }
+}
+
+function microseconds(nanoseconds: number): number {
+  return nanoseconds / 1000;
+}

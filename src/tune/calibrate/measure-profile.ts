@@ -1,0 +1,138 @@
+/**
+ * A machine profile from probes. What a run costs by itself is measured first and taken off every other time; what comes several times in a
+ * run is divided by its number. docs/simulation.md has the list.
+ */
+import type { Fusion } from "../../ir/api/fusion.ts";
+import {
+  type FixedCosts,
+  type MachineProfile,
+  type ProductGrid,
+  type ReductionTimed,
+  type ReductionTimings,
+  reductionsTimed,
+  type Timing,
+  type TransferTimings,
+} from "../../simulate/machine-profile.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyond } from "./calibration-host.ts";
+import type { CalibrationSizes } from "./calibration-sizes.ts";
+import { combinedSlots } from "./combined-slots.ts";
+import { joinTime, measureCopies } from "./measure-copies.ts";
+import {
+  bytesInPeers,
+  productGrid,
+  productsBesideKernels,
+  slowdownBesideTransfer,
+  sustainedProducts,
+} from "./measure-gemms.ts";
+import { probe, type ProbeOptions } from "./probe.ts";
+import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
+
+const library = { communicatorBackend: "nccl" } as const;
+
+/** All ranks call it together; at least two. `machine`: as results have it. */
+export async function measureProfile(
+  host: CalibrationHost,
+  machine: string,
+  sizes: CalibrationSizes,
+): Promise<MachineProfile> {
+  const { devices, say } = host;
+  say("fixed costs");
+  // What compiles code when it first runs has then done so.
+  await probe(host, chain(devices, chainLength));
+  const short = await probe(host, chain(devices, 1));
+  const long = await probe(host, chain(devices, chainLength));
+  const launch = Math.max(leastTime, (long.least - short.least) / (chainLength - 1));
+  const run = Math.max(0, short.least - launch);
+  const calibration: Calibration = { ...host, sizes, took: tookBeyond(host, run) };
+  const event = Math.max(0, ((await calibration.took(fork(devices), { streams: 2 })) - launch) / 2);
+  const issue = await issueTime(host);
+  const memory = await timingsOf(calibration, "kernels", (bytes) => pointwise(devices, bytes));
+  const reductions = await sums(calibration);
+  const localCopies = await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes));
+  const { signal, ...betweenRanks } = await measureCopies(calibration);
+  const reductionsInPeers = await reductionsOfPeers(calibration);
+  const transfers = await libraryTransfers(calibration);
+  const join = await joinTime(calibration, launch);
+  const products: ProductGrid[] = [];
+  for (const dtype of sizes.dtypes) products.push(await productGrid(calibration, dtype));
+  const sustained = await sustainedProducts(calibration);
+  const underTransfer = await slowdownBesideTransfer(calibration);
+  const margins = await productsBesideKernels(calibration, reductionsInPeers);
+  const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
+  return {
+    version: 1,
+    machine,
+    products,
+    margins,
+    sustained,
+    memory,
+    reductions,
+    reductionsInPeers,
+    localCopies,
+    ...betweenRanks,
+    transfers,
+    costs,
+  };
+}
+
+const chainLength = 16;
+
+/** The host's microseconds for a command that is issued by itself. */
+async function issueTime(host: CalibrationHost): Promise<number> {
+  const [short, long] = [
+    await probe(host, chain(host.devices, 1), { graph: "off" }),
+    await probe(host, chain(host.devices, chainLength), { graph: "off" }),
+  ];
+  return Math.max(0, (long.host - short.host) / (long.commands - short.commands));
+}
+
+/** From the reduction that is lowered to what is timed. */
+const asTimed: { readonly [K in ReductionTimed]: ProbeOptions } = {
+  reduction: {},
+  combine: { rewrite: combinedSlots },
+};
+
+async function sums(calibration: Calibration): Promise<readonly ReductionTimings[]> {
+  const { devices, sizes } = calibration;
+  const measured: ReductionTimings[] = [];
+  for (const dtype of sizes.summed) {
+    for (const kernel of reductionsTimed) {
+      const fusionOf = (bytes: number): Fusion => slotSum(devices, bytes, dtype);
+      const timings = await timingsOf(calibration, `${kernel} of ${dtype}`, fusionOf, asTimed[kernel]);
+      measured.push({ kernel, dtype, timings });
+    }
+  }
+  return measured;
+}
+
+/** All-reduces alone. */
+async function reductionsOfPeers(calibration: Calibration): Promise<readonly Timing[]> {
+  const { devices } = calibration;
+  const fusionOf = (bytes: number): Fusion => collectiveProbes.Allreduce(devices, bytes);
+  const copies = { lowering: { communicatorBackend: "cuda" } } as const;
+  const timings = await timingsOf(calibration, "all-reduces in peers' memory", fusionOf, copies);
+  return timings.map(({ bytes, microseconds }) => ({
+    bytes: bytesInPeers(devices, bytes),
+    microseconds,
+  }));
+}
+
+async function libraryTransfers(calibration: Calibration): Promise<readonly TransferTimings[]> {
+  const { devices } = calibration;
+  const measured: TransferTimings[] = [];
+  for (const type of keysOf(collectiveProbes)) {
+    const fusionOf = (bytes: number): Fusion => collectiveProbes[type](devices, bytes);
+    measured.push({
+      type,
+      ranks: devices,
+      timings: await timingsOf(calibration, type, fusionOf, { lowering: library }),
+    });
+  }
+  const exchanges = { lowering: { ...library, pointToPoint: "rotated" } } as const;
+  // Sent and received: twice the bytes of a part.
+  const fusionOf = (bytes: number): Fusion => ring(devices, bytes / 2);
+  const ofOne = (time: number): number => time / (devices - 1);
+  const timings = await timingsOf(calibration, "sends and receives", fusionOf, exchanges, ofOne);
+  return [...measured, { type: "group", ranks: 2, timings }];
+}

@@ -1,0 +1,36 @@
+/** By what the ranks of a program reach each other's memory: which choices a schedule has, and how well it is simulated, depends on it. */
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Command } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { touchesPeers } from "../../commands/touches-peers.ts";
+import { isProductLaunch } from "../../schedule/draft/gemm-axes.ts";
+import { peerOf } from "../../trace/command-work.ts";
+
+export interface PeerTraffic {
+  /** Some kernel works in a peer's memory. */
+  readonly kernels: boolean;
+  /** Some copy crosses a link. */
+  readonly copies: boolean;
+  /** Some product multiplies what a copy has brought over a link. */
+  readonly feedsProducts: boolean;
+}
+
+export function peerTraffic(program: Program): PeerTraffic {
+  const some = (is: (rank: number, command: Command) => boolean): boolean =>
+    program.ranks.some(({ rank, commands }) => commands.some((command) => is(rank, command)));
+  const arrived = new Set<BufferId>();
+  for (const { rank, commands } of program.ranks) {
+    for (const command of commands) {
+      if (command.kind === "copy" && peerOf(program, rank, command) !== null) arrived.add(command.destination.buffer);
+    }
+  }
+  const isFed = (command: Command): boolean =>
+    command.kind === "launch" &&
+    isProductLaunch(command, program) &&
+    command.inputs.some(({ buffer }) => arrived.has(buffer));
+  return {
+    kernels: some((rank, command) => touchesPeers(program, rank, command)),
+    copies: some((rank, command) => peerOf(program, rank, command) !== null),
+    feedsProducts: some((_, command) => isFed(command)),
+  };
+}

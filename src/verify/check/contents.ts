@@ -1,0 +1,127 @@
+/**
+ * What memory holds over one run, in the order of the sweep: which buffers are alive, and which regions have been written since their
+ * buffer was last undefined (at the start of the run, by alloc and by free). Where accesses race the order of the sweep is one of
+ * several; verify leaves out what stands on a race that it reports.
+ */
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { findGap, type Gap } from "./coverage.ts";
+import { type Graph, nodeKinds } from "../order/graph.ts";
+import type { RegionTable } from "./region-table.ts";
+
+/** Something that is wrong with a node, without another order of nodes being to blame. */
+export type ContentsProblem =
+  | {
+      readonly kind: "unwritten";
+      readonly node: number;
+      readonly buffer: number;
+      readonly region: number;
+      readonly gap: Gap;
+    }
+  /** The use of a buffer that has not been allocated, or has been freed by `other`. */
+  | { readonly kind: "notAllocated"; readonly node: number; readonly buffer: number; readonly region: number }
+  | {
+      readonly kind: "freed";
+      readonly node: number;
+      readonly buffer: number;
+      readonly region: number;
+      readonly other: number;
+    }
+  /** A second free, or one without an alloc before it (`other` is null). */
+  | { readonly kind: "freedTwice"; readonly node: number; readonly buffer: number; readonly other: number | null }
+  /** An alloc of a buffer that `other` has allocated in the same run, without a free between. */
+  | { readonly kind: "allocatedTwice"; readonly node: number; readonly buffer: number; readonly other: number }
+  /** An alloc of bytes that another buffer, which lives, has too. */
+  | {
+      readonly kind: "bytesInUse";
+      readonly node: number;
+      readonly buffer: number;
+      readonly sibling: number;
+      /** Its alloc; null where it has none and lives all the time. */
+      readonly other: number | null;
+    };
+
+export interface Contents {
+  /** A node of the run starts. An alloc takes bytes that the buffers `before` had. */
+  starts(node: number, before: readonly number[]): void;
+  readonly problems: readonly ContentsProblem[];
+}
+
+/** `always`: of buffers that the lists never allocate. */
+const life = { none: 0, live: 1, freed: 2, always: 3 } as const;
+
+export function createContents(graph: Graph, table: RegionTable): Contents {
+  const { kind, argument, program } = graph;
+  const { reads, writes, buffer: bufferOf } = table;
+  const state = initialLives(program);
+  const allocatedBy = new Map<number, number>();
+  const freedBy = new Map<number, number>();
+  const epoch = new Int32Array(program.buffers.length);
+  const writtenIn = new Int32Array(table.regions.length).fill(-1);
+  const problems: ContentsProblem[] = [];
+  const isWritten = (region: number): boolean => writtenIn[region] === epoch[at(bufferOf, region)];
+  const isAlive = (node: number, region: number): boolean => {
+    const buffer = at(bufferOf, region);
+    if (state[buffer] === life.live || state[buffer] === life.always) return true;
+    const other = freedBy.get(buffer);
+    problems.push(
+      other === undefined
+        ? { kind: "notAllocated", node, buffer, region }
+        : { kind: "freed", node, buffer, region, other },
+    );
+    return false;
+  };
+  const undefine = (buffer: number): void => {
+    epoch[buffer] = at(epoch, buffer) + 1;
+  };
+  const alloc = (node: number, buffer: number, before: readonly number[]): void => {
+    for (const sibling of before) {
+      if (state[sibling] === life.live || state[sibling] === life.always)
+        problems.push({ kind: "bytesInUse", node, buffer, sibling, other: allocatedBy.get(sibling) ?? null });
+    }
+    const other = allocatedBy.get(buffer);
+    if (state[buffer] === life.live && other !== undefined) {
+      problems.push({ kind: "allocatedTwice", node, buffer, other });
+    }
+    state[buffer] = life.live;
+    allocatedBy.set(buffer, node);
+    freedBy.delete(buffer);
+    undefine(buffer);
+  };
+  const free = (node: number, buffer: number): void => {
+    if (state[buffer] !== life.live) {
+      problems.push({ kind: "freedTwice", node, buffer, other: freedBy.get(buffer) ?? null });
+    }
+    state[buffer] = life.freed;
+    freedBy.set(buffer, node);
+    undefine(buffer);
+  };
+  return {
+    problems,
+    starts: (node, before) => {
+      if (kind[node] === nodeKinds.alloc) return alloc(node, at(argument, node), before);
+      if (kind[node] === nodeKinds.free) return free(node, at(argument, node));
+      for (let i = at(reads.start, node); i < at(reads.start, node + 1); i++) {
+        const region = at(reads.values, i);
+        if (!isAlive(node, region) || isWritten(region)) continue;
+        const gap = findGap(table, region, isWritten);
+        if (gap === null) continue;
+        problems.push({ kind: "unwritten", node, buffer: at(bufferOf, region), region, gap });
+      }
+      for (let i = at(writes.start, node); i < at(writes.start, node + 1); i++) {
+        const region = at(writes.values, i);
+        isAlive(node, region);
+        writtenIn[region] = at(epoch, at(bufferOf, region));
+      }
+    },
+  };
+}
+
+/** Buffers with an alloc live from it on. */
+function initialLives({ buffers, ranks }: Program): Uint8Array {
+  const lives = new Uint8Array(buffers.length).fill(life.always);
+  for (const { commands } of ranks) {
+    for (const command of commands) if (command.kind === "alloc") lives[command.buffer] = life.none;
+  }
+  return lives;
+}

@@ -1,0 +1,104 @@
+/**
+ * Why a run is stuck: the shortest cycle of queues that wait for each other. Each stands at a command that waits for another command, which
+ * stands in its queue behind the one where that queue waits.
+ *
+ *   rank 0: recv from 1 waits for rank 1: send to 0, which comes after
+ *   rank 1: recv from 0 waits for rank 0: send to 1, which comes after the first
+ */
+import { at } from "../../support/invariant.ts";
+import { type Graph, nodeKinds } from "../order/graph.ts";
+import type { Stuck } from "../order/progress.ts";
+
+/** A queue's head, and the node of another queue that it waits for. */
+export interface Wait {
+  readonly node: number;
+  readonly awaits: number;
+}
+
+/** Null if nobody waits in a circle: all wait, in the end, for what never comes. */
+export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | null {
+  const { queues, queueOf, cursor } = stuck;
+  const waitsOf = queues.map((nodes, queue): readonly Wait[] => {
+    const node = nodes[at(cursor, queue)];
+    return node === undefined ? [] : awaited(graph, stuck, node).map((awaits) => ({ node, awaits }));
+  });
+  let shortest: readonly Wait[] | null = null;
+  for (const start of queues.keys()) {
+    if (at(waitsOf, start).length === 0) continue;
+    const cycle = cycleThrough(waitsOf, queueOf, start, shortest?.length ?? Infinity);
+    if (cycle !== null) shortest = cycle;
+  }
+  return shortest;
+}
+
+/** Breadth first from `start` back to it; null if no way is shorter than `limit`. */
+function cycleThrough(
+  waitsOf: readonly (readonly Wait[])[],
+  queueOf: Int32Array,
+  start: number,
+  limit: number,
+): readonly Wait[] | null {
+  const reachedBy = new Map<number, { readonly wait: Wait; readonly from: number }>();
+  let front = [start];
+  for (let length = 1; length < limit && front.length > 0; length++) {
+    const next: number[] = [];
+    for (const from of front) {
+      for (const wait of at(waitsOf, from)) {
+        const to = at(queueOf, wait.awaits);
+        if (reachedBy.has(to)) continue;
+        reachedBy.set(to, { wait, from });
+        if (to === start) return backFrom(reachedBy, start);
+        next.push(to);
+      }
+    }
+    front = next;
+  }
+  return null;
+}
+
+function backFrom(
+  reachedBy: ReadonlyMap<number, { readonly wait: Wait; readonly from: number }>,
+  start: number,
+): readonly Wait[] {
+  const cycle: Wait[] = [];
+  let queue = start;
+  do {
+    const step = reachedBy.get(queue);
+    if (step === undefined) break;
+    cycle.unshift(step.wait);
+    queue = step.from;
+  } while (queue !== start);
+  return cycle;
+}
+
+/** The nodes, not yet reached, that the node waits for: one for each queue that could let it go on. */
+function awaited(graph: Graph, stuck: Stuck, node: number): readonly number[] {
+  const { kind, argument, members, program } = graph;
+  const what = at(argument, node);
+  switch (kind[node]) {
+    case nodeKinds.wait:
+      return remaining(graph, stuck, nodeKinds.record, what);
+    case nodeKinds.take:
+      return program.slots[what] === undefined ? [] : remaining(graph, stuck, nodeKinds.signal, what);
+    case nodeKinds.transfer: {
+      const id = at(members.transfer, what);
+      const all = Array.from(
+        { length: at(members.first, id + 1) - at(members.first, id) },
+        (_, i) => at(members.first, id) + i,
+      );
+      return (members.partners[what] ?? all)
+        .filter((member) => stuck.arrived[member] === 0)
+        .map((member) => at(members.node, member));
+    }
+    default:
+      return [];
+  }
+}
+
+/** The first node of every queue that is yet to come, of one kind and argument. */
+function remaining({ kind, argument }: Graph, { queues, cursor }: Stuck, wanted: number, what: number): number[] {
+  return queues.flatMap((nodes, queue) => {
+    const found = nodes.subarray(at(cursor, queue)).find((node) => kind[node] === wanted && argument[node] === what);
+    return found ?? [];
+  });
+}

@@ -1,0 +1,89 @@
+/** All that is wrong with a Program, in numbers of its graph: what stands in the lists, then progress, order and contents from the sweeps. */
+import { at } from "../../support/invariant.ts";
+import { type ContentsProblem, createContents } from "./contents.ts";
+import { shortestCycle } from "./deadlock.ts";
+import { type Graph, nodeKinds } from "../order/graph.ts";
+import type { Problem } from "./problem.ts";
+import { findStuck } from "../order/progress.ts";
+import type { RegionTable } from "./region-table.ts";
+import { type Conflict, createShadow } from "./shadow.ts";
+import { staticProblems } from "./static-checks.ts";
+import { sweep } from "../order/sweep.ts";
+import { createTenants } from "./tenants.ts";
+
+const runs = 2;
+const none: readonly number[] = [];
+
+export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
+  const shadow = createShadow(table);
+  const contents = createContents(graph, table);
+  const tenants = createTenants(graph.program);
+  const { nodeCount, kind, argument } = graph;
+  const { stuckAt, misuses } = sweep(graph, runs, {
+    starts: (node, visit, chain, position, known) => {
+      const buffer = kind[node] === nodeKinds.alloc ? at(argument, node) : -1;
+      const before = buffer < 0 ? none : tenants.moveIn(buffer);
+      for (const other of before) shadow.moveIn(at(table.whole, buffer), at(table.whole, other), visit, chain, known);
+      shadow.touch(node, visit, chain, position, known);
+      if (visit < nodeCount) contents.starts(node, before);
+    },
+  });
+  return [
+    ...staticProblems(graph, table),
+    ...misuses
+      .filter(({ before, next }) => Math.min(before, next) < nodeCount)
+      .map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
+    ...progressProblems(graph, stuckAt !== null),
+    ...withoutRepeats(graph, shadow.conflicts).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
+    ...withoutRacing(contents.problems, shadow.conflicts, table),
+  ];
+}
+
+/**
+ * The second run repeats the mistakes of the first, which has less order; and two commands that race within a run are not worth a second
+ * finding where the one meets the other's next run. Nor is a buffer that is freed under its user worth one for its next alloc, which
+ * follows the free.
+ */
+function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonly Conflict[]): readonly Conflict[] {
+  const pairOf = ({ first, second }: Conflict): string => {
+    const nodes = [first.visit % nodeCount, second.visit % nodeCount];
+    return `${Math.min(...nodes)} ${Math.max(...nodes)}`;
+  };
+  const inFirst = conflicts.filter(({ first, second }) => Math.max(first.visit, second.visit) < nodeCount);
+  const pairs = new Set(inFirst.map(pairOf));
+  const across = conflicts.filter(
+    ({ first, second }) => Math.floor(first.visit / nodeCount) !== Math.floor(second.visit / nodeCount),
+  );
+  const freedUnder = new Set(
+    inFirst.flatMap(({ first: { visit: a }, second: { visit: b } }) => [
+      ...(kind[a] === nodeKinds.free ? [`${b} ${argument[a]}`] : []),
+      ...(kind[b] === nodeKinds.free ? [`${a} ${argument[b]}`] : []),
+    ]),
+  );
+  const isFreedUnder = ({ first, second }: Conflict): boolean => {
+    const [earlier, later] = first.visit < second.visit ? [first, second] : [second, first];
+    const next = later.visit - nodeCount;
+    return kind[next] === nodeKinds.alloc && freedUnder.has(`${earlier.visit} ${argument[next]}`);
+  };
+  return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)) && !isFreedUnder(conflict))];
+}
+
+/** A run that is stuck without a circle waits for what never comes, which a static check has told. */
+function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
+  const stuck = findStuck(graph, isStuck ? "streams" : "ranks");
+  const cycle = stuck === null ? null : shortestCycle(graph, stuck);
+  if (cycle === null) return [];
+  return [{ kind: isStuck ? "deadlock" : "needsConcurrency", cycle }];
+}
+
+/** Where accesses of a buffer race, what it holds is not settled: the race is told, and no consequence of it. */
+function withoutRacing(
+  problems: readonly ContentsProblem[],
+  conflicts: readonly Conflict[],
+  { buffer }: RegionTable,
+): readonly ContentsProblem[] {
+  const racing = new Set(
+    conflicts.flatMap(({ first, second }) => [first, second].map(({ region }) => at(buffer, region))),
+  );
+  return problems.filter((problem) => !racing.has(problem.buffer));
+}

@@ -1,0 +1,144 @@
+/**
+ * Which operands of one command may share bytes. A pointwise kernel may write the very elements it reads, a combination one of its
+ * inputs, a collective what the table of collectives allows; everything else keeps outputs apart from inputs and from each other.
+ */
+import { type CollectiveRule, collectiveRules } from "../../commands/collectives.ts";
+import type { BufferRef, Command } from "../../commands/command.ts";
+import type { Kernel, Operand } from "../../commands/kernel.ts";
+import type { LinkedTransfer, Program } from "../../commands/program.ts";
+import { type Region, regionOf } from "../../commands/region.ts";
+import type { Collective, PointToPointGroup, View } from "../../commands/transfer.ts";
+import { alignViews, partOf, sameView } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { at } from "../../support/invariant.ts";
+import { sharedBytes } from "./overlap.ts";
+
+export interface IllegalOverlap {
+  /** The operand that is written where another one lies. */
+  readonly written: Region;
+  readonly other: Region;
+  /** What the command allows. */
+  readonly rule: string;
+}
+
+const apart = "outputs apart from inputs and from each other";
+
+const elementwise = "an output that is an input, element by element, or apart from it";
+
+/** A command and the members of its transfer, if it is one. */
+type Rest = [Program, LinkedTransfer | null, number];
+
+const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
+  launch: ({ kernel: id, inputs, outputs }, { kernels }) => {
+    const kernel = at(kernels, id);
+    const allowed = mayWriteInPlace[kernel.kind];
+    return firstOverlap(
+      viewsOf(inputs, kernel.inputs),
+      viewsOf(outputs, kernel.outputs),
+      (input, output) => allowed && sameElements(input, output),
+      allowed ? elementwise : apart,
+    );
+  },
+  copy: ({ source, destination }) => firstOverlap([source], [destination], () => false, apart),
+  transfer: ({ operation }, _program, transfer, rank) =>
+    operation.kind === "collective"
+      ? collectiveOverlap(operation, transfer, rank)
+      : firstOverlap(viewsOfType(operation, "send"), viewsOfType(operation, "recv"), () => false, apartInGroups),
+  recordEvent: () => null,
+  waitEvent: () => null,
+  signal: () => null,
+  waitSignal: () => null,
+  alloc: () => null,
+  free: () => null,
+};
+
+const apartInGroups = "receives apart from sends and from each other, since a group has no order";
+
+function viewsOf(refs: readonly BufferRef[], operands: readonly Operand[]): readonly View[] {
+  return refs.map(({ buffer, offset }, i) => ({ ...at(operands, i), buffer, offset }));
+}
+
+function viewsOfType({ ops }: PointToPointGroup, wanted: "send" | "recv"): readonly View[] {
+  return ops.flatMap(({ type, view }) => (type === wanted ? [view] : []));
+}
+
+/** Kernels that read an element before they write it, and no other afterwards. */
+const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
+  unary: true,
+  cast: true,
+  binary: true,
+  combine: true,
+  reduction: false,
+  matmul: false,
+  linear: false,
+  fill: false,
+  unit: false,
+};
+
+/** Null where all operands of the command at `index` of the rank's list lie as they may. */
+export function illegalOverlap(program: Program, rank: number, index: number): IllegalOverlap | null {
+  const { commands, transferOf } = at(program.ranks, rank);
+  const id = transferOf[index] ?? null;
+  const transfer = id === null ? null : at(program.transfers, id);
+  return dispatch<Command, IllegalOverlap | null, Rest>(rules, at(commands, index), program, transfer, rank);
+}
+
+function firstOverlap(
+  read: readonly View[],
+  written: readonly View[],
+  isAllowed: (input: View, output: View) => boolean,
+  rule: string,
+): IllegalOverlap | null {
+  for (const [i, output] of written.entries()) {
+    const other =
+      read.find((input) => overlap(input, output) && !isAllowed(input, output)) ??
+      written.slice(i + 1).find((next) => overlap(output, next));
+    if (other !== undefined) return { written: regionOf(output), other: regionOf(other), rule };
+  }
+  return null;
+}
+
+function overlap(a: View, b: View): boolean {
+  if (a.buffer !== b.buffer) return false;
+  const [first, second] = [regionOf(a), regionOf(b)];
+  return sharedBytes({ start: first.offset, ...first }, { start: second.offset, ...second }) > 0;
+}
+
+const inPlaceForms: { readonly [F in CollectiveRule["inPlace"]]: string } = {
+  same: "an output that is the input, or apart from it",
+  part: "the member's own part of the other side, or apart from it",
+  never: apart,
+};
+
+function collectiveOverlap(
+  operation: Collective,
+  transfer: LinkedTransfer | null,
+  rank: number,
+): IllegalOverlap | null {
+  const { type, input, output } = operation;
+  if (input === null || output === null || !overlap(input, output)) return null;
+  const { inPlace, splitsInput } = collectiveRules[type];
+  if (inPlace === "same" && sameElements(input, output)) return null;
+  if (inPlace === "part") {
+    const [split, single] = splitsInput ? [input, output] : [output, input];
+    if (sameElements(partOf(split, placeIn(transfer, rank, splitsInput ? "output" : "input")), single)) return null;
+  }
+  return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
+}
+
+/** Which part of the split side is the rank's: parts go to the members that have the other side. */
+function placeIn(transfer: LinkedTransfer | null, rank: number, side: "input" | "output"): number {
+  const before = transfer?.members.slice(
+    0,
+    transfer.members.findIndex((member) => member.rank === rank),
+  );
+  const holders = before?.filter(({ operation }) => operation.kind === "collective" && operation[side] !== null);
+  return holders?.length ?? 0;
+}
+
+function sameElements(a: View, b: View): boolean {
+  if (dtypes[a.dtype].bytes !== dtypes[b.dtype].bytes) return false;
+  const [first, second] = alignViews([a, { ...b, dtype: a.dtype }]) ?? [];
+  return first !== undefined && second !== undefined && sameView(first, second);
+}

@@ -1,0 +1,99 @@
+/**
+ * How many bytes two regions share, exactly. Both are nested strided runs (src/commands/region.ts), so their outermost dims are
+ * taken apart together: where they have one stride, at most two relative positions of the inner blocks can meet, since a block
+ * never reaches past its stride; where they differ, the coarser one is walked, over the blocks that lie within the other.
+ *
+ *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, they share nothing; one step says so
+ */
+import type { RegionDim } from "../../commands/region.ts";
+import { at } from "../../support/invariant.ts";
+
+/** Strided runs from `start`, in bytes. */
+export interface Extent {
+  readonly start: number;
+  readonly dims: readonly RegionDim[];
+  readonly bytes: number;
+}
+
+/** From the first byte to the last. */
+export function spanOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number {
+  let span = bytes;
+  for (const { count, stride } of dims) span += (count - 1) * stride;
+  return bytes === 0 ? 0 : span;
+}
+
+/** The bytes of the set itself. */
+export function sizeOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number {
+  let size = bytes;
+  for (const { count } of dims) size *= count;
+  return size;
+}
+
+/** The number of bytes that are in both. Time: the runs of the coarser one at most, and a few steps where strides are equal. */
+export function sharedBytes(a: Extent, b: Extent): number {
+  const distance = b.start - a.start;
+  if (a.dims.length === 0 && b.dims.length === 0) return runsShare(distance, a.bytes, b.bytes);
+  if (neverMeet(distance, a, b)) return 0;
+  return shared(distance, a, 0, b, 0);
+}
+
+function runsShare(distance: number, a: number, b: number): number {
+  return Math.max(0, Math.min(a, distance + b) - Math.max(0, distance));
+}
+
+/** By remainders: every run of both starts at the same place modulo the common divisor of all strides. */
+function neverMeet(distance: number, a: Extent, b: Extent): boolean {
+  let divisor = 0;
+  for (const { stride } of a.dims) divisor = greatestDivisor(divisor, stride);
+  for (const { stride } of b.dims) divisor = greatestDivisor(divisor, stride);
+  const place = ((distance % divisor) + divisor) % divisor;
+  return a.bytes <= place && place + b.bytes <= divisor;
+}
+
+function greatestDivisor(a: number, b: number): number {
+  let [x, y] = [a, b];
+  while (y !== 0) [x, y] = [y, x % y];
+  return x;
+}
+
+/** What is left of `a` from dim `i` on and of `b` from dim `j` on share, where b's part starts `distance` after a's. */
+function shared(distance: number, a: Extent, i: number, b: Extent, j: number): number {
+  const outerA = a.dims[i];
+  const outerB = b.dims[j];
+  if (outerA === undefined && outerB === undefined) return runsShare(distance, a.bytes, b.bytes);
+  if (outerB === undefined || (outerA !== undefined && outerA.stride > outerB.stride)) {
+    return walked(distance, a, i, b, j);
+  }
+  if (outerA === undefined || outerB.stride > outerA.stride) return walked(-distance, b, j, a, i);
+  const { stride } = outerA;
+  const [spanA, spanB] = [restSpan(a, i + 1), restSpan(b, j + 1)];
+  // Block n of a and block n + k of b lie `distance + k * stride` apart.
+  const first = Math.max(Math.floor((-spanB - distance) / stride) + 1, 1 - outerA.count);
+  const last = Math.min(Math.ceil((spanA - distance) / stride) - 1, outerB.count - 1);
+  let bytes = 0;
+  for (let k = first; k <= last; k++) {
+    const pairs = Math.min(outerA.count, outerB.count - k) - Math.max(0, -k);
+    if (pairs > 0) bytes += pairs * shared(distance + k * stride, a, i + 1, b, j + 1);
+  }
+  return bytes;
+}
+
+/** Block by block of a's outermost dim, over those that reach into b. */
+function walked(distance: number, a: Extent, i: number, b: Extent, j: number): number {
+  const { count, stride } = at(a.dims, i);
+  const [inner, span] = [restSpan(a, i + 1), restSpan(b, j)];
+  const first = Math.max(0, Math.floor((distance - inner) / stride) + 1);
+  const last = Math.min(count - 1, Math.ceil((distance + span) / stride) - 1);
+  let bytes = 0;
+  for (let k = first; k <= last; k++) bytes += shared(distance - k * stride, a, i + 1, b, j);
+  return bytes;
+}
+
+function restSpan({ dims, bytes }: Extent, from: number): number {
+  let span = bytes;
+  for (let i = from; i < dims.length; i++) {
+    const { count, stride } = at(dims, i);
+    span += (count - 1) * stride;
+  }
+  return span;
+}

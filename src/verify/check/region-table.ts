@@ -1,0 +1,124 @@
+/**
+ * Every distinct region that a Program's commands and callers touch, numbered; per node which it reads and writes; and per region
+ * which others share bytes with it (region-overlaps.ts).
+ */
+import { accesses } from "../../commands/accesses.ts";
+import type { PlacedBuffer } from "../../commands/buffer.ts";
+import type { Command } from "../../commands/command.ts";
+import { canonicalRegion, type Region } from "../../commands/region.ts";
+import { at } from "../../support/invariant.ts";
+import { boundBuffers, sharingBuffers } from "./blocks.ts";
+import type { Graph } from "../order/graph.ts";
+import { createRows, type Rows } from "../order/growable.ts";
+import { sizeOf } from "./overlap.ts";
+import { type Overlaps, overlapsOf } from "./region-overlaps.ts";
+
+export interface RegionTable extends Overlaps {
+  readonly regions: readonly Region[];
+  /** By region, in bytes. */
+  readonly sizes: Float64Array;
+  /** By region. */
+  readonly buffer: Int32Array;
+  /** By node. */
+  readonly reads: Rows;
+  readonly writes: Rows;
+  /** By buffer: the region of all its bytes; -1 where it shares none with another buffer and no node touches it as a whole. */
+  readonly whole: Int32Array;
+}
+
+const touchesMemory: { readonly [K in Command["kind"]]: boolean } = {
+  launch: true,
+  copy: true,
+  transfer: true,
+  recordEvent: false,
+  waitEvent: false,
+  signal: false,
+  waitSignal: false,
+  alloc: true,
+  free: true,
+};
+
+export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
+  const numbers = createNumbering(program.buffers.length);
+  const reads = createRows(nodeCount);
+  const writes = createRows(nodeCount);
+  const close = (): void => {
+    reads.close();
+    writes.close();
+  };
+  const { inputs, outputs } = boundBuffers(program.buffers, program.ranks.length);
+  for (const [rank, { commands }] of program.ranks.entries()) {
+    for (const buffer of at(inputs, rank)) writes.add(numbers.of(wholeBuffer(buffer)));
+    close();
+    for (const [index, { kind }] of commands.entries()) {
+      if (touchesMemory[kind]) {
+        const touched = accesses(program, rank, index);
+        // Two operands that are one region are one read; two writes of one are a mistake of their own.
+        const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));
+        for (const [i, region] of read.entries()) if (read.indexOf(region) === i) reads.add(region);
+        for (const region of touched.writes) if (sizeOf(region) > 0) writes.add(numbers.of(region));
+      }
+      close();
+    }
+    for (const buffer of at(outputs, rank)) reads.add(numbers.of(wholeBuffer(buffer)));
+    close();
+  }
+  const shares = sharingBuffers(program.buffers);
+  for (const buffer of program.buffers) if (shares[buffer.id] === 1) numbers.of(wholeBuffer(buffer));
+  const { regions } = numbers;
+  return {
+    regions,
+    sizes: Float64Array.from(regions, sizeOf),
+    buffer: Int32Array.from(regions, ({ buffer }) => buffer),
+    reads: reads.finish(),
+    writes: writes.finish(),
+    whole: wholeRegions(regions, program.buffers),
+    ...overlapsOf(regions),
+  };
+}
+
+function wholeRegions(regions: readonly Region[], buffers: readonly PlacedBuffer[]): Int32Array {
+  const whole = new Int32Array(buffers.length).fill(-1);
+  for (const [region, { buffer, offset, dims, bytes }] of regions.entries()) {
+    if (offset === 0 && dims.length === 0 && bytes === at(buffers, buffer).bytes) whole[buffer] = region;
+  }
+  return whole;
+}
+
+function wholeBuffer({ id, bytes }: PlacedBuffer): Region {
+  return canonicalRegion(id, 0, [], bytes);
+}
+
+interface Numbering {
+  readonly regions: readonly Region[];
+  readonly of: (region: Region) => number;
+}
+
+/** Equal regions get one number. */
+function createNumbering(bufferCount: number): Numbering {
+  const regions: Region[] = [];
+  const byOffset = Array.from({ length: bufferCount }, () => new Map<number, number[]>());
+  return {
+    regions,
+    of: (region) => {
+      const places = at(byOffset, region.buffer);
+      const candidates = places.get(region.offset);
+      if (candidates === undefined) {
+        places.set(region.offset, [regions.length]);
+        return regions.push(region) - 1;
+      }
+      for (const id of candidates) if (sameRuns(at(regions, id), region)) return id;
+      candidates.push(regions.length);
+      return regions.push(region) - 1;
+    },
+  };
+}
+
+export function sameRuns(a: Region, b: Region): boolean {
+  if (a.bytes !== b.bytes || a.dims.length !== b.dims.length) return false;
+  for (let i = 0; i < a.dims.length; i++) {
+    const [x, y] = [at(a.dims, i), at(b.dims, i)];
+    if (x.count !== y.count || x.stride !== y.stride) return false;
+  }
+  return true;
+}

@@ -1,0 +1,26 @@
+/**
+ * What makes a finding a counterexample: the last command that both of its commands come after, and a schedule in which the second runs before the
+ * first. From sweeps of their own, for the findings that are shown.
+ */
+import { at } from "../../support/invariant.ts";
+import { commonAncestors, type Pair } from "../order/ancestor.ts";
+import { capturePasts } from "../order/captures.ts";
+import type { Graph } from "../order/graph.ts";
+import { scheduleText, visitsFor } from "./schedule-text.ts";
+
+export interface Counterexample {
+  /** The visit of the nearest common ancestor. */
+  readonly ancestor: number | null;
+  readonly schedule: string | null;
+}
+
+/** For pairs of visits in their intended order. */
+export function counterexamples(graph: Graph, pairs: readonly Pair[]): readonly Counterexample[] {
+  if (pairs.length === 0) return [];
+  const ancestors = commonAncestors(graph, pairs);
+  const pasts = capturePasts(graph, new Set(pairs.flatMap(([, second]) => visitsFor(graph, second))));
+  return pairs.map(([first, second], i) => ({
+    ancestor: at(ancestors, i),
+    schedule: scheduleText(graph, { first, second, pasts }),
+  }));
+}

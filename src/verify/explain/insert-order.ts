@@ -1,0 +1,143 @@
+/**
+ * Adds orders to a linked Program: an event where both commands are of one rank, else a signal on a slot of its own. Where the first
+ * command's stream records an event after it anyway, the wait alone is added.
+ *
+ *   copy         on worker 0          copy           on worker 0
+ *                                     recordEvent    on worker 0
+ *                                ->   waitEvent      on worker 1
+ *   launch       on worker 1          launch         on worker 1
+ */
+import type { Command, CommandStreamId, EventId, Origin, SlotId, TransferId } from "../../commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram, Slot } from "../../commands/program.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+
+/** One end of an order: a command, by its place in its rank's list. -1 stands for the start of the list, its length for the end. */
+export interface OrderEnd {
+  readonly rank: number;
+  readonly command: number;
+  readonly stream: number;
+}
+
+export type Order =
+  /** `from` is to complete before `to` starts. On one rank `from` stands before `to`. */
+  | { readonly kind: "order"; readonly from: OrderEnd; readonly to: OrderEnd }
+  /** A signal that nobody takes is to be waited for before `to`. */
+  | { readonly kind: "take"; readonly slot: SlotId; readonly to: OrderEnd };
+
+/** A command that was put into a rank's list, before the command that stood at `before`. */
+export interface Insertion {
+  readonly rank: number;
+  readonly before: number;
+  readonly command: Command;
+}
+
+export interface Repaired {
+  readonly program: Program;
+  readonly insertions: readonly Insertion[];
+}
+
+export function insertOrders(program: Program, orders: readonly Order[]): Repaired {
+  const insertions: Insertion[] = [];
+  const slots: Slot[] = [...program.slots];
+  const eventCounts = program.ranks.map(({ eventCount }) => eventCount);
+  for (const order of orders) {
+    const { to } = order;
+    if (order.kind === "take") {
+      const command: Command = { kind: "waitSignal", stream: streamId(to), slot: order.slot };
+      insertions.push({ rank: to.rank, before: to.command, command });
+      continue;
+    }
+    const { from } = order;
+    if (from.rank !== to.rank) {
+      const slot = makeId<SlotId>(slots.length);
+      slots.push({ id: slot, signaller: from.rank, waiter: to.rank });
+      insertions.push(
+        { rank: from.rank, before: from.command + 1, command: { kind: "signal", stream: streamId(from), slot } },
+        { rank: to.rank, before: to.command, command: { kind: "waitSignal", stream: streamId(to), slot } },
+      );
+      continue;
+    }
+    let event = recordedAfter(at(program.ranks, from.rank), from, to);
+    if (event === null) {
+      event = makeId<EventId>(at(eventCounts, from.rank));
+      eventCounts[from.rank] = event + 1;
+      insertions.push({
+        rank: from.rank,
+        before: from.command + 1,
+        command: { kind: "recordEvent", stream: streamId(from), event },
+      });
+    }
+    insertions.push({ rank: to.rank, before: to.command, command: { kind: "waitEvent", stream: streamId(to), event } });
+  }
+  return { program: withInsertions(program, insertions, slots, eventCounts), insertions };
+}
+
+function streamId({ stream }: OrderEnd): CommandStreamId {
+  return makeId<CommandStreamId>(stream);
+}
+
+/** An event that the stream of `from` records after it, before `to`. */
+function recordedAfter({ commands }: RankProgram, from: OrderEnd, to: OrderEnd): EventId | null {
+  for (let index = from.command + 1; index < to.command; index++) {
+    const command = at(commands, index);
+    if (command.kind === "recordEvent" && command.stream === from.stream) return command.event;
+  }
+  return null;
+}
+
+function withInsertions(
+  program: Program,
+  insertions: readonly Insertion[],
+  slots: readonly Slot[],
+  eventCounts: readonly number[],
+): Program {
+  const edited = program.ranks.map((rank) =>
+    editRank(
+      rank,
+      insertions.filter((insertion) => insertion.rank === rank.rank),
+      at(eventCounts, rank.rank),
+    ),
+  );
+  const transfers = program.transfers.map((transfer): LinkedTransfer => ({
+    ...transfer,
+    members: transfer.members.map((member) => ({
+      ...member,
+      command: at(at(edited, member.rank).places, member.command),
+    })),
+  }));
+  return { ...program, ranks: edited.map(({ rank }) => rank), transfers, slots };
+}
+
+interface Edited {
+  readonly rank: RankProgram;
+  /** Where each command stands now. */
+  readonly places: readonly number[];
+}
+
+/** Of insertions at one place, those that record or signal come first. */
+function editRank(rank: RankProgram, insertions: readonly Insertion[], eventCount: number): Edited {
+  const commands: Command[] = [];
+  const origins: Origin[] = [];
+  const transferOf: (TransferId | null)[] = [];
+  const places: number[] = [];
+  for (let index = 0; index <= rank.commands.length; index++) {
+    const here = insertions.filter(({ before }) => before === index);
+    for (const { command } of here.toSorted((a, b) => Number(waits(a.command)) - Number(waits(b.command)))) {
+      commands.push(command);
+      origins.push(rank.origins[index] ?? rank.origins.at(-1) ?? { statement: "", path: [], iteration: [] });
+      transferOf.push(null);
+    }
+    const command = rank.commands[index];
+    if (command === undefined) break;
+    places.push(commands.length);
+    commands.push(command);
+    origins.push(at(rank.origins, index));
+    transferOf.push(rank.transferOf[index] ?? null);
+  }
+  return { rank: { ...rank, commands, origins, transferOf, eventCount }, places };
+}
+
+function waits({ kind }: Command): boolean {
+  return kind === "waitEvent" || kind === "waitSignal";
+}

@@ -1,0 +1,210 @@
+/** Problems as findings, one row per kind: which code, what was found, what was expected and how to mend it. */
+import { at } from "../../support/invariant.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { counted } from "../../support/wording.ts";
+import { conflictDraft } from "./conflict-draft.ts";
+import type { Draft } from "./draft.ts";
+import type { Wait } from "../check/deadlock.ts";
+import type { SharedMemory } from "../finding.ts";
+import { type Graph, nodeOf } from "../order/graph.ts";
+import { placeOf, placeText, statementText } from "./places.ts";
+import type { Problem } from "../check/problem.ts";
+import type { RegionTable } from "../check/region-table.ts";
+import { rangeText, sliceText } from "./slice-text.ts";
+
+export function problemDraft(graph: Graph, table: RegionTable, problem: Problem): Draft {
+  return dispatch<Problem, Draft, [Graph, RegionTable]>(rows, problem, graph, table);
+}
+
+const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
+  conflict: (conflict, graph, table) => conflictDraft(graph, table, conflict),
+  slotMisuse: ({ slot, nextIs, next, before }, graph) => {
+    const [later, earlier] = [placeOf(graph, next), placeOf(graph, before)];
+    return {
+      ...error("slot-overrun", [before, next]),
+      message:
+        nextIs === "signal"
+          ? `rank ${later.rank} may signal slot ${slot} again before its last signal was waited for`
+          : `two waits of rank ${later.rank} may take each other's signal on slot ${slot}`,
+      found: `${placeText(later)} does not come after ${placeText(earlier)}${earlier.run === later.run ? "" : " of the run before"}`,
+      expected: `every ${nextIs} on a slot after the wait before it`,
+      help: `let ${statementText(later)} wait for ${statementText(earlier)}, or give them slots of their own`,
+      edge: [before, next],
+    };
+  },
+  deadlock: ({ cycle }, graph) => ({
+    ...error(
+      "deadlock",
+      cycle.map(({ node }) => node),
+    ),
+    ...cycleDraft(graph, cycle),
+    message: `${counted(cycle.length, "stream")} wait${cycle.length === 1 ? "s for itself" : " for each other"}`,
+    expected: "waits that no circle joins",
+    help: "order sends, receives and collectives alike on all ranks, coalesce exchanges, and post before waiting",
+  }),
+  needsConcurrency: ({ cycle }, graph) => ({
+    ...error(
+      "needs-concurrency",
+      cycle.map(({ node }) => node),
+    ),
+    ...cycleDraft(graph, cycle),
+    message: "the program ends only if a device runs several of its streams at once",
+    expected: "an end also when every rank runs its list as one queue, since hardware has fewer queues than streams",
+    help: "issue what others wait for before what waits for them, in the order of the list",
+  }),
+  unwritten: ({ node, buffer, region, gap }, graph, table) => {
+    const { program } = graph;
+    const place = placeOf(graph, node);
+    const { name, rank, id } = at(program.buffers, buffer);
+    const whole = gap.missing === gap.size;
+    const read = at(table.regions, region);
+    const slice = whole ? sliceText(program, read, read) : rangeText(program, id, gap.start, gap.end);
+    return {
+      ...error("unwritten-read", [node]),
+      message: `${name} on rank ${rank} is read where nothing has written it`,
+      memory: { rank, tensor: name, slice, bytes: gap.missing },
+      found: `${placeText(place)} reads ${sliceText(program, read, read)}; ${whole ? "none of it has" : `${counted(gap.missing, "byte")} of ${gap.size}, from ${slice} on, have not`} been written in this run`,
+      expected: place.command === null ? "outputs that the program writes entirely" : "a write before the read",
+      help:
+        place.command === null
+          ? `write all of ${name}, or leave it out of the outputs`
+          : `write ${slice} before, or read less`,
+    };
+  },
+  notAllocated: ({ node, buffer, region }, graph, table) => {
+    const alloc = allocOf(graph, buffer);
+    return {
+      ...error("used-before-alloc", [alloc, node]),
+      ...usedMemory(graph, table, buffer, region),
+      message: `${tensorText(graph, buffer)} is used before it is allocated`,
+      found: `${placeText(placeOf(graph, node))} comes before ${placeText(placeOf(graph, alloc))}`,
+      expected: "an Allocate before the first use",
+      help: "move the Allocate to before the use",
+    };
+  },
+  freed: ({ node, buffer, region, other }, graph, table) => ({
+    ...error("used-after-free", [other, node]),
+    ...usedMemory(graph, table, buffer, region),
+    message: `${tensorText(graph, buffer)} is used after it has been freed`,
+    found: `${placeText(placeOf(graph, node))} comes after ${placeText(placeOf(graph, other))}`,
+    expected: "the Deallocate after the last use",
+    help: "move the Deallocate to after the use",
+  }),
+  freedTwice: ({ node, buffer, other }, graph) => ({
+    ...error("freed-twice", other === null ? [node] : [other, node]),
+    message: `${tensorText(graph, buffer)} is freed ${other === null ? "though it is not allocated" : "twice"}`,
+    found: placeText(placeOf(graph, node)) + (other === null ? "" : ` after ${placeText(placeOf(graph, other))}`),
+    expected: "one Deallocate for each Allocate",
+    help: "leave out the second Deallocate",
+  }),
+  allocatedTwice: ({ node, buffer, other }, graph) => ({
+    ...error("allocated-twice", [other, node]),
+    message: `${tensorText(graph, buffer)} is allocated again without a Deallocate between`,
+    found: `${placeText(placeOf(graph, node))} after ${placeText(placeOf(graph, other))}`,
+    expected: "one Deallocate for each Allocate",
+    help: "free the buffer before it is allocated again, or leave out the second Allocate",
+  }),
+  bytesInUse: ({ node, buffer, sibling, other }, graph) => ({
+    ...error("memory-shared", other === null ? [node] : [other, node]),
+    message: `${tensorText(graph, buffer)} is allocated where ${at(graph.program.buffers, sibling).name} lives`,
+    found: `${placeText(placeOf(graph, node))}, with no free of ${at(graph.program.buffers, sibling).name} before it${other === null ? "" : `, which ${placeText(placeOf(graph, other))} allocates`}`,
+    expected: "buffers with bytes in common only where the free of one comes before the alloc of the other",
+    help: "give the buffers places of their own",
+  }),
+  eventNotRecorded: ({ node, record }, graph) => ({
+    ...error("event-not-recorded", record === null ? [node] : [record, node]),
+    message:
+      record === null ? "an event is waited for that nothing records" : "an event is waited for before it is recorded",
+    found:
+      placeText(placeOf(graph, node)) +
+      (record === null ? "" : `, which stands before ${placeText(placeOf(graph, record))}`),
+    expected: "a recordEvent earlier in the same list",
+    help: "record the event before it is waited for",
+  }),
+  eventRecordedTwice: ({ node, record }, graph) => ({
+    ...error("event-recorded-twice", [record, node]),
+    message: "an event is recorded by two commands",
+    found: `${placeText(placeOf(graph, record))} and ${placeText(placeOf(graph, node))}`,
+    expected: "an event of its own for each recordEvent",
+    help: "number the events of a list without gaps or repetitions",
+  }),
+  unbalancedSlot: ({ node, slot, signals, waits }, graph) => {
+    const { signaller, waiter } = at(graph.program.slots, slot);
+    return {
+      ...error("signal-unbalanced", [node]),
+      message:
+        signals > waits
+          ? `rank ${waiter} does not wait for a signal of rank ${signaller}`
+          : `rank ${waiter} waits for a signal that rank ${signaller} does not send`,
+      found: `${counted(signals, "signal")} and ${counted(waits, "wait")} on slot ${slot}; one of them is ${placeText(placeOf(graph, node))}`,
+      expected: "as many of one as of the other in every run",
+      help:
+        signals > waits
+          ? `Wait on rank ${waiter} for what ${statementText(placeOf(graph, node))} ends`
+          : `post the other half on rank ${signaller}, or leave out ${statementText(placeOf(graph, node))}`,
+    };
+  },
+  outsideBuffer: ({ node, region }, graph, table) => {
+    const { buffer } = at(table.regions, region);
+    const { name, bytes } = at(graph.program.buffers, buffer);
+    return {
+      ...error("outside-buffer", [node]),
+      message: `a command reaches beyond the end of ${name}`,
+      found: `${placeText(placeOf(graph, node))}: ${sliceText(graph.program, at(table.regions, region), at(table.regions, region))}`,
+      expected: `bytes 0 to ${bytes - 1}`,
+      help: "correct the offset, shape or strides of the view",
+    };
+  },
+  overlappingOperands: ({ node, written, other, rule }, graph) => {
+    const { name } = at(graph.program.buffers, written.buffer);
+    return {
+      ...error("operands-overlap", [node]),
+      message: `operands of one command overlap in ${name}`,
+      found: `${placeText(placeOf(graph, node))} writes ${sliceText(graph.program, written, written)}; another operand is ${sliceText(graph.program, other, other)}`,
+      expected: rule,
+      help: "write to another tensor, or use the command's form in place",
+    };
+  },
+};
+
+function error(
+  code: Draft["code"],
+  visits: readonly number[],
+): Pick<Draft, "code" | "severity" | "visits" | "memory" | "notes" | "edge"> {
+  return { code, severity: "error", visits, memory: null, notes: [], edge: null };
+}
+
+function cycleDraft(graph: Graph, cycle: readonly Wait[]): Pick<Draft, "found" | "notes"> {
+  const [first] = cycle;
+  const steps = cycle.map(
+    ({ node, awaits }) => `${placeText(placeOf(graph, node))} waits for ${placeText(placeOf(graph, awaits))}`,
+  );
+  return { found: first === undefined ? "" : at(steps, 0), notes: steps.slice(1) };
+}
+
+/** The first alloc of a buffer that is not there all the time. */
+function allocOf(graph: Graph, buffer: number): number {
+  const { rank } = at(graph.program.buffers, buffer);
+  const { commands } = at(graph.program.ranks, rank);
+  return nodeOf(
+    graph,
+    rank,
+    commands.findIndex((command) => command.kind === "alloc" && command.buffer === buffer),
+  );
+}
+
+function tensorText({ program }: Graph, buffer: number): string {
+  const { name, rank } = at(program.buffers, buffer);
+  return `${name} on rank ${rank}`;
+}
+
+function usedMemory(
+  { program }: Graph,
+  { regions, sizes }: RegionTable,
+  buffer: number,
+  region: number,
+): { readonly memory: SharedMemory } {
+  const { name, rank } = at(program.buffers, buffer);
+  const used = at(regions, region);
+  return { memory: { rank, tensor: name, slice: sliceText(program, used, used), bytes: at(sizes, region) } };
+}

@@ -1,0 +1,156 @@
+/**
+ * A schedule in which a race shows itself: all that comes before the second command, then the second, and only then, in the machine's own order, the
+ * first. Its lines are steps, RANK:STREAM, and what callers do (src/machine/interleaving.ts); transfers are eager.
+ */
+import { at } from "../../support/invariant.ts";
+import type { Past } from "../order/captures.ts";
+import { chainLength, type Graph, nodeKinds } from "../order/graph.ts";
+import type { Members } from "../order/members.ts";
+import { placeOf, placeText } from "./places.ts";
+
+/** What a schedule runs: all in the pasts, then the second of the two. */
+export interface ScheduleRequest {
+  readonly first: number;
+  readonly second: number;
+  /** What comes before the visits: of `second`, and of the members whose data it needs if it is a transfer. */
+  readonly pasts: ReadonlyMap<number, Past>;
+}
+
+/** The visits whose pasts a schedule asks for; none where it cannot have the second one. */
+export function visitsFor(graph: Graph, second: number): readonly number[] {
+  const { kind, argument, members, nodeCount } = graph;
+  if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? [second] : [];
+  if (kind[second] !== nodeKinds.transfer) return [second];
+  return [second, ...sourcesOf(members, at(argument, second)).map((member) => at(members.node, member))];
+}
+
+/**
+ * The text of a schedule file, or null where one run cannot show it, such as where both are commands, of two runs. A caller reads
+ * or writes at once where it is the second, and writes last where it is the first.
+ */
+export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleRequest): string | null {
+  const { nodeCount, kind, chainOf, position, rankOf } = graph;
+  const visits = visitsFor(graph, second);
+  if (visits.length === 0 || first >= nodeCount || kind[first] === nodeKinds.callerReads) return null;
+  const past = joined(visits.flatMap((visit) => pasts.get(visit) ?? []));
+  if (at(past, at(chainOf, first)) >= at(position, first)) return null;
+  const action = callerActionOf(graph, second);
+  // A free or alloc does nothing by itself: what follows it, up to all that does not need the first command, does.
+  const frees = kind[second % nodeCount] === nodeKinds.free || kind[second % nodeCount] === nodeKinds.alloc;
+  const steps = stepsThrough(graph, past, action === null ? second : null, frees ? first : null);
+  if (steps === null) return null;
+  const last = kind[first] === nodeKinds.callerWrites ? [`writes:${at(rankOf, first)}`] : [];
+  return [
+    `# ${placeText(placeOf(graph, second))}`,
+    `# before ${placeText(placeOf(graph, first))}`,
+    "eager",
+    ...steps,
+    ...(action === null ? [] : [action]),
+    ...last,
+    "",
+  ].join("\n");
+}
+
+function callerActionOf({ kind, rankOf, nodeCount }: Graph, visit: number): string | null {
+  const node = visit % nodeCount;
+  if (kind[node] === nodeKinds.callerReads) return `reads:${at(rankOf, node)}`;
+  return kind[node] === nodeKinds.callerWrites ? `overwrites:${at(rankOf, node)}` : null;
+}
+
+function joined(pasts: readonly Past[]): Past {
+  const [first, ...rest] = pasts;
+  const past = Int32Array.from(first ?? []);
+  for (const other of rest)
+    for (const [chain, position] of other.entries()) past[chain] = Math.max(at(past, chain), position);
+  return past;
+}
+
+function sourcesOf(members: Members, member: number): readonly number[] {
+  const sources = members.sources[member] ?? null;
+  if (sources !== null) return sources;
+  const id = at(members.transfer, member);
+  const begin = at(members.first, id);
+  return Array.from({ length: at(members.first, id + 1) - begin }, (_, i) => begin + i);
+}
+
+/**
+ * Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other. Then all that can
+ * run without `held`, if one is given.
+ */
+function stepsThrough(graph: Graph, past: Past, last: number | null, held: number | null): readonly string[] | null {
+  const { chains, chainOf, chainStart, chainNodes, kind, argument, members, position: positionOf } = graph;
+  const limits = past.map((count, chain) => Math.min(count, chainLength(graph, chain)));
+  if (last !== null) limits[at(chainOf, last)] = Math.max(at(limits, at(chainOf, last)), at(positionOf, last));
+  const steps: string[] = [];
+  const done = new Int32Array(chains.length);
+  const recorded = new Set<number>();
+  const signals = new Map<number, number>();
+  const arrived = new Set<number>();
+  /** Members whose arrival completes another one's transfer. */
+  const wanted = new Set<number>();
+  const add = (chain: number): void => {
+    const { rank, stream } = at(chains, chain);
+    steps.push(`${rank}:${stream}`);
+  };
+  const arrive = (chain: number, member: number): void => {
+    if (arrived.has(member)) return;
+    arrived.add(member);
+    add(chain);
+  };
+  /** Whether the node completes. */
+  const run = (chain: number, node: number): boolean => {
+    const what = at(argument, node);
+    switch (kind[node] ?? nodeKinds.work) {
+      case nodeKinds.callerWrites:
+      case nodeKinds.callerReads:
+        return true;
+      case nodeKinds.record:
+        recorded.add(what);
+        break;
+      case nodeKinds.wait:
+        if (!recorded.has(what)) return false;
+        break;
+      case nodeKinds.signal:
+        signals.set(what, (signals.get(what) ?? 0) + 1);
+        break;
+      case nodeKinds.take:
+        if ((signals.get(what) ?? 0) === 0) return false;
+        signals.set(what, (signals.get(what) ?? 0) - 1);
+        break;
+      case nodeKinds.transfer:
+        arrive(chain, what);
+        for (const source of sourcesOf(members, what)) wanted.add(source);
+        if (sourcesOf(members, what).some((source) => !arrived.has(source))) return false;
+        break;
+    }
+    add(chain);
+    return true;
+  };
+  /** Whether anything moved. */
+  const advanceOnce = (limits: Int32Array): boolean => {
+    let moved = false;
+    for (let chain = 0; chain < chains.length; chain++) {
+      const limit = at(limits, chain);
+      const start = at(chainStart, chain);
+      const before = steps.length;
+      let position = at(done, chain);
+      while (position < limit && run(chain, at(chainNodes, start + position))) position++;
+      const next = chainNodes[start + position];
+      if (position === limit && position < chainLength(graph, chain) && next !== undefined) {
+        const member = at(argument, next);
+        if (kind[next] === nodeKinds.transfer && next !== held && wanted.has(member)) arrive(chain, member);
+      }
+      if (position !== done[chain] || steps.length !== before) moved = true;
+      done[chain] = position;
+    }
+    return moved;
+  };
+  while (advanceOnce(limits));
+  if (chains.some((_, chain) => at(done, chain) !== limits[chain])) return null;
+  if (held !== null) {
+    const rest = Int32Array.from(chains, (_, chain) => chainLength(graph, chain));
+    rest[at(chainOf, held)] = at(positionOf, held) - 1;
+    while (advanceOnce(rest));
+  }
+  return steps;
+}

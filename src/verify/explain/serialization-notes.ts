@@ -1,0 +1,119 @@
+/**
+ * Iterations of a loop that share no data and run one after the other all the same, though on streams of their own: a loop that returns to one stream
+ * between iterations and synchronizes both ways hides all overlap (the one-loop form of nvFuser before #4402).
+ *
+ *   for i: stream i waits for stream 0; work on stream i; stream 0 waits for stream i     <- iteration 1 waits for iteration 0
+ *
+ * Iterations share data where one writes what the other touches. Only neighbours are compared, and only work on worker streams: what a library's
+ * stream puts in order is meant to be.
+ */
+import type { StreamInfo } from "../../commands/command.ts";
+import { at } from "../../support/invariant.ts";
+import { capturePasts, type Past } from "../order/captures.ts";
+import type { Draft } from "./draft.ts";
+import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
+import { placeOf, placeText } from "./places.ts";
+import type { RegionTable } from "../check/region-table.ts";
+
+/** The work of one iteration of one loop on one rank. */
+interface Iteration {
+  readonly nodes: number[];
+  /** On worker streams. */
+  readonly workers: number[];
+}
+
+export function serializationNotes(graph: Graph, table: RegionTable): readonly Draft[] {
+  const loops = iterationsByLoop(graph);
+  const neighbours = [...loops.values()].flatMap((iterations) => {
+    const inOrder = [...iterations.values()];
+    return inOrder.slice(1).map((next, i): readonly [Iteration, Iteration] => [at(inOrder, i), next]);
+  });
+  const apart = neighbours.filter(([a, b]) => onOtherStreams(graph, a, b) && !shareData(table, a, b));
+  const starts = apart.flatMap(([before, { workers }]) => [...workers.slice(0, 1), ...transfersOf(graph, before)]);
+  if (starts.length === 0) return [];
+  const pasts = capturePasts(graph, new Set(starts));
+  return apart.flatMap(([before, after]): readonly Draft[] => {
+    const [first, last] = [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
+    if (!comesBefore(graph, pasts, last, first)) return [];
+    const through = transfersOf(graph, before).find(
+      (transfer) => comesBefore(graph, pasts, last, transfer) && comesBefore(graph, pasts, transfer, first),
+    );
+    return [
+      {
+        code: "iterations-serialized",
+        severity: "note",
+        message: "iterations that share no data run one after the other",
+        visits: [last, first],
+        memory: null,
+        found: `${placeText(placeOf(graph, first))} comes after ${placeText(placeOf(graph, last))}`,
+        expected: "iterations on streams of their own that overlap",
+        help:
+          through === undefined
+            ? "synchronize all streams before the loop and after it, in loops of their own, instead of in every iteration"
+            : "post what an iteration sends at the end of a loop of its own: one communicator runs its transfers in order",
+        notes: through === undefined ? [] : [`through ${placeText(placeOf(graph, through))}`],
+        edge: null,
+      },
+    ];
+  });
+}
+
+function transfersOf({ kind }: Graph, { nodes }: Iteration): readonly number[] {
+  return nodes.filter((node) => kind[node] === nodeKinds.transfer);
+}
+
+function comesBefore(
+  { chainOf, position }: Graph,
+  pasts: ReadonlyMap<number, Past>,
+  node: number,
+  other: number,
+): boolean {
+  return (pasts.get(other)?.[at(chainOf, node)] ?? 0) >= at(position, node);
+}
+
+function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {
+  const loops = new Map<string, Map<number, Iteration>>();
+  for (const { rank, commands, origins, streams } of graph.program.ranks) {
+    const isWorker = workersOf(streams);
+    for (const [index, { path, iteration }] of origins.entries()) {
+      const value = iteration.at(-1);
+      const node = nodeOf(graph, rank, index);
+      const works = graph.kind[node] === nodeKinds.work || graph.kind[node] === nodeKinds.transfer;
+      if (value === undefined || !works) continue;
+      const key = `${rank} ${path.slice(0, -1).join(".")} ${iteration.slice(0, -1).join(".")}`;
+      const loop = loops.get(key) ?? new Map<number, Iteration>();
+      loops.set(key, loop);
+      const own = loop.get(value) ?? { nodes: [], workers: [] };
+      loop.set(value, own);
+      own.nodes.push(node);
+      if (isWorker.has(at(commands, index).stream)) own.workers.push(node);
+    }
+  }
+  return loops;
+}
+
+function workersOf(streams: readonly StreamInfo[]): ReadonlySet<number> {
+  return new Set(streams.flatMap(({ id, role }) => (role === "worker" ? [id] : [])));
+}
+
+function onOtherStreams({ chainOf }: Graph, a: Iteration, b: Iteration): boolean {
+  if (a.workers.length === 0 || b.workers.length === 0) return false;
+  const chains = new Set(a.workers.map((node) => chainOf[node]));
+  return b.workers.every((node) => !chains.has(chainOf[node]));
+}
+
+/** Whether one of the two writes bytes that the other touches. */
+function shareData({ reads, writes, overlaps }: RegionTable, a: Iteration, b: Iteration): boolean {
+  const regions = (nodes: readonly number[], rows: typeof reads): readonly number[] =>
+    nodes.flatMap((node) => [...rows.values.subarray(at(rows.start, node), at(rows.start, node + 1))]);
+  const meets = (written: readonly number[], touched: ReadonlySet<number>): boolean =>
+    written.some((region) =>
+      overlaps.values
+        .subarray(at(overlaps.start, region), at(overlaps.start, region + 1))
+        .some((other) => touched.has(other)),
+    );
+  const [writtenA, writtenB] = [regions(a.nodes, writes), regions(b.nodes, writes)];
+  const touched = (nodes: readonly number[], written: readonly number[]): ReadonlySet<number> =>
+    new Set([...regions(nodes, reads), ...written]);
+  return meets(writtenA, touched(b.nodes, writtenB)) || meets(writtenB, touched(a.nodes, writtenA));
+}

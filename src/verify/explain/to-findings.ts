@@ -1,0 +1,81 @@
+/**
+ * Drafts as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
+ * missing synchronization is one finding and not one per iteration and rank. What spoils values within a run comes before what follows
+ * from it: inputs that the caller may overwrite, lifetimes, then what happens from one run to the next.
+ */
+import { at } from "../../support/invariant.ts";
+import { type Counterexample, counterexamples } from "./counterexamples.ts";
+import type { Draft } from "./draft.ts";
+import type { Finding } from "../finding.ts";
+import { type Graph, nodeKinds } from "../order/graph.ts";
+import { diagnosticPlace, placeOf, placeText } from "./places.ts";
+
+/** Findings beyond these get no counterexample. */
+const mostExplained = 16;
+
+/** A schedule for what every order shows. */
+const anyOrder = "seed:0\n";
+
+export function toFindings(graph: Graph, drafts: readonly Draft[], explained: boolean): readonly Finding[] {
+  const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
+  for (const draft of drafts) {
+    const key = keyOf(graph, draft);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { draft, occurrences: 1 });
+    else group.occurrences++;
+  }
+  const found = [...groups.values()].toSorted((a, b) => consequence(graph, a.draft) - consequence(graph, b.draft));
+  const withEdge = explained ? found.filter(({ draft }) => draft.edge !== null).slice(0, mostExplained) : [];
+  const examples = counterexamples(
+    graph,
+    withEdge.flatMap(({ draft: { edge } }) => (edge === null ? [] : [edge])),
+  );
+  return found.map((group) =>
+    findingOf(graph, group.draft, group.occurrences, examples[withEdge.indexOf(group)] ?? null),
+  );
+}
+
+/** How far an order that is missing is from a wrong value: 0 for all else that can be wrong. */
+function consequence({ kind, nodeCount }: Graph, { edge, severity }: Draft): number {
+  if (edge === null || severity === "note") return 0;
+  const [, second] = edge;
+  // One run shows what a caller writes too early, and where bytes are shared what a free leads to.
+  if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? 1 : 3;
+  return edge.some((visit) => kind[visit] === nodeKinds.alloc || kind[visit] === nodeKinds.free) ? 2 : 0;
+}
+
+/** Equal for the same mistake in another iteration or on another rank. */
+function keyOf(graph: Graph, { code, visits, memory }: Draft): string {
+  const places = visits.map((visit) => placeOf(graph, visit));
+  const [first] = places;
+  const statements = places.map(
+    ({ kind, path, run, rank }) =>
+      `${kind} ${path.join(".")} ${run - (first?.run ?? 0)} ${rank === first?.rank ? "here" : "there"}`,
+  );
+  return [code, memory?.tensor ?? "", ...statements].join("|");
+}
+
+function findingOf(graph: Graph, draft: Draft, occurrences: number, example: Counterexample | null): Finding {
+  const { code, severity, message, visits, memory, found, expected, help, notes, edge } = draft;
+  const commands = visits.map((visit) => placeOf(graph, visit));
+  const last = commands.at(-1);
+  const ancestor = example === null || example.ancestor === null ? null : placeOf(graph, example.ancestor);
+  const more = occurrences === 1 ? [] : [`and ${occurrences - 1} more of the same statements`];
+  const common = ancestor === null ? [] : [`both come after: ${placeText(ancestor)}`];
+  return {
+    code,
+    severity,
+    message,
+    ...(last === undefined ? {} : { place: diagnosticPlace(last) }),
+    found,
+    expected,
+    help,
+    notes: [...notes, ...common, ...more],
+    commands,
+    occurrences,
+    memory,
+    ancestor,
+    missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
+    schedule: example?.schedule ?? (code === "unwritten-read" ? anyOrder : null),
+  };
+}

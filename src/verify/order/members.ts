@@ -1,0 +1,81 @@
+/**
+ * The members of all transfers, numbered. For progress a member waits for its `partners`: all of a collective, in a group whom it
+ * exchanges with. For order its completion follows the start of its `sources` alone, those whose data its result needs: a library
+ * may let it go before the others have come (docs/commands.md, "Transfers").
+ */
+import { dependsOn } from "../../commands/collectives.ts";
+import type { LinkedTransfer, Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+
+export interface Members {
+  readonly count: number;
+  /** By node. */
+  readonly of: ReadonlyMap<number, number>;
+  readonly node: Int32Array;
+  readonly transfer: Int32Array;
+  /** Per transfer, the number of its first member; one more at the end. */
+  readonly first: Int32Array;
+  /** By member: numbers of members. Null stands for all of the transfer; its members then all have null. */
+  readonly partners: readonly (readonly number[] | null)[];
+  readonly sources: readonly (readonly number[] | null)[];
+}
+
+/** `nodeBase` gives the node before each rank's command 0. */
+export function createMembers({ transfers }: Program, nodeBase: Int32Array): Members {
+  const first = new Int32Array(transfers.length + 1);
+  for (const [id, { members }] of transfers.entries()) first[id + 1] = at(first, id) + members.length;
+  const count = at(first, transfers.length);
+  const node = new Int32Array(count);
+  const transferOf = new Int32Array(count);
+  const of = new Map<number, number>();
+  const partners: (readonly number[] | null)[] = [];
+  const sources: (readonly number[] | null)[] = [];
+  for (const [id, transfer] of transfers.entries()) {
+    const base = at(first, id);
+    for (const [position, { rank, command }] of transfer.members.entries()) {
+      node[base + position] = at(nodeBase, rank) + 1 + command;
+      transferOf[base + position] = id;
+      of.set(at(node, base + position), base + position);
+    }
+    if (transfer.kind === "collective") collectiveNeeds(transfer, base, partners, sources);
+    else groupNeeds(transfer, base, partners, sources);
+  }
+  return { count, of, node, transfer: transferOf, first, partners, sources };
+}
+
+type Needs = (readonly number[] | null)[];
+
+function collectiveNeeds(
+  { members }: Extract<LinkedTransfer, { kind: "collective" }>,
+  base: number,
+  partners: Needs,
+  sources: Needs,
+): void {
+  const needs = members.map(({ operation }, position) =>
+    operation.kind === "collective" ? dependsOn(operation.type, members.length, operation.root, position) : [],
+  );
+  const mutual = needs.every((needed) => needed.length === members.length);
+  for (const needed of needs) {
+    partners.push(null);
+    sources.push(mutual ? null : needed.map((other) => base + other));
+  }
+}
+
+function groupNeeds(
+  { members, edges }: Extract<LinkedTransfer, { kind: "group" }>,
+  base: number,
+  partners: Needs,
+  sources: Needs,
+): void {
+  const meets = members.map(() => new Set<number>());
+  const needs = members.map(() => new Set<number>());
+  for (const { from, to } of edges) {
+    at(meets, from).add(base + to);
+    at(meets, to).add(base + from);
+    at(needs, to).add(base + from);
+  }
+  for (const position of members.keys()) {
+    partners.push([...at(meets, position)]);
+    sources.push([...at(needs, position)]);
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Whether a run comes to its end, by letting every queue run until it blocks: nothing that can happen takes away what another could
+ * do, so what is left over is stuck in every execution. Queues are streams, or one per rank, the fewest that hardware may have.
+ */
+import { at } from "../../support/invariant.ts";
+import { type Graph, nodeKinds } from "./graph.ts";
+
+export type QueueMode = "streams" | "ranks";
+
+/** A run that stopped. */
+export interface Stuck {
+  readonly mode: QueueMode;
+  /** Nodes of each queue, in its order. */
+  readonly queues: readonly Int32Array[];
+  readonly queueOf: Int32Array;
+  /** By queue, how many of its nodes have completed; its head is the next one. */
+  readonly cursor: Int32Array;
+  readonly recorded: Uint8Array;
+  readonly arrived: Uint8Array;
+}
+
+/** Null if all queues come to their ends. Transfers are synchronous. */
+export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
+  const { kind, argument, eventWaits, members, program } = graph;
+  const { queues, queueOf } = queuesOf(graph, mode);
+  const cursor = new Int32Array(queues.length);
+  const recorded = new Uint8Array(eventWaits.length);
+  const arrived = new Uint8Array(members.count);
+  const missing = Int32Array.from(members.partners, (partners) => partners?.length ?? 0);
+  const present = new Int32Array(program.transfers.length);
+  const signals = new Map<number, number>();
+  /** Queues that wait for an event, a slot or a transfer. */
+  const waiters = new Map<string, number[]>();
+  const ready = [...queues.keys()];
+  const waitFor = (what: string, queue: number): false => {
+    const others = waiters.get(what);
+    if (others === undefined) waiters.set(what, [queue]);
+    else others.push(queue);
+    return false;
+  };
+  const wake = (what: string): true => {
+    const woken = waiters.get(what);
+    if (woken !== undefined) {
+      waiters.delete(what);
+      ready.push(...woken);
+    }
+    return true;
+  };
+  const isComplete = (member: number): boolean => {
+    if (members.partners[member] !== null) return at(missing, member) === 0;
+    const id = at(members.transfer, member);
+    return at(present, id) === at(members.first, id + 1) - at(members.first, id);
+  };
+  const arrive = (member: number): void => {
+    arrived[member] = 1;
+    const id = at(members.transfer, member);
+    present[id] = at(present, id) + 1;
+    for (const partner of members.partners[member] ?? []) missing[partner] = at(missing, partner) - 1;
+    wake(`transfer ${id}`);
+  };
+  const step = (queue: number, node: number): boolean => {
+    const what = at(argument, node);
+    switch (kind[node]) {
+      case nodeKinds.record:
+        recorded[what] = 1;
+        return wake(`event ${what}`);
+      case nodeKinds.wait:
+        return recorded[what] === 1 || waitFor(`event ${what}`, queue);
+      case nodeKinds.signal:
+        signals.set(what, (signals.get(what) ?? 0) + 1);
+        return wake(`slot ${what}`);
+      case nodeKinds.take: {
+        const count = signals.get(what) ?? 0;
+        if (count === 0) return waitFor(`slot ${what}`, queue);
+        signals.set(what, count - 1);
+        return true;
+      }
+      case nodeKinds.transfer:
+        if (arrived[what] === 0) arrive(what);
+        return isComplete(what) || waitFor(`transfer ${at(members.transfer, what)}`, queue);
+      default:
+        return true;
+    }
+  };
+  for (let queue = ready.pop(); queue !== undefined; queue = ready.pop()) {
+    const nodes = at(queues, queue);
+    let done = at(cursor, queue);
+    while (done < nodes.length && step(queue, at(nodes, done))) done++;
+    cursor[queue] = done;
+  }
+  if (queues.every((nodes, queue) => cursor[queue] === nodes.length)) return null;
+  return { mode, queues, queueOf, cursor, recorded, arrived };
+}
+
+function queuesOf(
+  { chains, chainOf, chainStart, chainNodes, nodeBase, rankOf, program }: Graph,
+  mode: QueueMode,
+): Pick<Stuck, "queues" | "queueOf"> {
+  if (mode === "streams") {
+    const queues = chains.map((_, chain) => chainNodes.subarray(at(chainStart, chain), at(chainStart, chain + 1)));
+    return { queues, queueOf: chainOf };
+  }
+  const queues = program.ranks.map((_, rank) => {
+    const [start, end] = [at(nodeBase, rank), at(nodeBase, rank + 1)];
+    return Int32Array.from({ length: end - start }, (_unused, i) => start + i);
+  });
+  return { queues, queueOf: rankOf };
+}

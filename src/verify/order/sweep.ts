@@ -1,0 +1,116 @@
+/**
+ * One sweep over two runs that decides progress and order together. Chains run until they block, transfers synchronously, so whatever is left
+ * when nothing moves is a deadlock; on the way every chain keeps a clock vector with the order that holds under eager transfers
+ * (members.ts), and each access is compared with earlier ones under it. The graph has no choices (docs/verifier.md), so one
+ * sweep speaks for all executions.
+ *
+ * The first run ends on all ranks before the second begins; that is one of the orders that may happen, and clocks know nothing of it.
+ */
+import { at } from "../../support/invariant.ts";
+import { createClocks, type Snapshot } from "./clocks.ts";
+import { chainLength, type Graph, nodeKinds } from "./graph.ts";
+import { createArrivals } from "./arrivals.ts";
+import { createSlots, type SlotMisuse } from "./slots.ts";
+
+/** What a sweep tells on the way. `visit` is the node's number over both runs: node + run * nodeCount. */
+export interface SweepObserver {
+  /** Whether `starts` is also called for events, waits and signals, which touch no memory. */
+  readonly every?: boolean;
+  /** A node starts, and its chain knows `known`; `position` is its own in the chain. */
+  starts?(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
+  /** A chain that knows `known` waits for an event whose stream, at `position` of chain `from`, knew `told`. */
+  waits?(node: number, known: Int32Array, told: Int32Array, from: number, position: number): void;
+}
+
+export interface SweepResult {
+  /** By chain: how many nodes were left in the run that did not end; null if both ended. */
+  readonly stuckAt: Int32Array | null;
+  readonly misuses: readonly SlotMisuse[];
+  /** Rows of clock vectors that were in use at once. */
+  readonly peakRows: number;
+}
+
+/** What orders others and touches no memory. A wait that has to be tried again starts again, with the same clock. */
+function isOrdering(kind: number): boolean {
+  return kind >= nodeKinds.record && kind <= nodeKinds.take;
+}
+
+export function sweep(graph: Graph, runs: number, observer: SweepObserver): SweepResult {
+  const { chains, chainNodes, chainStart, kind, argument, eventWaits, nodeCount } = graph;
+  const clocks = createClocks(chains.length);
+  const slots = createSlots(clocks);
+  const arrivals = createArrivals(graph, clocks);
+  const cursor = new Int32Array(chains.length);
+  let stuckAt: Int32Array | null = null;
+  for (let run = 0; run < runs && stuckAt === null; run++) {
+    cursor.fill(0);
+    arrivals.begin();
+    const events = Array.from(eventWaits, (): Snapshot | undefined => undefined);
+    const recorded = new Uint8Array(eventWaits.length);
+    const eventWaiters = new Map<number, number[]>();
+    const ready = Array.from(chains.keys());
+    const queued = new Uint8Array(chains.length).fill(1);
+    const wake = (chain: number): void => {
+      if (queued[chain] === 1) return;
+      queued[chain] = 1;
+      ready.push(chain);
+    };
+    const step = (chain: number, node: number, position: number, visit: number): boolean => {
+      const what = argument[node] ?? -1;
+      const kindHere = kind[node] ?? nodeKinds.work;
+      if (observer.every === true && isOrdering(kindHere)) {
+        observer.starts?.(node, visit, chain, position, clocks.view(chain));
+      }
+      switch (kindHere) {
+        case nodeKinds.record: {
+          const waits = at(eventWaits, what);
+          if (waits > 0 && recorded[what] === 0) events[what] = clocks.snapshot(chain, position, waits);
+          recorded[what] = 1;
+          for (const waiter of eventWaiters.get(what) ?? []) wake(waiter);
+          return true;
+        }
+        case nodeKinds.wait: {
+          if (recorded[what] === 0) {
+            const waiters = eventWaiters.get(what);
+            if (waiters === undefined) eventWaiters.set(what, [chain]);
+            else waiters.push(chain);
+            return false;
+          }
+          const snapshot = events[what];
+          if (snapshot === undefined) return true;
+          observer.waits?.(node, clocks.view(chain), clocks.rowOf(snapshot), snapshot.chain, snapshot.position);
+          clocks.join(chain, snapshot);
+          return true;
+        }
+        case nodeKinds.signal:
+          for (const waiter of slots.signal(what, chain, position, visit)) wake(waiter);
+          return true;
+        case nodeKinds.take:
+          return slots.take(what, chain, position, visit);
+        case nodeKinds.transfer: {
+          if (!arrivals.hasArrived(what)) {
+            observer.starts?.(node, visit, chain, position, clocks.view(chain));
+            for (const waiter of arrivals.arrive(what, chain, position)) wake(waiter);
+          }
+          return arrivals.isComplete(what);
+        }
+        default:
+          observer.starts?.(node, visit, chain, position, clocks.view(chain));
+          return true;
+      }
+    };
+    for (let chain = ready.pop(); chain !== undefined; chain = ready.pop()) {
+      queued[chain] = 0;
+      const [start, length] = [at(chainStart, chain), chainLength(graph, chain)];
+      let done = at(cursor, chain);
+      while (done < length) {
+        const node = at(chainNodes, start + done);
+        if (!step(chain, node, done + 1 + run * length, node + run * nodeCount)) break;
+        done++;
+      }
+      cursor[chain] = done;
+    }
+    if (cursor.some((done, chain) => done < chainLength(graph, chain))) stuckAt = cursor.slice();
+  }
+  return { stuckAt, misuses: slots.misuses, peakRows: clocks.peak };
+}
