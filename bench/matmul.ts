@@ -4,7 +4,7 @@
  */
 import { Bench } from "tinybench";
 import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
-import { blasProducts } from "../src/backends/cpu/blas/blas-gemms.ts";
+import { blasGemms } from "../src/backends/cpu/blas/blas-gemms.ts";
 import type { Kernel } from "../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
 import { narrowToBFloat16, narrowToHalf } from "../src/numerics/convert.ts";
@@ -82,7 +82,7 @@ function prepare({ dtype, m, n, k, linear = false }: Case, blas: Blas | null = n
   const memory = createWasmMemory((addresses.at(-1) ?? 0) + m * n * bytes);
   fill(memory.buffer, dtype, operands[0] ?? 0, m * k);
   fill(memory.buffer, dtype, operands[1] ?? 0, k * n);
-  const products = blas === null ? {} : { products: blasProducts(blas, memory.buffer) };
+  const products = blas === null ? {} : { products: blasGemms(blas, memory.buffer) };
   const library = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed }, ...products });
   const run = library.prepare(kernel);
   const [from, to] = [operands.slice(0, 2), operands.slice(2)];

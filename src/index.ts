@@ -33,7 +33,7 @@ export { simulate, type SimulateOptions, type Simulation } from "./simulate/simu
 export type {
   FixedCosts,
   MachineProfile,
-  ProductGrid,
+  GemmGrid,
   ReductionTimings,
   Sustained,
   Timing,

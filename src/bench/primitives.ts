@@ -72,7 +72,7 @@ const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
     broadcast: gatherInLoop,
   },
   "tp-rowwise": {
-    "compute-only": productAlone,
+    "compute-only": gemmAlone,
     "communication-only": scatterAlone,
     serial: (problem) => {
       const { a, b, partial, c, fusion } = partialProducts(problem, [problem.devices, problem.m], 0, []);
@@ -93,7 +93,7 @@ const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
     broadcast: (problem, outputs) => reduceInLoop(problem, outputs, false),
   },
   "tp-allreduce": {
-    "compute-only": productAlone,
+    "compute-only": gemmAlone,
     "communication-only": ({ devices, m, n, dtype }) => {
       const fusion = new Fusion();
       const partial = fusion.input([devices, m, n], dtype);
@@ -155,7 +155,7 @@ function scatterAlone({ devices, m, n, dtype }: Problem): Built {
   return { fusion, tensors: [partial, c] };
 }
 
-function productAlone({ m, n, k, dtype }: Problem): Built {
+function gemmAlone({ m, n, k, dtype }: Problem): Built {
   const fusion = new Fusion();
   const a = fusion.input([m, k], dtype);
   const b = fusion.input([k, n], dtype);

@@ -45,7 +45,7 @@ function reduceAll(
   }
   const count = elements.length;
   const accumulator = accumulatorOf[dtype];
-  const accumulated = op === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
+  const accumulated = op === "sum" ? sumOf(elements, bounds) : gemmOf(elements, bounds);
   // Sums never underflow. A product may on each step, and later factors enlarge what was lost; so may each hop.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
   return storeAccumulated(dtype, accumulated, {
@@ -68,7 +68,7 @@ function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated 
   return { exact, magnitude, spread, peak: magnitude + spread, finite: elements.map(Number).every(Number.isFinite) };
 }
 
-function productOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
+function gemmOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
   let exact = 1;
   let furthest = 1;
   let peak = 1;

@@ -17,13 +17,13 @@ import { useInPlace } from "./rewrites/use-in-place.ts";
 export interface ScheduleOptions {
   /** Local copies are left out where their readers can read the original, or its maker write their place. */
   readonly inPlace?: boolean;
-  /** Products that no other rank waits for come behind those that one does. */
+  /** Gemms that no other rank waits for come behind those that one does. */
   readonly ownLast?: boolean;
   /** Copies over links, and the products that they feed or that feed them, are cut into so many parts each. */
   readonly splitChunks?: number;
   /** Sizes of the groups of chunk products that become one product, in order of arrival; the last is that of all that follow. */
   readonly mergeProducts?: Grouping;
-  /** Products take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
+  /** Gemms take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
   readonly computeStreams?: number;
   /**
    * Sizes of the groups of partial results that are added as they arrive, on a stream of their own; the last is that of all that follow. The
@@ -34,7 +34,7 @@ export interface ScheduleOptions {
   readonly kernelCopies?: number;
   /** Waits for peers to be ready stand together before the first copy, signals that only the end waits for behind the last. */
   readonly batchSignals?: boolean;
-  /** Products beside kernels in peers' memory, or that copy over links, leave so many multiprocessors of a GPU free for them. */
+  /** Gemms beside kernels in peers' memory, or that copy over links, leave so many multiprocessors of a GPU free for them. */
   readonly smMargin?: number;
 }
 

@@ -16,7 +16,7 @@ import {
   type Timing,
   type TransferTimings,
 } from "./machine-profile.ts";
-import { type ProductCost, productCosts } from "./gemm-cost.ts";
+import { type GemmCost, gemmCosts } from "./gemm-cost.ts";
 import type { DeviceUse, Resource } from "./under-way.ts";
 
 export interface Cost {
@@ -36,7 +36,7 @@ const nothing: Cost = { resources: [], needsRoom: false, latency: 0, busy: 0, de
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
-  const productCostOf = productCosts(program, profile);
+  const gemmCostOf = gemmCosts(program, profile);
   const workInPeers = program.ranks.map(({ rank, commands }) =>
     commands.some((command) => touchesPeers(program, rank, command)),
   );
@@ -54,8 +54,8 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
     switch (command.kind) {
       case "launch": {
         if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile);
-        const ofProduct = productCostOf(rank, command.kernel);
-        if (ofProduct !== null) return productCost(rank, ofProduct, command, at(workInPeers, rank), profile);
+        const ofGemm = gemmCostOf(rank, command.kernel);
+        if (ofGemm !== null) return gemmCost(rank, ofGemm, command, at(workInPeers, rank), profile);
         const time = otherTime(rank, index, command);
         return { ...kernelCost([`room ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
       }
@@ -81,9 +81,9 @@ function kernelCost(resources: readonly Resource[], time: number, { costs }: Mac
 }
 
 /** With a margin a product takes longer and leaves room for kernels in peers' memory, where there are any: what runs there takes nothing of it. */
-function productCost(
+function gemmCost(
   rank: number,
-  { time, withMargin, leavesRoom }: ProductCost,
+  { time, withMargin, leavesRoom }: GemmCost,
   { smMargin = 0 }: Launch,
   worksInPeers: boolean,
   profile: MachineProfile,

@@ -8,10 +8,10 @@ import type { Program } from "../commands/program.ts";
 import { type Contraction, linearContraction, matmulContraction } from "../kernels/gemm/contraction.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { loadFactor, marginOf, nearestTo, productTime } from "./interpolate.ts";
-import { type MachineProfile, type ProductGrid, usualMarginFactor } from "./machine-profile.ts";
+import { loadFactor, marginOf, nearestTo, gemmTime } from "./interpolate.ts";
+import { type MachineProfile, type GemmGrid, usualMarginFactor } from "./machine-profile.ts";
 
-export interface ProductCost {
+export interface GemmCost {
   /** Microseconds of a launch. */
   readonly time: number;
   /** How many times as long one takes that leaves `measuredMargin` multiprocessors free. */
@@ -21,12 +21,12 @@ export interface ProductCost {
 }
 
 /** Of a launch of the kernel on the rank; null for kernels that multiply nothing. */
-export function productCosts(
+export function gemmCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,
-): (rank: number, kernel: KernelId) => ProductCost | null {
+): (rank: number, kernel: KernelId) => GemmCost | null {
   const { sustained = [] } = profile;
-  const alone = kernels.map((kernel) => (isProduct(kernel) ? productKernelTime(kernel, profile) : null));
+  const alone = kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile) : null));
   const inRun = ranks.map(({ commands }) =>
     commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
   );
@@ -41,33 +41,33 @@ export function productCosts(
 /** A kernel that ran beside for so much of its time found room at once. Between a point of the grid that leaves room and one that does not, it is counted on near the first alone. */
 const mostOfIt = 0.8;
 
-type ProductKernel = MatmulKernel | LinearKernel;
+type GemmKernel = MatmulKernel | LinearKernel;
 
-function isProduct(kernel: Kernel): kernel is ProductKernel {
+function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
 /** Microseconds of one product of a batch and of all, which follow one another. */
-function productKernelTime(
-  kernel: ProductKernel,
+function gemmKernelTime(
+  kernel: GemmKernel,
   { products, margins }: MachineProfile,
 ): { readonly one: number; readonly all: number; readonly margin: ReturnType<typeof marginOf> } {
   const { dtype, m, n, k, batch } = contractionOf(kernel);
   const count = batch.reduce((total, { extent }) => total * extent, 1);
   if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
-  const one = productTime(gridOf(products, dtype), { m, n, k });
+  const one = gemmTime(gridOf(products, dtype), { m, n, k });
   const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
   return { one, all: count * one, margin };
 }
 
-function contractionOf({ kind, inputs, outputs }: ProductKernel): Contraction {
+function contractionOf({ kind, inputs, outputs }: GemmKernel): Contraction {
   const [a, b, bias] = inputs;
   invariant(a !== undefined && b !== undefined, "a product has two operands");
   const c = at(outputs, 0);
   return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
 }
 
-function gridOf(products: readonly ProductGrid[], dtype: DType): ProductGrid {
+function gridOf(products: readonly GemmGrid[], dtype: DType): GemmGrid {
   const nearest = nearestTo(dtype, products);
   invariant(nearest !== undefined, "a profile has a grid of products");
   return nearest;

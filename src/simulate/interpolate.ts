@@ -1,7 +1,7 @@
 /** Between what was measured: times by bytes, rates of products by shape. */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { MarginGrid, ProductGrid, Sustained, Timing } from "./machine-profile.ts";
+import type { MarginGrid, GemmGrid, Sustained, Timing } from "./machine-profile.ts";
 
 /**
  * Microseconds of so many bytes: straight lines between neighbours. Fewer bytes than any measured take as long as the fewest; beyond the
@@ -30,7 +30,7 @@ export function loadFactor(sustained: readonly Sustained[], microseconds: number
   return low.factor + weight * (high.factor - low.factor);
 }
 
-export interface ProductShape {
+export interface GemmShape {
   readonly m: number;
   readonly n: number;
   readonly k: number;
@@ -40,7 +40,7 @@ export interface ProductShape {
  * Microseconds of a product. Inside the grid the rate is interpolated in the logarithms of m, n and k. A product smaller along an axis
  * than the grid takes as long as at the grid's edge, for a tile is computed whole; a greater one has the rate of the edge.
  */
-export function productTime(grid: ProductGrid, shape: ProductShape): number {
+export function gemmTime(grid: GemmGrid, shape: GemmShape): number {
   const padded = {
     m: Math.max(shape.m, at(grid.m, 0)),
     n: Math.max(shape.n, at(grid.n, 0)),
@@ -49,12 +49,12 @@ export function productTime(grid: ProductGrid, shape: ProductShape): number {
   return (2 * padded.m * padded.n * padded.k) / (rateOf(grid, padded) * 1e6);
 }
 
-function rateOf(grid: ProductGrid, shape: ProductShape): number {
+function rateOf(grid: GemmGrid, shape: GemmShape): number {
   return Math.exp(between(grid, shape, (point) => Math.log(at(grid.teraflops, point))));
 }
 
 /** Of a product of the shape: between the grid's points in the logarithms of m, n and k, beyond them as at its edge. */
-export function marginOf(grid: MarginGrid, shape: ProductShape): { readonly factor: number; readonly room: number } {
+export function marginOf(grid: MarginGrid, shape: GemmShape): { readonly factor: number; readonly room: number } {
   return {
     factor: between(grid, shape, (point) => at(grid.factors, point)),
     room: between(grid, shape, (point) => at(grid.room, point)),
@@ -63,8 +63,8 @@ export function marginOf(grid: MarginGrid, shape: ProductShape): { readonly fact
 
 /** `valueAt`: of a point, by its place in row-major order of m, n, k. */
 function between(
-  { m, n, k }: Pick<ProductGrid, "m" | "n" | "k">,
-  shape: ProductShape,
+  { m, n, k }: Pick<GemmGrid, "m" | "n" | "k">,
+  shape: GemmShape,
   valueAt: (point: number) => number,
 ): number {
   const [alongM, alongN, alongK] = [cornersOf(m, shape.m), cornersOf(n, shape.n), cornersOf(k, shape.k)];

@@ -9,9 +9,9 @@ export interface MachineProfile {
   readonly version: 1;
   /** Machine, versions and date, as results in bench/results have them. */
   readonly machine: string;
-  readonly products: readonly ProductGrid[];
+  readonly products: readonly GemmGrid[];
   /**
-   * Products beside kernels in peers' memory. Profiles of earlier versions have none: a margin then costs `usualMarginFactor`, and without one there is no
+   * Gemms beside kernels in peers' memory. Profiles of earlier versions have none: a margin then costs `usualMarginFactor`, and without one there is no
    * room.
    */
   readonly margins?: MarginGrid;
@@ -62,7 +62,7 @@ export type ReductionTimed = (typeof reductionsTimed)[number];
  * Rates of products [m, k] by [k, n] in 1e12 floating-point operations a second, at every point of a grid: `teraflops` has them in
  * row-major order of m, n, k. Each axis is ascending.
  */
-export interface ProductGrid {
+export interface GemmGrid {
   readonly dtype: DType;
   readonly m: readonly number[];
   readonly n: readonly number[];

@@ -9,7 +9,7 @@ import {
   type FixedCosts,
   type MachineProfile,
   type MarginGrid,
-  type ProductGrid,
+  type GemmGrid,
   type ReductionTimings,
   reductionsTimed,
   type Sustained,
@@ -28,7 +28,7 @@ export function parseProfile(text: string, source: string): MachineProfile {
   return {
     version: 1,
     machine: root.at("machine").text(),
-    products: root.at("products").list(productGrid),
+    products: root.at("products").list(gemmGrid),
     ...(margins === undefined ? {} : { margins }),
     ...(sustained === undefined ? {} : { sustained }),
     memory: timings(root.at("memory")),
@@ -55,7 +55,7 @@ function fixedCosts(costs: Reader): FixedCosts {
   };
 }
 
-function productGrid(grid: Reader): ProductGrid {
+function gemmGrid(grid: Reader): GemmGrid {
   const [m, n, k] = [ascending(grid.at("m")), ascending(grid.at("n")), ascending(grid.at("k"))];
   const teraflops = grid.at("teraflops").list((rate) => rate.positive(Number.MIN_VALUE));
   if (teraflops.length !== m.length * n.length * k.length) {

@@ -72,8 +72,8 @@ const kernelFlops: RuleTable<Kernel, number> = {
   cast: () => 0,
   binary: ({ outputs }) => sumOf(outputs),
   reduction: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
-  matmul: productKernelFlops,
-  linear: productKernelFlops,
+  matmul: gemmKernelFlops,
+  linear: gemmKernelFlops,
   // However many outputs the result goes to.
   combine: ({ inputs }) => sumOf(inputs.slice(1)),
   fill: () => 0,
@@ -93,21 +93,20 @@ const stepFlops: RuleTable<UnitStep, number, [UnitKernel]> = {
   Reshape: () => 0,
   Slice: () => 0,
   Select: () => 0,
-  Matmul: ({ inputs, output }, { values }) =>
-    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, 0),
+  Matmul: ({ inputs, output }, { values }) => gemmFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, 0),
   Linear: ({ inputs, output }, { values }) =>
-    productFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, inputs.length - 2),
+    gemmFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, inputs.length - 2),
 };
 
 /** A bias, and what the output held, are added once. */
-function productKernelFlops(kernel: MatmulKernel | LinearKernel): number {
+function gemmKernelFlops(kernel: MatmulKernel | LinearKernel): number {
   const { inputs, outputs } = kernel;
   const added = inputs.length - 2 + (accumulates(kernel) ? 1 : 0);
-  return productFlops(at(inputs, 0).shape, at(outputs, 0).shape, added);
+  return gemmFlops(at(inputs, 0).shape, at(outputs, 0).shape, added);
 }
 
 /** `left` is [..., K] (both [K] and [..., M, K] are), `result` what it is multiplied to; `added` beside the products. */
-function productFlops(left: readonly number[], result: readonly number[], added: number): number {
+function gemmFlops(left: readonly number[], result: readonly number[], added: number): number {
   const contracted = left.at(-1) ?? 1;
   return elementCount(result) * (2 * contracted + added);
 }

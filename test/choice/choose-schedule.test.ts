@@ -162,7 +162,7 @@ describe("chooseSchedule of matmul + all-reduce in chunks", () => {
   };
 
   it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
-    // Products are of 2048 rows.
+    // Gemms are of 2048 rows.
     expect(namesWith(2, 1.04, 2)).toEqual(["peers' memory", "peers' memory, no margin"]);
     expect(namesWith(1.04, 2, 1.04)).toEqual(["peers' memory, no margin", "peers' memory"]);
   });

@@ -1,12 +1,12 @@
 /**
- * Products through a BLAS: one written here, which follows the definition of cblas_?gemm and notes its calls, and the system's where
+ * Gemms through a BLAS: one written here, which follows the definition of cblas_?gemm and notes its calls, and the system's where
  * there is one. On small integers all sums are exact, so the bits must be those of the WebAssembly kernels.
  */
 import { add, Fusion, linear, matmul, MultiDeviceExecutor } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import { describe, expect, it } from "vitest";
 import { type Blas, type BlasGemm, findBlas, openBlas } from "../../src/backends/cpu/blas/blas-library.ts";
-import { blasProducts } from "../../src/backends/cpu/blas/blas-gemms.ts";
+import { blasGemms } from "../../src/backends/cpu/blas/blas-gemms.ts";
 import type { Kernel } from "../../src/commands/kernel.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
@@ -68,7 +68,7 @@ function check(kernel: Kernel, blas: Blas, shared: boolean): void {
       const elements = elementsOf(each.dtype, storageView(each.dtype, memory.buffer, at(addresses, i)));
       for (const offset of offsetsOf(each)) elements.set(offset, random.integer(9) - 4);
     }
-    const products = use === null ? {} : { products: blasProducts(use, memory.buffer) };
+    const products = use === null ? {} : { products: blasGemms(use, memory.buffer) };
     const library = createKernelLibrary({ memory, scratch: { address: 0, bytes: scratch }, ...products });
     library.prepare(kernel)(addresses.slice(0, kernel.inputs.length), addresses.slice(kernel.inputs.length));
     return new Uint8Array(memory.buffer).slice(start);
@@ -241,7 +241,7 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])
 
 const ofTheSystem = findBlas();
 
-describe("blasProducts", () => {
+describe("blasGemms", () => {
   it.each(kernels)("computes %s", (_, kernel, expected) => {
     const calls = { count: 0 };
     check(kernel, definedBlas(calls), false);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createCompiler } from "../../src/backends/cuda/kernels/compiler.ts";
 import type { KernelSource } from "../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../src/backends/cuda/kernels/plan/kernel-steps.ts";
-import { productKernel } from "../../src/backends/cuda/kernels/gemm-kernel.ts";
+import { gemmKernel } from "../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
 import { at } from "../../src/support/invariant.ts";
 import { sampleKernels } from "./sample-kernels.ts";
@@ -20,7 +20,7 @@ function sources(kernel: Kernel): readonly KernelSource[] {
     if (step.kind === "kernel") return step.source;
     const { contraction, a, b, bias, c } = step;
     const operands = [a, b, ...(bias === null ? [] : [bias]), c];
-    return productKernel(
+    return gemmKernel(
       contraction,
       operands.map(({ memory }) => memory),
     );

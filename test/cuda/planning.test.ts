@@ -1,6 +1,6 @@
 /** What the CUDA back end decides before it calls anything: copies, transfers, product layouts, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
-import { productLayout } from "../../src/backends/cuda/matmul/gemm-layout.ts";
+import { gemmLayout } from "../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../src/backends/cuda/matmul/sm-target.ts";
 import { config } from "../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../src/backends/cuda/nccl/transfer-plan.ts";
@@ -142,7 +142,7 @@ const product: Contraction = {
 
 describe("a product", () => {
   it("of row-major operands is the column-major product of the operands in the other order", () => {
-    expect(productLayout(product)).toMatchObject({
+    expect(gemmLayout(product)).toMatchObject({
       swapped: true,
       left: { rows: 7, columns: 3, leading: 7, transposed: false },
       right: { rows: 3, columns: 5, leading: 3, transposed: false },
@@ -152,10 +152,10 @@ describe("a product", () => {
   });
 
   it("reads a transposed operand where it lies, and a column-major result without a swap", () => {
-    expect(productLayout({ ...product, b: { row: 1, column: 3 } })).toMatchObject({
+    expect(gemmLayout({ ...product, b: { row: 1, column: 3 } })).toMatchObject({
       left: { rows: 3, columns: 7, leading: 3, transposed: true },
     });
-    expect(productLayout({ ...product, c: { row: 1, column: 5 } })).toMatchObject({
+    expect(gemmLayout({ ...product, c: { row: 1, column: 5 } })).toMatchObject({
       swapped: false,
       left: { rows: 3, columns: 5, leading: 3, transposed: true },
       result: { rows: 5, columns: 7, leading: 5 },
@@ -163,9 +163,9 @@ describe("a product", () => {
   });
 
   it("adds to its result where it accumulates, with a bias or without", () => {
-    expect(productLayout({ ...product, accumulate: true })).toMatchObject({ accumulate: true, hasBias: false });
-    expect(productLayout({ ...product, accumulate: true, bias: 1 })).toMatchObject({ accumulate: true, hasBias: true });
-    expect(productLayout(product)).not.toHaveProperty("accumulate");
+    expect(gemmLayout({ ...product, accumulate: true })).toMatchObject({ accumulate: true, hasBias: false });
+    expect(gemmLayout({ ...product, accumulate: true, bias: 1 })).toMatchObject({ accumulate: true, hasBias: true });
+    expect(gemmLayout(product)).not.toHaveProperty("accumulate");
   });
 
   it("joins batch axes that step evenly, and makes products of their own of the others", () => {
@@ -173,7 +173,7 @@ describe("a product", () => {
       { extent: 4, a: 30, b: 42, c: 70 },
       { extent: 2, a: 15, b: 21, c: 35 },
     ];
-    expect(productLayout({ ...product, batch: even })).toMatchObject({
+    expect(gemmLayout({ ...product, batch: even })).toMatchObject({
       batchCount: 8,
       offsets: [{ a: 0, b: 0, c: 0 }],
     });
@@ -181,7 +181,7 @@ describe("a product", () => {
       { extent: 2, a: 0, b: 210, c: 350 },
       { extent: 5, a: 15, b: 21, c: 70 },
     ];
-    expect(productLayout({ ...product, batch: uneven })).toMatchObject({
+    expect(gemmLayout({ ...product, batch: uneven })).toMatchObject({
       batchCount: 5,
       offsets: [
         { a: 0, b: 0, c: 0 },
@@ -196,7 +196,7 @@ describe("a product", () => {
     ["a bias along the rows of a column-major result", { bias: 1, c: { row: 1, column: 5 } }],
     ["an operand without a contiguous axis", { a: { row: 6, column: 2 } }],
   ])("is left to the generated kernel for %s", (_, change) => {
-    expect(productLayout({ ...product, ...change })).toBeNull();
+    expect(gemmLayout({ ...product, ...change })).toBeNull();
   });
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/calendar.ts";
-import { loadFactor, marginOf, productTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { loadFactor, marginOf, gemmTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
@@ -327,8 +327,8 @@ describe("between what was measured", () => {
 
   const grid = { dtype: "float", m: [10, 1000], n: [10], k: [10], teraflops: [1, 4] } as const;
   it("interpolates the rate of a product in logarithms", () => {
-    expect(productTime(grid, { m: 100, n: 10, k: 10 })).toBeCloseTo((2 * 100 * 10 * 10) / 2e6);
-    expect(productTime(grid, { m: 2000, n: 10, k: 10 })).toBeCloseTo((2 * 2000 * 10 * 10) / 4e6);
+    expect(gemmTime(grid, { m: 100, n: 10, k: 10 })).toBeCloseTo((2 * 100 * 10 * 10) / 2e6);
+    expect(gemmTime(grid, { m: 2000, n: 10, k: 10 })).toBeCloseTo((2 * 2000 * 10 * 10) / 4e6);
   });
   it("has a factor of load between those that were measured, and the outermost beyond", () => {
     const sustained = [
@@ -352,6 +352,6 @@ describe("between what was measured", () => {
     for (const [i, expected] of [0, 0.5, 1, 0.5, 0].entries()) expect(factors[i]?.room).toBeCloseTo(expected, 12);
   });
   it("takes as long for less than a tile as for the tile", () => {
-    expect(productTime(grid, { m: 1, n: 3, k: 10 })).toBe(productTime(grid, { m: 10, n: 10, k: 10 }));
+    expect(gemmTime(grid, { m: 1, n: 3, k: 10 })).toBe(gemmTime(grid, { m: 10, n: 10, k: 10 }));
   });
 });

@@ -52,8 +52,8 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
   const file = blas === "auto" && hasThreads() ? await blasFile() : null;
   if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) {
     if (file === null) return openMachineGroup(machine);
-    const { libraryProducts } = await import("./blas/library-gemms.ts");
-    return openMachineGroup(machine, (buffer) => libraryProducts(file, buffer));
+    const { libraryGemms } = await import("./blas/library-gemms.ts");
+    return openMachineGroup(machine, (buffer) => libraryGemms(file, buffer));
   }
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");
   return openThreadedGroup(workers === undefined ? {} : { workers }, file);

@@ -6,7 +6,7 @@ import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
 import { createStaging, type Staging } from "./memory/staging.ts";
 import { type Compiler, createCompiler } from "./kernels/compiler.ts";
 import { createModules, type Modules } from "./kernels/modules.ts";
-import { createProducts, type Products } from "./matmul/gemms.ts";
+import { createGemms, type Gemms } from "./matmul/gemms.ts";
 import { createCommunicators, type Communicators } from "./nccl/communicators.ts";
 import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
@@ -30,7 +30,7 @@ export interface Session extends Disposable {
   readonly slotStream: number;
   readonly staging: Staging;
   /** Libraries are loaded when a Program needs them. */
-  readonly products: () => Products;
+  readonly products: () => Gemms;
   readonly communicators: () => Communicators;
   /** All ranks ask for it together, first when they prepare a Program. */
   readonly clock: () => Promise<WorldClock>;
@@ -69,7 +69,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     while (!streamIsIdle(gpu, hostStream));
   };
   const staging = resources.own(createStaging(gpu, hostStream, wait));
-  let products: Products | null = null;
+  let products: Gemms | null = null;
   let clock: Promise<WorldClock> | null = null;
   let communicators: Communicators | null = null;
   return {
@@ -84,7 +84,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     hostStream,
     slotStream,
     staging,
-    products: () => (products ??= resources.own(createProducts(gpu, blocks))),
+    products: () => (products ??= resources.own(createGemms(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
     clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,

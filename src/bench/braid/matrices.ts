@@ -1,6 +1,6 @@
 /**
  * Random operands of any size whose elements can be told without making them. A matrix is a stretch of one piece of random numbers, repeated, that begins at a place of its
- * own; the piece is a prime number of elements long, so that no two rows of a matrix are alike. Products of zeros or small integers would run faster than real ones.
+ * own; the piece is a prime number of elements long, so that no two rows of a matrix are alike. Gemms of zeros or small integers would run faster than real ones.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { emptyTensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";

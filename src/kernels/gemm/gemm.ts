@@ -87,7 +87,7 @@ export function gemmScratchBytes(contraction: Contraction): number {
 
 export function prepareGemm(contraction: Contraction, wasm: WasmExports, scratch: number): Gemm {
   const layout = layoutOf(contraction);
-  const product = prepareProduct(contraction, layout, wasm, scratch);
+  const product = prepareMatrixPair(contraction, layout, wasm, scratch);
   return overBatch(contraction, product);
 }
 
@@ -126,8 +126,8 @@ function columnRanges(width: number, tileColumns: number, inPlace: boolean): rea
   return ranges.filter(({ count }) => count > 0);
 }
 
-/** The product of one pair of matrices. */
-function prepareProduct(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
+/** The GEMM of one pair of matrices. */
+function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
   const { m, n, k, accumulate = false } = contraction;
   const { type, rows, columns, depth, tileColumns, sumsStep } = layout;
   const bytes = dtypes[contraction.dtype].bytes;

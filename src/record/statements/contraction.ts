@@ -29,7 +29,7 @@ export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
     right: stretched(recorder, right, [...batch, k, n]),
     result,
   });
-  launchProduct(recorder, statement, [folded.left, folded.right], folded.result);
+  launchGemm(recorder, statement, [folded.left, folded.right], folded.result);
 }
 
 export function recordLinear(recorder: Recorder, statement: LinearOp): void {
@@ -46,7 +46,7 @@ export function recordLinear(recorder: Recorder, statement: LinearOp): void {
   requireShape(recorder, `T${statement.output}`, result.shape, [...left.shape.slice(0, -1), n]);
   const offset = bias === undefined ? [] : [stretched(recorder, bias, [n])];
   const folded = foldRows({ left, right: null, result });
-  launchProduct(recorder, statement, [folded.left, right, ...offset], folded.result);
+  launchGemm(recorder, statement, [folded.left, right, ...offset], folded.result);
 }
 
 function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearOp): readonly View[] {
@@ -57,12 +57,7 @@ function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearO
 }
 
 /** What accumulates needs its output where it lies: then an operand that shares memory with it is copied instead. */
-function launchProduct(
-  recorder: Recorder,
-  statement: MatmulOp | LinearOp,
-  operands: readonly View[],
-  result: View,
-): void {
+function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands: readonly View[], result: View): void {
   const accumulation = statement.accumulate === true ? ({ accumulate: true } as const) : {};
   const kind = statement.kind === "Matmul" ? "matmul" : "linear";
   const copies: View[] = [];

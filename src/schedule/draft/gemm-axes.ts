@@ -3,28 +3,28 @@ import type { Command } from "../../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
 
-export type ProductKernel = MatmulKernel | LinearKernel;
+export type GemmKernel = MatmulKernel | LinearKernel;
 
-export function isProduct(kernel: Kernel): kernel is ProductKernel {
+export function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
-export function isProductLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
-  return command.kind === "launch" && isProduct(at(kernels, command.kernel));
+export function isGemmLaunch(command: Command, { kernels }: { readonly kernels: readonly Kernel[] }): boolean {
+  return command.kind === "launch" && isGemm(at(kernels, command.kernel));
 }
 
 /** A result axis of a product; of each input the number of the same axis, or null where it has none. */
-export interface ProductAxis {
+export interface GemmAxis {
   readonly output: number;
   readonly inputs: readonly (number | null)[];
 }
 
 /** M, N, then batch axes. The contracted axis is none: products beside each other along it would have to be added. */
-export function productAxes(kernel: ProductKernel): readonly ProductAxis[] {
+export function gemmAxes(kernel: GemmKernel): readonly GemmAxis[] {
   const rank = at(kernel.outputs, 0).shape.length;
   const [rows, columns] = [rank - 2, rank - 1];
   const extra = kernel.inputs.slice(2);
-  const axis = (output: number, ofA: number | null, ofB: number | null, ofBias: number | null): ProductAxis => ({
+  const axis = (output: number, ofA: number | null, ofB: number | null, ofBias: number | null): GemmAxis => ({
     output,
     inputs: [ofA, ofB, ...extra.map(() => ofBias)],
   });

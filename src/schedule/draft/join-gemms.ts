@@ -1,5 +1,5 @@
 /**
- * Products of one kernel as fewer, larger ones: each run of neighbours along one result axis is a product of that many times the extent. Those
+ * Gemms of one kernel as fewer, larger ones: each run of neighbours along one result axis is a product of that many times the extent. Those
  * at equal distances that are no neighbours along any axis are one batched product.
  */
 import type { Launch } from "../../commands/command.ts";
@@ -8,26 +8,26 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
 import type { Memory } from "./memory.ts";
-import { isProduct, type ProductAxis, productAxes, type ProductKernel } from "./gemm-axes.ts";
+import { isGemm, type GemmAxis, gemmAxes, type GemmKernel } from "./gemm-axes.ts";
 
-export interface ProductNode extends DraftNode {
+export interface GemmNode extends DraftNode {
   readonly command: Launch;
 }
 
-export interface JoinedProducts {
+export interface JoinedGemms {
   /** Two or more, in the order given. */
-  readonly members: readonly ProductNode[];
+  readonly members: readonly GemmNode[];
   /** On the stream of one of them. */
   readonly command: Launch;
 }
 
 /** `products` launch one kernel. Those without a neighbour are not in the result. */
-export function joinProducts(products: readonly ProductNode[], memory: Memory): readonly JoinedProducts[] {
+export function joinGemms(products: readonly GemmNode[], memory: Memory): readonly JoinedGemms[] {
   if (products.length < 2) return [];
   const kernel = at(memory.kernels, at(products, 0).command.kernel);
-  invariant(isProduct(kernel), "products launch product kernels", { kind: kernel.kind });
-  let best: readonly (readonly ProductNode[])[] = products.map((product) => [product]);
-  let joined: readonly JoinedProducts[] = [];
+  invariant(isGemm(kernel), "products launch product kernels", { kind: kernel.kind });
+  let best: readonly (readonly GemmNode[])[] = products.map((product) => [product]);
+  let joined: readonly JoinedGemms[] = [];
   for (const [form, axis] of formsOf(kernel)) {
     const runs = neighbourRuns(products, form, axis);
     if (runs.length >= best.length) continue;
@@ -38,32 +38,32 @@ export function joinProducts(products: readonly ProductNode[], memory: Memory): 
 }
 
 /** The kernel with each axis that it has, then with a batch axis of one element, which only products apart need. */
-function formsOf(kernel: ProductKernel): readonly (readonly [ProductKernel, ProductAxis])[] {
+function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])[] {
   const batched = ({ dtype, shape, strides }: Operand): Operand => ({
     dtype,
     shape: [1, ...shape],
     strides: [0, ...strides],
   });
-  const form: ProductKernel = {
+  const form: GemmKernel = {
     ...kernel,
     inputs: kernel.inputs.map((operand, i) => (kernel.kind === "linear" && i > 0 ? operand : batched(operand))),
     outputs: kernel.outputs.map(batched),
   };
   const inputs = kernel.inputs.map((_, i) => (kernel.kind === "linear" && i > 0 ? null : 0));
-  return [...productAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
+  return [...gemmAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
 }
 
-/** Products in the order of their results, cut where neighbours are not beside each other in every operand. */
+/** Gemms in the order of their results, cut where neighbours are not beside each other in every operand. */
 function neighbourRuns(
-  products: readonly ProductNode[],
-  kernel: ProductKernel,
-  axis: ProductAxis,
-): readonly (readonly ProductNode[])[] {
+  products: readonly GemmNode[],
+  kernel: GemmKernel,
+  axis: GemmAxis,
+): readonly (readonly GemmNode[])[] {
   const sorted = products.toSorted((one, other) => {
     const [a, b] = [at(one.command.outputs, 0), at(other.command.outputs, 0)];
     return a.buffer - b.buffer || a.offset - b.offset;
   });
-  const runs: ProductNode[][] = [];
+  const runs: GemmNode[][] = [];
   let step = "";
   for (const [i, product] of sorted.entries()) {
     const run = runs.at(-1);
@@ -78,7 +78,7 @@ function neighbourRuns(
 }
 
 /** By operand, inputs first: the elements from the one product to the next; null if they are not neighbours. */
-function stepBetween(a: Launch, b: Launch, kernel: ProductKernel, axis: ProductAxis): readonly number[] | null {
+function stepBetween(a: Launch, b: Launch, kernel: GemmKernel, axis: GemmAxis): readonly number[] | null {
   const operands = [...kernel.inputs, ...kernel.outputs];
   const axes = [...axis.inputs, axis.output];
   const [from, to] = [
@@ -104,12 +104,12 @@ function isStep({ shape, strides }: Operand, axis: number | null, elements: numb
 }
 
 function joinRun(
-  products: readonly ProductNode[],
-  run: readonly ProductNode[],
-  kernel: ProductKernel,
-  axis: ProductAxis,
+  products: readonly GemmNode[],
+  run: readonly GemmNode[],
+  kernel: GemmKernel,
+  axis: GemmAxis,
   memory: Memory,
-): JoinedProducts {
+): JoinedGemms {
   const first = at(run, 0).command;
   const step = stepBetween(first, at(run, 1).command, kernel, axis);
   invariant(step !== null, "runs are of neighbours", { kernel: first.kernel });

@@ -6,12 +6,12 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Memory } from "./memory.ts";
 import type { Copy } from "./move-operands.ts";
-import type { ProductAxis, ProductKernel } from "./gemm-axes.ts";
+import type { GemmAxis, GemmKernel } from "./gemm-axes.ts";
 
-export function cutProduct(
+export function cutGemm(
   product: Launch,
-  kernel: ProductKernel,
-  axis: ProductAxis,
+  kernel: GemmKernel,
+  axis: GemmAxis,
   bounds: readonly number[],
   memory: Memory,
 ): readonly Launch[] {

@@ -19,7 +19,7 @@ import { type Draft, type DraftNode, freshId } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { conflict } from "../draft/memory.ts";
-import { isProductLaunch } from "../draft/gemm-axes.ts";
+import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { concerns } from "../draft/told-by-signals.ts";
 
@@ -141,8 +141,8 @@ function arrivalOf(
   if (last === undefined) return -1;
   const isSent = last.kind === "waitSignal" || memory.touches(last).some((touch) => touch.rank !== rank);
   if (isSent) return before.length + position;
-  const lastProduct = before.findLastIndex(({ command }) => isProductLaunch(command, memory));
-  return position >= lastProduct && lastProduct >= 0 ? 2 * before.length : position;
+  const lastGemm = before.findLastIndex(({ command }) => isGemmLaunch(command, memory));
+  return position >= lastGemm && lastGemm >= 0 ? 2 * before.length : position;
 }
 
 function combination(

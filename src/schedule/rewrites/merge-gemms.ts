@@ -12,9 +12,9 @@ import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
-import { joinProducts, type ProductNode } from "../draft/join-gemms.ts";
+import { joinGemms, type GemmNode } from "../draft/join-gemms.ts";
 import { conflict, type Memory } from "../draft/memory.ts";
-import { isProduct } from "../draft/gemm-axes.ts";
+import { isGemm } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 export const mergeProducts: Rewrite<Grouping> = {
@@ -26,19 +26,18 @@ function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
   let nodes = draft.nodes;
   for (const family of families(nodes, memory)) {
     for (const group of grouped(family, grouping)) {
-      for (const joined of joinProducts(group, memory))
-        nodes = placeJoined(nodes, joined.members, joined.command, memory);
+      for (const joined of joinGemms(group, memory)) nodes = placeJoined(nodes, joined.members, joined.command, memory);
     }
   }
   return nodes === draft.nodes ? draft : { ...draft, nodes };
 }
 
-/** Products of one kernel, in list order, that could be chunks of one: they write one buffer, or multiply from the same two. */
-function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonly ProductNode[]> {
-  const found = new Map<string, ProductNode[]>();
+/** Gemms of one kernel, in list order, that could be chunks of one: they write one buffer, or multiply from the same two. */
+function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonly GemmNode[]> {
+  const found = new Map<string, GemmNode[]>();
   for (const node of nodes) {
     const { command } = node;
-    if (command.kind !== "launch" || !isProduct(at(memory.kernels, command.kernel))) continue;
+    if (command.kind !== "launch" || !isGemm(at(memory.kernels, command.kernel))) continue;
     const { kernel, inputs, outputs } = command;
     const keys = [
       `${kernel} to ${at(outputs, 0).buffer}`,
@@ -57,14 +56,14 @@ function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonl
  */
 function placeJoined(
   nodes: readonly DraftNode[],
-  members: readonly ProductNode[],
+  members: readonly GemmNode[],
   command: Launch,
   memory: Memory,
 ): readonly DraftNode[] {
   const ids = new Set(members.map(({ id }) => id));
   const positions = members.map((member) => nodes.findIndex(({ id }) => id === member.id));
   const [first, last] = [Math.min(...positions), Math.max(...positions)];
-  const isFree = (from: number, to: number, member: ProductNode): boolean =>
+  const isFree = (from: number, to: number, member: GemmNode): boolean =>
     nodes.slice(from, to).every((other) => ids.has(other.id) || mayCross(member, other, memory));
   const goUp = members.every((member, i) => isFree(first, at(positions, i), member));
   if (!goUp && !members.every((member, i) => isFree(at(positions, i), last, member))) return nodes;

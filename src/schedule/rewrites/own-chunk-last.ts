@@ -9,7 +9,7 @@ import { at } from "../../support/invariant.ts";
 import { dependencesOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
-import { isProduct } from "../draft/gemm-axes.ts";
+import { isGemm } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 export const ownChunkLast: Rewrite<true> = {
@@ -22,7 +22,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const before = dependencesOf(nodes, context.memory);
   const leads = leadsToSignal(nodes, before);
   const kernelOf = ({ command }: DraftNode): number | null =>
-    command.kind === "launch" && isProduct(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
+    command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
   const lastSent = new Map<number, number>();
   for (const [position, node] of nodes.entries()) {
     const kernel = kernelOf(node);

@@ -13,7 +13,7 @@ import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { inMeetings } from "../draft/node-groups.ts";
-import { isProductLaunch } from "../draft/gemm-axes.ts";
+import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The number of compute streams. */
@@ -28,7 +28,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
   const isMet = inMeetings(draft, context.memory);
   const isOnLane = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
-  if (!nodes.some(({ command }, position) => at(isOnLane, position) || isProductLaunch(command, context.memory)))
+  if (!nodes.some(({ command }, position) => at(isOnLane, position) || isGemmLaunch(command, context.memory)))
     return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");
   const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
@@ -50,7 +50,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const library = libraryOf.get(command.stream);
     if (library !== undefined) placed[position] = library;
     else if (at(isOnLane, position)) placed[position] = lane;
-    else if (isProductLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
+    else if (isGemmLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }

@@ -9,7 +9,7 @@ import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/touches-peers.ts";
 import { listOrder } from "../draft/list-order.ts";
-import { isProductLaunch } from "../draft/gemm-axes.ts";
+import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The number of multiprocessors. */
@@ -26,7 +26,7 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
     touchesPeers(program, list.rank, command) || (command.kind === "copy" && command.engine === "kernel");
   const positions = (is: (command: Command) => boolean): readonly number[] =>
     list.commands.flatMap((command, position) => (is(command) ? [position] : []));
-  const products = positions((command) => isProductLaunch(command, program));
+  const products = positions((command) => isGemmLaunch(command, program));
   const small = positions(isBeside);
   if (products.length === 0 || small.length === 0) return list;
   const { before } = listOrder(list);

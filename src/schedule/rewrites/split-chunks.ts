@@ -12,9 +12,9 @@ import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draf
 import { editRanks } from "../draft/edit-ranks.ts";
 import { type Memory, sameBytes, type Touch, touchesMeet } from "../draft/memory.ts";
 import type { Copy } from "../draft/move-operands.ts";
-import { isProduct, productAxes } from "../draft/gemm-axes.ts";
+import { isGemm, gemmAxes } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { cutCopy, cutProduct } from "../draft/split-command.ts";
+import { cutCopy, cutGemm } from "../draft/split-command.ts";
 
 /** The number of parts, or as many as there are rows (or columns) if that is fewer. */
 export const splitChunks: Rewrite<number> = {
@@ -68,7 +68,7 @@ function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory
 
 function asPartner(node: DraftNode, copied: Touch, memory: Memory): Partner | null {
   const { command } = node;
-  if (command.kind !== "launch" || !isProduct(at(memory.kernels, command.kernel))) return null;
+  if (command.kind !== "launch" || !isGemm(at(memory.kernels, command.kernel))) return null;
   const operand = memory.touches(command).findIndex((touch) => sameBytes(touch, copied));
   return operand < 0 || operand > command.inputs.length ? null : { node, command, operand };
 }
@@ -85,15 +85,15 @@ interface Pieces {
 /** Along the first result axis under which the parts of the copy are those of the product's operand; null if there is none. */
 function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, parts: number): Pieces | null {
   const kernel = at(memory.kernels, command.kernel);
-  if (!isProduct(kernel)) return null;
+  if (!isGemm(kernel)) return null;
   const side = operand < command.inputs.length ? 1 : 0;
-  for (const axis of productAxes(kernel)) {
+  for (const axis of gemmAxes(kernel)) {
     if ([...axis.inputs, axis.output][operand] === null) continue;
     const extent = at(at(kernel.outputs, 0).shape, axis.output);
     const count = Math.min(parts, extent);
     if (count < 2) continue;
     const bounds = Array.from({ length: count + 1 }, (_, i) => Math.floor((i * extent) / count));
-    const products = cutProduct(command, kernel, axis, bounds, memory);
+    const products = cutGemm(command, kernel, axis, bounds, memory);
     const copies = cutCopy(copy, bounds);
     const agree = copies?.every((part, i) =>
       sameBytes(at(memory.touches(part), side), at(memory.touches(at(products, i)), operand)),

@@ -1,7 +1,7 @@
 /** At which sizes a machine is measured: on a GPU up to what fills it for milliseconds, on a CPU up to what takes as long there. */
 import type { BackendName } from "../../executor/backend-by-name.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import type { ProductShape } from "../../simulate/interpolate.ts";
+import type { GemmShape } from "../../simulate/interpolate.ts";
 
 export interface CalibrationSizes {
   /** Of products; between them is interpolated, so each axis goes by factors of 2 to 4. */
@@ -16,11 +16,11 @@ export interface CalibrationSizes {
   /** Of products beside kernels in peers' memory, which take less than those. */
   readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
   /** One shape, so many times in a run: from what a device does at its highest clock to what it does for long. */
-  readonly sustained: { readonly shape: ProductShape; readonly counts: readonly number[] };
+  readonly sustained: { readonly shape: GemmShape; readonly counts: readonly number[] };
   /** A product that takes longer than gathering its rows by the library, and than reducing its result. */
-  readonly beside: ProductShape;
+  readonly beside: GemmShape;
   /** A product that takes a little longer than copying its rows. */
-  readonly behindCopies: ProductShape;
+  readonly behindCopies: GemmShape;
 }
 
 const kibi = 2 ** 10;

@@ -1,11 +1,11 @@
-/** Products: their rates by shape, what a device keeps of these under load and with a margin, and what a product and a transfer take beside each other. */
+/** Gemms: their rates by shape, what a device keeps of these under load and with a margin, and what a product and a transfer take beside each other. */
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
-import { type ProductShape, timeOf } from "../../simulate/interpolate.ts";
+import { type GemmShape, timeOf } from "../../simulate/interpolate.ts";
 import {
   type MarginGrid,
   measuredMargin,
-  type ProductGrid,
+  type GemmGrid,
   type Sustained,
   type Timing,
 } from "../../simulate/machine-profile.ts";
@@ -14,14 +14,14 @@ import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
 
 /** One product in a run: the shortest load of its shape. */
-export async function productGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<ProductGrid> {
+export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<GemmGrid> {
   const { m, n, k } = sizes;
   const teraflops: number[] = [];
   for (const rows of m) {
     say(`products in ${dtype} of ${rows} rows`);
     for (const columns of n) {
       for (const contracted of k) {
-        const shape: ProductShape = { m: rows, n: columns, k: contracted };
+        const shape: GemmShape = { m: rows, n: columns, k: contracted };
         const time = await took(product(devices, shape, dtype), {}, "median");
         teraflops.push((2 * rows * columns * contracted) / time / 1e6);
       }
@@ -65,7 +65,7 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   const { beside } = sizes;
   const dtype = at(sizes.dtypes, 0);
   const { bytes } = dtypes[dtype];
-  const [half, quarter] = [2, 4].map((parts): ProductShape => ({ ...beside, m: beside.m / parts }));
+  const [half, quarter] = [2, 4].map((parts): GemmShape => ({ ...beside, m: beside.m / parts }));
   invariant(half !== undefined && quarter !== undefined, "rows are cut in two and in four");
   const library = { lowering: { communicatorBackend: "nccl" } } as const;
   const gather = await took(collectiveProbes.Allgather(devices, half.m * half.k * bytes), library);
@@ -99,7 +99,7 @@ export async function productsBesideKernels(
     say(`products beside kernels, of ${rows} rows`);
     for (const columns of n) {
       for (const contracted of k) {
-        const shape: ProductShape = { m: 2 * rows, n: columns, k: contracted };
+        const shape: GemmShape = { m: 2 * rows, n: columns, k: contracted };
         const alone = multiplyAndReduce(devices, shape, dtype, 2, false);
         const whole = await took(alone, oneStream, "median");
         const less = await took(alone, { ...oneStream, rewrite: withMargin }, "median");

@@ -6,7 +6,7 @@ import type { Fusion } from "../../ir/api/fusion.ts";
 import {
   type FixedCosts,
   type MachineProfile,
-  type ProductGrid,
+  type GemmGrid,
   type ReductionTimed,
   type ReductionTimings,
   reductionsTimed,
@@ -20,7 +20,7 @@ import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies } from "./measure-copies.ts";
 import {
   bytesInPeers,
-  productGrid,
+  gemmGrid,
   productsBesideKernels,
   slowdownBesideTransfer,
   sustainedProducts,
@@ -54,8 +54,8 @@ export async function measureProfile(
   const reductionsInPeers = await reductionsOfPeers(calibration);
   const transfers = await libraryTransfers(calibration);
   const join = await joinTime(calibration, launch);
-  const products: ProductGrid[] = [];
-  for (const dtype of sizes.dtypes) products.push(await productGrid(calibration, dtype));
+  const products: GemmGrid[] = [];
+  for (const dtype of sizes.dtypes) products.push(await gemmGrid(calibration, dtype));
   const sustained = await sustainedProducts(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
   const margins = await productsBesideKernels(calibration, reductionsInPeers);

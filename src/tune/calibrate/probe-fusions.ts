@@ -4,7 +4,7 @@ import { linear, matmul, neg, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import type { ProductShape } from "../../simulate/interpolate.ts";
+import type { GemmShape } from "../../simulate/interpolate.ts";
 
 const dtype = "float";
 const { bytes: elementBytes } = dtypes[dtype];
@@ -12,7 +12,7 @@ const tile = 16;
 const vectorBytes = 16;
 
 /** Every rank multiplies [m, k] by [n, k], as `linear` has them, so many times in a run. */
-export function product(devices: number, { m, n, k }: ProductShape, of: DType, count = 1): Fusion {
+export function product(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
   const results = Array.from({ length: count }, () => linear(a, b));
@@ -93,7 +93,7 @@ export const collectiveProbes = {
 } as const;
 
 /** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first product. */
-export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+export function gatherAndMultiply(devices: number, { m, n, k }: GemmShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
     const a = on(f.input([2, devices, rowsOf(m, 2 * devices), k], of));
     a.axis(1).parallelize("DIDx");
@@ -106,7 +106,7 @@ export function gatherAndMultiply(devices: number, { m, n, k }: ProductShape, of
 /** Rows in chunks, multiplied and reduced over the devices; `isReduced`: or multiplied alone. */
 export function multiplyAndReduce(
   devices: number,
-  { m, n, k }: ProductShape,
+  { m, n, k }: GemmShape,
   of: DType,
   chunks: number,
   isReduced = true,
@@ -123,7 +123,7 @@ export function multiplyAndReduce(
 }
 
 /** Rows of every device, copied by the others one device after the other, and multiplied chunk by chunk. */
-export function gatherAndMultiplyCopies(devices: number, { m, n, k }: ProductShape, of: DType): Fusion {
+export function gatherAndMultiplyCopies(devices: number, { m, n, k }: GemmShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
     const a = on(f.input([devices, rowsOf(m, devices), k], of));
     a.axis(0).parallelize("DIDx");

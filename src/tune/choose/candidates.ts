@@ -73,10 +73,10 @@ const usual: Choice = { name: "", schedule: {} };
 /** In a group all that follow: more than there ever are. */
 const all = 1_000_000;
 
-/** Products that copies wait for leave no gaps; on two streams a GPU may begin with the second of them, which holds all copies up. */
+/** Gemms that copies wait for leave no gaps; on two streams a GPU may begin with the second of them, which holds all copies up. */
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
-/** Products that wait for copies fill each other's gaps, which is not in the model: of what takes the same, two streams are the safer. */
+/** Gemms that wait for copies fill each other's gaps, which is not in the model: of what takes the same, two streams are the safer. */
 const twoStreams: ChoiceRow = [
   { name: "", schedule: { computeStreams: 2 } },
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
@@ -90,7 +90,7 @@ const ownChunk: ChoiceRow = [
 ];
 
 const room: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
-/** Products that fill all multiprocessors leave their kernels room by chance. */
+/** Gemms that fill all multiprocessors leave their kernels room by chance. */
 const roomForKernels: ChoiceRow = [
   { name: "", schedule: { smMargin: measuredMargin } },
   { name: "no margin", schedule: {} },
@@ -108,11 +108,11 @@ export const finishingSaves = 0.001;
  * for programs that communicate by kernels in peers' memory alone, which have no chunks that arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
-  const { kernels, copies, feedsProducts } = peerTraffic(program);
+  const { kernels, copies, feedsGemms } = peerTraffic(program);
   if (kernels && !copies) return [[oneStream], ownChunk, roomForKernels];
   return [
     // On two the next product would take the room that one leaves.
-    feedsProducts && !kernels ? twoStreams : [oneStream],
+    feedsGemms && !kernels ? twoStreams : [oneStream],
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({

@@ -3,7 +3,7 @@ import type { BufferId } from "../../commands/buffer.ts";
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/touches-peers.ts";
-import { isProductLaunch } from "../../schedule/draft/gemm-axes.ts";
+import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
 import { peerOf } from "../../trace/command-work.ts";
 
 export interface PeerTraffic {
@@ -12,7 +12,7 @@ export interface PeerTraffic {
   /** Some copy crosses a link. */
   readonly copies: boolean;
   /** Some product multiplies what a copy has brought over a link. */
-  readonly feedsProducts: boolean;
+  readonly feedsGemms: boolean;
 }
 
 export function peerTraffic(program: Program): PeerTraffic {
@@ -26,11 +26,11 @@ export function peerTraffic(program: Program): PeerTraffic {
   }
   const isFed = (command: Command): boolean =>
     command.kind === "launch" &&
-    isProductLaunch(command, program) &&
+    isGemmLaunch(command, program) &&
     command.inputs.some(({ buffer }) => arrived.has(buffer));
   return {
     kernels: some((rank, command) => touchesPeers(program, rank, command)),
     copies: some((rank, command) => peerOf(program, rank, command) !== null),
-    feedsProducts: some((_, command) => isFed(command)),
+    feedsGemms: some((_, command) => isFed(command)),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Runs generated CUDA kernels on the CPU: compiles their sources as C++ with a few definitions, all cases of a test as one program, so that what a GPU would run is checked on
- * machines without one. Products become the generated kernel, never cuBLASLt.
+ * machines without one. Gemms become the generated kernel, never cuBLASLt.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { kernelName, type KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
-import { productKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
+import { gemmKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../src/commands/kernel.ts";
 import type { Memory } from "../../../src/kernels/nests/nest.ts";
 import { elementsOf, storageView } from "../../../src/numerics/tensor/storage.ts";
@@ -99,7 +99,7 @@ function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number):
     if (step.kind === "kernel") return { source: step.source, addresses: step.source.parameters.map(addressOf) };
     const places = [step.a, step.b, ...(step.bias === null ? [] : [step.bias]), step.c];
     return {
-      source: productKernel(
+      source: gemmKernel(
         step.contraction,
         places.map(({ memory }) => memory),
       ),

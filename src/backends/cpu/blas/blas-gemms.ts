@@ -10,7 +10,7 @@ import type { Blas, BlasGemm } from "./blas-library.ts";
 const rowMajor = 101;
 const [plain, transposed] = [111, 112] as const;
 
-/** Products of fewer multiply-adds take less time than a call through koffi costs more. */
+/** Gemms of fewer multiply-adds take less time than a call through koffi costs more. */
 const fewestMultiplyAdds = 32 ** 3;
 
 /** A matrix as BLAS reads it from row-major memory. */
@@ -26,7 +26,7 @@ interface Precision {
 }
 
 /** null for a product that BLAS cannot do, or does no faster. */
-export function blasProducts(blas: Blas, buffer: ArrayBufferLike): (contraction: Contraction) => Gemm | null {
+export function blasGemms(blas: Blas, buffer: ArrayBufferLike): (contraction: Contraction) => Gemm | null {
   const precisions = {
     float: { gemm: blas.sgemm, view: (address: number, count: number) => new Float32Array(buffer, address, count) },
     double: { gemm: blas.dgemm, view: (address: number, count: number) => new Float64Array(buffer, address, count) },
@@ -34,18 +34,18 @@ export function blasProducts(blas: Blas, buffer: ArrayBufferLike): (contraction:
   return (contraction) => {
     const { dtype, m, n, k } = contraction;
     if ((dtype !== "float" && dtype !== "double") || m * n * k < fewestMultiplyAdds) return null;
-    const product = prepareProduct(contraction, precisions[dtype]);
+    const product = prepareGemm(contraction, precisions[dtype]);
     return product === null ? null : overBatch(contraction, product);
   };
 }
 
-function prepareProduct(contraction: Contraction, precision: Precision): Gemm | null {
+function prepareGemm(contraction: Contraction, precision: Precision): Gemm | null {
   const { m, n, k, bias, accumulate = false } = contraction;
   const c = matrixOf(contraction.c, m, n);
   if (c === null) return null;
   // c^T = b^T a^T, where c's columns are contiguous.
   if (c.transpose === transposed) {
-    const product = bias === null ? prepareProduct(transposedProduct(contraction), precision) : null;
+    const product = bias === null ? prepareGemm(transposedGemm(contraction), precision) : null;
     return product === null
       ? null
       : (addressA, addressB, none, addressC) => product(addressB, addressA, none, addressC);
@@ -69,7 +69,7 @@ function prepareProduct(contraction: Contraction, precision: Precision): Gemm | 
   };
 }
 
-function transposedProduct(contraction: Contraction): Contraction {
+function transposedGemm(contraction: Contraction): Contraction {
   const { m, n, a, b, c } = contraction;
   const swapped = ({ row, column }: MatrixStrides): MatrixStrides => ({ row: column, column: row });
   return { ...contraction, m: n, n: m, a: swapped(b), b: swapped(a), c: swapped(c) };

@@ -2,12 +2,12 @@
 import type { KernelLibraryOptions } from "../../../kernels/kernel-library.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { openBlas } from "./blas-library.ts";
-import { blasProducts } from "./blas-gemms.ts";
+import { blasGemms } from "./blas-gemms.ts";
 
 /** Nothing for null. The file is one that `findBlas` found in this process. */
-export function libraryProducts(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "products"> {
+export function libraryGemms(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "products"> {
   if (file === null) return {};
   const blas = openBlas(file);
   invariant(blas !== null, "a library that was opened once can be opened again", { file });
-  return { products: blasProducts(blas, buffer) };
+  return { products: blasGemms(blas, buffer) };
 }

@@ -4,7 +4,7 @@ import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
 import type { Execution, Observer, Sharing } from "../../../machine/execution.ts";
 import { createTables } from "../../../machine/tables.ts";
 import { createRandom } from "../../../support/random.ts";
-import { libraryProducts } from "../blas/library-gemms.ts";
+import { libraryGemms } from "../blas/library-gemms.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now } from "./command-times.ts";
@@ -32,7 +32,7 @@ export function createWorkerProgram(
   const library = createKernelLibrary({
     memory,
     scratch: { address: address + worker * bytes, bytes },
-    ...libraryProducts(shared.blas, memory.buffer),
+    ...libraryGemms(shared.blas, memory.buffer),
   });
   const work = { heavy: false };
   const current = currentCommand(running, worker);

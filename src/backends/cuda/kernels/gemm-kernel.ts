@@ -15,7 +15,7 @@ const tile = 32;
 const rowsPerThread = 4;
 
 /** Operands are the kernel's parameters a, b, then bias if there is one, then c. */
-export function productKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
+export function gemmKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
   const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = storageTypes[dtype];

@@ -15,7 +15,7 @@ export interface MatrixLayout {
   readonly batchStride: number;
 }
 
-export interface ProductLayout {
+export interface GemmLayout {
   readonly dtype: FloatDType;
   /** left and right are the contraction's a and b, or b and a where `swapped`. */
   readonly swapped: boolean;
@@ -33,10 +33,10 @@ export interface ProductLayout {
 export type FloatDType = "double" | "float" | "half" | "bfloat16";
 
 /** More products than this take longer to launch than the generated kernel takes to run them as one. */
-const mostProducts = 64;
+const mostGemms = 64;
 
 /** Null where cuBLASLt has no form for it: integers, no contiguous axis, a bias that repeats or lies along the other axis. */
-export function productLayout(contraction: Contraction): ProductLayout | null {
+export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const { dtype, m, n, k, bias, accumulate = false } = contraction;
   if (!isFloat(dtype)) return null;
   const byRows = contraction.c.column === 1 || n === 1;
@@ -91,7 +91,7 @@ function transposed({ row, column }: MatrixStrides): MatrixStrides {
 
 interface Batch {
   readonly inner: BatchAxis;
-  readonly offsets: ProductLayout["offsets"];
+  readonly offsets: GemmLayout["offsets"];
 }
 
 /** The axes that step evenly as one, the largest of what is left as cuBLASLt's batch, the rest as products of their own. */
@@ -106,8 +106,8 @@ function batchOf(axes: readonly BatchAxis[]): Batch | null {
   const inner = joined[largest] ?? { extent: 1, a: 0, b: 0, c: 0 };
   const outer = joined.filter((_, i) => i !== largest);
   const products = outer.reduce((count, { extent }) => count * extent, 1);
-  if (products > mostProducts) return null;
-  const offsets = outer.reduce<ProductLayout["offsets"]>(
+  if (products > mostGemms) return null;
+  const offsets = outer.reduce<GemmLayout["offsets"]>(
     (done, axis) =>
       done.flatMap(({ a, b, c }) =>
         Array.from({ length: axis.extent }, (_, i) => ({ a: a + i * axis.a, b: b + i * axis.b, c: c + i * axis.c })),

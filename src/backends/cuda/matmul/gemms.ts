@@ -8,11 +8,11 @@ import { type Gpu, out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import { alignmentOf } from "../memory/alignment.ts";
 import { createResources } from "../resources.ts";
-import type { ProductLayout } from "./gemm-layout.ts";
+import type { GemmLayout } from "./gemm-layout.ts";
 import { createRecipes, workspaceBytes } from "./recipes.ts";
 import { smTarget } from "./sm-target.ts";
 
-export interface ProductAddresses {
+export interface GemmAddresses {
   readonly a: number;
   readonly b: number;
   /** 0 without a bias. */
@@ -21,7 +21,7 @@ export interface ProductAddresses {
 }
 
 /** Where a product runs. */
-export interface ProductPlace {
+export interface GemmPlace {
   readonly stream: number;
   /** The stream's own, of `workspaceBytes`. */
   readonly workspace: number;
@@ -29,13 +29,13 @@ export interface ProductPlace {
   readonly margin: number;
 }
 
-export interface Products extends Disposable {
+export interface Gemms extends Disposable {
   /** Null where cuBLASLt has no algorithm for it. Allocates nothing when it runs. */
-  readonly prepare: (layout: ProductLayout, addresses: ProductAddresses, place: ProductPlace) => (() => void) | null;
+  readonly prepare: (layout: GemmLayout, addresses: GemmAddresses, place: GemmPlace) => (() => void) | null;
 }
 
 /** Loads the library. Throws `backend-unavailable`, `gpu-call-failed`. */
-export function createProducts(gpu: Gpu, blocks: HostBlocks): Products {
+export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
   const { functions: raw } = loadLibrary("cublasLt", cublasLtPrototypes);
   const failed = (call: string, status: number): never =>
     callFailed({

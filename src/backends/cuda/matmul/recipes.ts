@@ -29,7 +29,7 @@ import type { Out } from "../bindings/driver-api.ts";
 import { out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
-import type { FloatDType, MatrixLayout, ProductLayout } from "./gemm-layout.ts";
+import type { FloatDType, MatrixLayout, GemmLayout } from "./gemm-layout.ts";
 
 /** Of every stream that multiplies: what the fastest algorithms of Hopper ask for. */
 export const workspaceBytes = 64 << 20;
@@ -69,7 +69,7 @@ export interface RecipeOptions {
 }
 
 /** Null where cuBLASLt has no algorithm. */
-export type Recipes = (layout: ProductLayout, options: RecipeOptions) => Recipe | null;
+export type Recipes = (layout: GemmLayout, options: RecipeOptions) => Recipe | null;
 
 /** `resources` own what is made. The recipes throw `gpu-call-failed`. */
 export function createRecipes(
@@ -100,7 +100,7 @@ export function createRecipes(
   };
 
   const makeDescriptor = (
-    { dtype, left, right, hasBias }: ProductLayout,
+    { dtype, left, right, hasBias }: GemmLayout,
     { bias, multiprocessors }: RecipeOptions,
   ): number => {
     const { compute, scale } = types[dtype];
@@ -118,7 +118,7 @@ export function createRecipes(
     return made;
   };
 
-  const makeRecipe = (layout: ProductLayout, options: RecipeOptions): Recipe | null => {
+  const makeRecipe = (layout: GemmLayout, options: RecipeOptions): Recipe | null => {
     const { dtype, batchCount } = layout;
     const { alignments } = options;
     const descriptor = makeDescriptor(layout, options);

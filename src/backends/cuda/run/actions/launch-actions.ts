@@ -4,8 +4,8 @@ import type { Memory } from "../../../../kernels/nests/nest.ts";
 import type { Address } from "../../../../kernels/phase.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type KernelStep, type KernelSteps, kernelSteps } from "../../kernels/plan/kernel-steps.ts";
-import { productKernel } from "../../kernels/gemm-kernel.ts";
-import { productLayout } from "../../matmul/gemm-layout.ts";
+import { gemmKernel } from "../../kernels/gemm-kernel.ts";
+import { gemmLayout } from "../../matmul/gemm-layout.ts";
 import { workspaceBytes } from "../../matmul/recipes.ts";
 import { alignmentOf } from "../../memory/alignment.ts";
 import { type Action, type ActionContext, addressIn } from "./action-context.ts";
@@ -62,14 +62,14 @@ function stepAction(
     bias: bias === null ? 0 : addressOf(bias),
     c: addressOf(c),
   };
-  const layout = productLayout(contraction);
+  const layout = gemmLayout(contraction);
   if (layout !== null) {
     const workspace = context.workspaceOf(stream, workspaceBytes);
     const product = products().prepare(layout, addresses, { stream: on, workspace, margin });
     if (product !== null) return product;
   }
   const operands = [a, b, ...(bias === null ? [] : [bias]), c];
-  const source = productKernel(
+  const source = gemmKernel(
     contraction,
     operands.map(({ memory }) => memory),
   );
