@@ -1,10 +1,10 @@
-/** Writes test/mutants/counts.md: all mutants of all small programs, judged and verified. Takes some minutes: `npm run mutants`. */
+/** Writes test/verify/mutants/counts.md: all mutants of all small programs, judged and verified. Takes some minutes: `npm run mutants`. */
 import { writeFileSync } from "node:fs";
 import { format, resolveConfig } from "prettier";
-import { compareMutants, type Counts } from "../test/mutants/compare.ts";
-import { smallPrograms } from "../test/mutants/programs.ts";
+import { compareMutants, type Counts } from "../test/verify/mutants/compare.ts";
+import { smallPrograms } from "../test/verify/mutants/programs.ts";
 
-const file = new URL("../test/mutants/counts.md", import.meta.url);
+const file = new URL("../test/verify/mutants/counts.md", import.meta.url);
 const total: Counts = new Map();
 const disagreements: string[] = [];
 let programs = 0;
@@ -40,7 +40,7 @@ const text = `# Mutants
 
 Every single deletion, retargeting and reordering of an event, wait, signal, transfer, send, receive, peer copy and combination in ${programs}
 programs: the examples under every set of options that changes their command lists, on 1 to 3 devices and streams
-(test/mutants/programs.ts). Refused by link: the ranks' lists do not fit together, so that there is nothing to verify. Wrong and right are the judge's
+(test/verify/mutants/programs.ts). Refused by link: the ranks' lists do not fit together, so that there is nothing to verify. Wrong and right are the judge's
 verdict; the verifier's differs on ${disagreements.length}.
 
 | kind and change | mutants | refused by link | wrong | right |

@@ -1,10 +1,10 @@
-/** Writes test/mutants/replays.md: every STEP-th mutant of all small programs, replayed: `jiti scripts/count-replays.ts [STEP]`; 40 if not given. */
+/** Writes test/verify/mutants/replays.md: every STEP-th mutant of all small programs, replayed: `jiti scripts/count-replays.ts [STEP]`; 40 if not given. */
 import { writeFileSync } from "node:fs";
 import { format, resolveConfig } from "prettier";
-import { noReplays, replayMutants } from "../test/mutants/replay-mutants.ts";
-import { smallPrograms } from "../test/mutants/programs.ts";
+import { noReplays, replayMutants } from "../test/verify/mutants/replay-mutants.ts";
+import { smallPrograms } from "../test/verify/mutants/programs.ts";
 
-const file = new URL("../test/mutants/replays.md", import.meta.url);
+const file = new URL("../test/verify/mutants/replays.md", import.meta.url);
 const [step = "40"] = process.argv.slice(2);
 let all = noReplays;
 const complaints: string[] = [];

@@ -10,7 +10,7 @@ import type { CommunicationType, HostProgram } from "../../src/host/nodes.ts";
 import { communicationTypes } from "../../src/host/communication-types.ts";
 import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
-import { judge } from "../judge/judge.ts";
+import { judge } from "../verify/judge/judge.ts";
 import { listing } from "./listing.ts";
 import { counted, floats, onRanks, runPrograms } from "./run-programs.ts";
 

@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
-import { recordSetting, settings } from "../verify-random/random-setting.ts";
+import { recordSetting, settings } from "../verify/random/random-setting.ts";
 import { outputsOf } from "./programs.ts";
 
 const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 });

@@ -6,8 +6,8 @@ import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, r
 import { describe, expect, it } from "vitest";
 import type { SignalMember } from "../../src/commands/command.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
-import { judge } from "../judge/judge.ts";
-import { type Edge, edgesOf, withoutEdge } from "../verify-random/edges.ts";
+import { judge } from "./judge/judge.ts";
+import { type Edge, edgesOf, withoutEdge } from "./random/edges.ts";
 
 const world = 3;
 

@@ -9,7 +9,7 @@ import { diagnosticCodes, type Finding, renderDiagnostic, verify } from "braid";
 import { printProgram } from "../../src/commands/print-program.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { cli } from "../cli/captured-cli.ts";
-import { compareProgram } from "../mutants/compare.ts";
+import { compareProgram } from "./mutants/compare.ts";
 import { withoutTimes } from "../support/console-blocks.ts";
 import { exampleLists } from "./example-lists.ts";
 

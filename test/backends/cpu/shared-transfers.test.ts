@@ -1,0 +1,128 @@
+/** Large transfers and copies that two workers do in parts: every kind, in place and strided, with the machine's bits. */
+import { createHash } from "node:crypto";
+import { afterAll, describe, expect, it } from "vitest";
+import { link, type Prepared, type Program } from "braid";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
+import { numberCommands } from "../../../src/backends/cpu/threads/command-numbers.ts";
+import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";
+import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
+import { collectiveRules } from "../../../src/commands/collectives.ts";
+import type { CollectiveType, View } from "../../../src/commands/transfer.ts";
+import { partOf } from "../../../src/commands/view.ts";
+import { createTables } from "../../../src/machine/tables.ts";
+import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
+
+const ranks = 3;
+const width = 2 ** 17 + 37;
+
+const group = openThreadedGroup({ workers: 2, jitter: 5 });
+afterAll(() => group.close());
+
+function fill(program: Program, prepared: Prepared): void {
+  for (const { id, role, arena, bytes } of program.buffers) {
+    if (role !== "input" && arena !== "output") continue;
+    const values = Float32Array.from({ length: bytes / 4 }, (_, i) => ((i * 7 + id) % 31) / 8 - 1.3);
+    prepared.write(id, new Uint8Array(values.buffer));
+  }
+}
+
+function digest(program: Program, prepared: Prepared): string {
+  const hash = createHash("sha256");
+  for (const { id, role } of program.buffers) if (role === "output") hash.update(prepared.read(id));
+  return hash.digest("hex");
+}
+
+/** Runs on the machine and four times on two workers, always from the same inputs, which in-place forms overwrite. */
+async function expectMachinesBits(program: Program): Promise<void> {
+  const tables = createTables(program, "streams");
+  expect(shareWorks(tables, numberCommands(program), 2).works.size).toBeGreaterThan(0);
+  const onMachine = await openMachineGroup({}).prepare(program);
+  fill(program, onMachine);
+  await onMachine.execute();
+  const expected = digest(program, onMachine);
+  const prepared = await group.prepare(program);
+  for (let run = 0; run < 4; run++) {
+    fill(program, prepared);
+    await prepared.execute({ timeout: 20_000 });
+    expect(digest(program, prepared)).toBe(expected);
+  }
+  prepared.release();
+}
+
+type Form = "apart" | "in place" | "transposed";
+
+function viewsOf(list: ListBuilder, type: CollectiveType, position: number, root: number, form: Form) {
+  const rule = collectiveRules[type];
+  const buffer = (side: "input" | "output", split: boolean): View => {
+    if (form !== "transposed") return list[side](split ? [ranks, width] : [width]);
+    // Elements of a row lie 3 apart: what is contiguous in one buffer is not in the other.
+    const { dtype, offset, buffer } = list[side](split ? [ranks, width, 3] : [width, 3]);
+    const strides = side === "input" ? [3] : [1];
+    return {
+      dtype,
+      offset,
+      buffer,
+      shape: split ? [ranks, width] : [width],
+      strides: split ? [3 * width, ...strides] : strides,
+    };
+  };
+  const reads = rule.reads === "all" || position === root;
+  const writes = rule.writes === "all" || position === root;
+  const output = writes ? buffer("output", rule.splitsOutput) : null;
+  if (form !== "in place" || output === null || !reads) {
+    return { input: reads ? buffer("input", rule.splitsInput) : null, output };
+  }
+  if (rule.inPlace === "same") return { input: output, output };
+  if (!rule.splitsInput) return { input: partOf(output, position), output };
+  const input = list.output([ranks, width]);
+  return { input, output: partOf(input, position) };
+}
+
+const types = Object.keys(collectiveRules) as CollectiveType[];
+const forms: readonly Form[] = ["apart", "in place", "transposed"];
+const cases = types
+  .flatMap((type) => forms.map((form) => ({ type, form })))
+  .filter(({ type, form }) => form !== "in place" || collectiveRules[type].inPlace !== "never");
+
+describe("collectives in parts", () => {
+  it.each(cases)("$type, $form", async ({ type, form }) => {
+    const { rooted, reduces } = collectiveRules[type];
+    const program = link(
+      buildLists(ranks, (list, rank) => {
+        list.collective(0, type, {
+          team: [0, 1, 2],
+          ...(rooted ? { root: 1 } : {}),
+          ...(reduces ? { reduceOp: "sum" } : {}),
+          ...viewsOf(list, type, rank, 1, form),
+        });
+      }),
+    );
+    await expectMachinesBits(program);
+  });
+});
+
+describe("other data movement in parts", () => {
+  it("sends and receives", async () => {
+    const program = link(
+      buildLists(ranks, (list, rank) => {
+        list.group(0, [
+          { type: "recv", peer: (rank + 2) % ranks, view: list.output([4 * width]) },
+          { type: "send", peer: (rank + 1) % ranks, view: list.input([4 * width]) },
+        ]);
+      }),
+    );
+    await expectMachinesBits(program);
+  });
+
+  it("copies, also of views with gaps", async () => {
+    const program = link(
+      buildLists(1, (list) => {
+        const [wide, narrow] = [list.input([1000, 700]), list.output([1000, 600])];
+        list.copy(0, { ...wide, shape: narrow.shape }, narrow);
+        const turned = list.output([700, 1000]);
+        list.copy(0, wide, { ...turned, shape: wide.shape, strides: [1, 1000] });
+      }),
+    );
+    await expectMachinesBits(program);
+  });
+});

@@ -1,0 +1,197 @@
+/**
+ * Runs generated CUDA kernels on the CPU: compiles their sources as C++ with a few definitions, all cases of a test as one program, so that what a GPU would run is checked on
+ * machines without one. Gemms become the generated kernel, never cuBLASLt.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { kernelName, type KernelSource } from "../../../../src/backends/cuda/kernels/kernel-source.ts";
+import { kernelSteps } from "../../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import { gemmKernel } from "../../../../src/backends/cuda/kernels/gemm-kernel.ts";
+import type { Kernel, Operand } from "../../../../src/commands/kernel.ts";
+import type { Memory } from "../../../../src/kernels/nests/nest.ts";
+import { elementsOf, storageView } from "../../../../src/numerics/tensor/storage.ts";
+import { at } from "../../../../src/support/invariant.ts";
+import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
+
+export interface EmulatedCase {
+  readonly kernel: Kernel;
+  /** Row-major elements of every input. */
+  readonly inputs: readonly Values[];
+  /** What the outputs hold before, for kernels that add to them. */
+  readonly held?: readonly Values[];
+}
+
+/** Why nothing can be emulated here; null if it can. */
+export function emulationObstacle(): string | null {
+  if (process.arch !== "x64") return "kernels are emulated on x64 only";
+  try {
+    execFileSync("g++", ["--version"], { stdio: "ignore" });
+    return null;
+  } catch {
+    return "there is no g++ to compile kernels with";
+  }
+}
+
+interface Launch {
+  readonly source: KernelSource;
+  readonly addresses: readonly number[];
+}
+
+interface Laid {
+  readonly addresses: readonly number[];
+  readonly launches: readonly Launch[];
+  readonly image: Uint8Array;
+  /** Where the scratch lies: nothing is promised about what is left in it. */
+  readonly scratch: { readonly start: number; readonly end: number };
+}
+
+const guard = 0xa5;
+
+/** Row-major elements of every output of every case. Throws where a byte beside the outputs and the scratch was written. */
+export function runEmulated(
+  cases: readonly EmulatedCase[],
+  alignments: readonly number[] = [256],
+): readonly (readonly Values[])[] {
+  const laid = cases.map((each, i) => layOut(each, at(alignments, i % alignments.length)));
+  const folder = mkdtempSync(path.join(tmpdir(), "braid-emulated-"));
+  try {
+    const file = (name: string): string => path.join(folder, name);
+    writeFileSync(file("kernels.cpp"), programText(laid));
+    writeFileSync(file("before"), Buffer.concat(laid.map(({ image }) => image)));
+    const flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-I", import.meta.dirname];
+    execFileSync("g++", [...flags, file("kernels.cpp"), "-o", file("kernels")], { stdio: "pipe" });
+    execFileSync(file("kernels"), [file("before"), file("after")], { stdio: "pipe", timeout: 120_000 });
+    const after = readFileSync(file("after"));
+    let next = 0;
+    return laid.map((each, i) => {
+      const bytes = new Uint8Array(after.subarray(next, next + each.image.length));
+      next += each.image.length;
+      return outputsOf(at(cases, i).kernel, each, bytes);
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Operands start at multiples of `alignment` and of no more, so that narrower accesses are generated too. */
+function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number): Laid {
+  let next = 256;
+  const place = (bytes: number): number => {
+    const address = next + (alignment % 256);
+    next = Math.ceil((address + bytes) / 256) * 256 + 256;
+    return address;
+  };
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  const addresses = operands.map((operand) => place(spanBytes(operand)));
+  const operandAddress = (memory: Memory): number | null =>
+    memory.kind === "scratch"
+      ? null
+      : at(addresses, memory.position + (memory.kind === "output" ? kernel.inputs.length : 0));
+  const { steps, scratchBytes } = kernelSteps(kernel, (memory) => alignmentOf(operandAddress(memory) ?? 64));
+  next += 64;
+  const scratch = { start: next, end: next + scratchBytes };
+  next = Math.ceil(scratch.end / 256) * 256 + 256;
+  const addressOf = (memory: Memory): number =>
+    operandAddress(memory) ?? scratch.start + (memory.kind === "scratch" ? memory.offset : 0);
+  const launches = steps.map((step): Launch => {
+    if (step.kind === "kernel") return { source: step.source, addresses: step.source.parameters.map(addressOf) };
+    const places = [step.a, step.b, ...(step.bias === null ? [] : [step.bias]), step.c];
+    return {
+      source: gemmKernel(
+        step.contraction,
+        places.map(({ memory }) => memory),
+      ),
+      addresses: places.map(({ memory, offset }) => addressOf(memory) + offset),
+    };
+  });
+  const image = new Uint8Array(next).fill(guard);
+  const given = [...inputs, ...held];
+  given.forEach((values, i) => {
+    const operand = at(operands, i);
+    const { target, first } = elementsAt(operand, image, at(addresses, i));
+    offsetsOf(operand).forEach((offset, j) => target.set(first + offset, at(values, j)));
+  });
+  return { addresses, launches, image, scratch };
+}
+
+function outputsOf(kernel: Kernel, { addresses, image, scratch }: Laid, bytes: Uint8Array): readonly Values[] {
+  const rest = bytes.slice();
+  const outputs = kernel.outputs.map((operand, i) => {
+    const address = at(addresses, kernel.inputs.length + i);
+    const { target, first, size } = elementsAt(operand, bytes, address);
+    return offsetsOf(operand).map((offset) => {
+      const start = address + offset * size;
+      rest.set(image.subarray(start, start + size), start);
+      return target.get(first + offset);
+    });
+  });
+  rest.set(image.subarray(scratch.start, scratch.end), scratch.start);
+  if (Buffer.compare(rest, image) !== 0)
+    throw new Error(`a byte beside the outputs was written: ${JSON.stringify(kernel)}`);
+  return outputs;
+}
+
+/** Elements of the operand; an address that is no multiple of their size is an offset in a copy's terms. */
+function elementsAt({ dtype }: Operand, bytes: Uint8Array, address: number) {
+  const size = storageView(dtype, new ArrayBuffer(16)).BYTES_PER_ELEMENT;
+  const target = elementsOf(dtype, storageView(dtype, bytes.buffer, 0, Math.floor(bytes.length / size)));
+  return { target, first: address / size, size };
+}
+
+/** The largest power of two up to 256 that divides the address. */
+function alignmentOf(address: number): number {
+  let alignment = 256;
+  while (address % alignment !== 0) alignment /= 2;
+  return alignment;
+}
+
+const instructions: readonly (readonly [RegExp, string])[] = [
+  [/asm\("max\.NaN\.f32 .*$/gm, "z = emulate_max(x, y);"],
+  [/asm\("min\.NaN\.f32 .*$/gm, "z = emulate_min(x, y);"],
+  [/asm\("rcp\.approx\.ftz\.f32 .*$/gm, "y = 1.0f / x;"],
+  [/asm\("cvt\.f32\.f16 .*$/gm, "y = emulate_half_to_float(x);"],
+  [/asm\("cvt\.rn\.f16\.f32 .*$/gm, "y = emulate_float_to_half(x);"],
+  [/asm\("cvt\.rn\.bf16\.f32 .*$/gm, "y = emulate_float_to_bfloat16(x);"],
+  [/asm volatile\("st\.release\.sys\.global\.u32 .*$/gm, "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);"],
+  [/asm volatile\("ld\.acquire\.sys\.global\.u32 .*$/gm, "x = emulate_look(word);"],
+];
+
+function programText(laid: readonly Laid[]): string {
+  const sources: string[] = [];
+  const calls: string[] = [];
+  for (const [i, { launches, image }] of laid.entries()) {
+    for (const [j, { source, addresses }] of launches.entries()) {
+      const space = `case${i}_${j}`;
+      const text = instructions.reduce(
+        (done, [pattern, replacement]) => done.replaceAll(pattern, replacement),
+        source.text,
+      );
+      sources.push(`namespace ${space} {\n${text.replaceAll('extern "C" ', "")}}`);
+      const pointers = addresses.map((address) => `Any{memory + ${address}}`).join(", ");
+      const [x, y, z] = source.grid;
+      const barriers = source.text.includes("__syncthreads");
+      calls.push(
+        `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${pointers}); });`,
+      );
+    }
+    calls.push(`memory += ${image.length};`);
+  }
+  return `#include "cuda-on-cpu.hpp"
+struct Any { char *at; template <class T> operator T *() const { return (T *)at; } };
+${sources.join("\n")}
+int main(int, char **files) {
+  FILE *in = fopen(files[1], "rb");
+  fseek(in, 0, SEEK_END);
+  const size_t bytes = ftell(in);
+  rewind(in);
+  char *image = (char *)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (fread(image, 1, bytes, in) != bytes) return 1;
+  char *memory = image;
+  ${calls.join("\n  ")}
+  FILE *out = fopen(files[2], "wb");
+  return fwrite(image, 1, bytes, out) == bytes && fclose(out) == 0 ? 0 : 1;
+}
+`;
+}

@@ -1,0 +1,316 @@
+/** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and random units against their steps one by one. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
+import { dtypes } from "../../../src/numerics/dtype.ts";
+import { unaryFunction } from "../../../src/numerics/scalar/scalar-functions.ts";
+import { elementsOf, type Value } from "../../../src/numerics/tensor/storage.ts";
+import { at } from "../../../src/support/invariant.ts";
+import { keysOf } from "../../../src/support/keys-of.ts";
+import { createRandom, type Random } from "../../../src/support/random.ts";
+import { makeUnit } from "../../kernels/random-unit.ts";
+import { arithmeticDTypes, binary, cast, floatDTypes, unary } from "../../kernels/reference.ts";
+import { asStored, count, offsetsOf, operand, type Values } from "../../kernels/run-kernel.ts";
+import { unitChoices } from "../../kernels/unit-arbitrary.ts";
+import { evaluateUnit } from "../../kernels/unit-reference.ts";
+import { edgePairs, edges, firstDifference } from "../../kernels/values.ts";
+import { type EmulatedCase, emulationObstacle, runEmulated } from "./emulate/run-emulated.ts";
+
+const obstacle = emulationObstacle();
+if (obstacle !== null) console.log(`test/backends/cuda/emulated-kernels is skipped: ${obstacle}`);
+
+interface Expected extends EmulatedCase {
+  readonly name: string;
+  readonly expected: readonly Values[];
+}
+
+/** The first difference of every case, with its name. */
+function differences(cases: readonly Expected[], alignments?: readonly number[]): readonly string[] {
+  const found = runEmulated(cases, alignments);
+  return cases.flatMap(({ name, expected, kernel }, i) =>
+    expected.flatMap((values, output) => {
+      const difference = firstDifference(at(at(found, i), output), values);
+      return difference === null ? [] : [`${name}, output ${output}: ${difference} in ${JSON.stringify(kernel)}`];
+    }),
+  );
+}
+
+/** Small whole numbers: sums and products of them are exact in every order. */
+function wholeValues(dtype: UnitKernel["values"][number]["dtype"], length: number, random: Random): Values {
+  return Array.from({ length }, (): Value => {
+    const value = random.integer(5) - 2;
+    return dtype === "int64" ? BigInt(value) : dtype === "bool" ? Math.abs(value) % 2 : value;
+  });
+}
+
+describe.skipIf(obstacle !== null)("generated kernels", () => {
+  it("do every elementwise op with every dtype as the CPU does", () => {
+    const cases: Expected[] = [];
+    for (const op of ["neg", "abs", "relu"] as const) {
+      for (const dtype of arithmeticDTypes) {
+        const values = edges[dtype];
+        const flat = operand(dtype, [values.length]);
+        const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
+        cases.push({
+          name: `${op} ${dtype}`,
+          kernel,
+          inputs: [values],
+          expected: [values.map((x) => unary(op, dtype, x))],
+        });
+      }
+    }
+    for (const op of ["add", "sub", "mul", "div"] as const) {
+      for (const dtype of arithmeticDTypes) {
+        const { left, right } = edgePairs(dtype);
+        const flat = operand(dtype, [left.length]);
+        const kernel: Kernel = { kind: "binary", op, inputs: [flat, flat], outputs: [flat] };
+        const expected = [left.map((x, i) => binary(op, dtype, x, at(right, i)))];
+        cases.push({ name: `${op} ${dtype}`, kernel, inputs: [left, right], expected });
+      }
+    }
+    for (const from of keysOf(dtypes)) {
+      for (const to of keysOf(dtypes)) {
+        const values = edges[from];
+        const [input, output] = [operand(from, [values.length]), operand(to, [values.length])];
+        const kernel: Kernel = { kind: "cast", inputs: [input], outputs: [output] };
+        const expected = [values.map((x) => cast(from, to, x))];
+        cases.push({ name: `cast ${from} to ${to}`, kernel, inputs: [values], expected });
+      }
+    }
+    expect(differences(cases)).toEqual([]);
+  });
+
+  it("do exp and gelu within a unit of the dtype", () => {
+    const cases = (["exp", "gelu"] as const).flatMap((op) =>
+      floatDTypes.map((dtype) => {
+        const values = [0, 1, -1, 0.5, -2.5, 3, 10, -10];
+        const flat = operand(dtype, [values.length]);
+        const kernel: Kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] };
+        return { op, dtype, kernel, inputs: [values] };
+      }),
+    );
+    const found = runEmulated(cases);
+    for (const [i, { op, dtype, inputs }] of cases.entries()) {
+      for (const [j, x] of at(inputs, 0).entries()) {
+        const exact = op === "exp" ? Math.exp(x) : (x * (1 + erf(x / Math.SQRT2))) / 2;
+        const error = Math.abs(Number(at(at(at(found, i), 0), j)) - exact);
+        const bound = 4 * dtypes[dtype].epsilon * (op === "exp" ? exact : Math.abs(x)) + 1e-12;
+        expect(error, `${op} ${dtype} of ${x}`).toBeLessThanOrEqual(Number.isFinite(exact) ? bound : Infinity);
+      }
+    }
+  });
+
+  it.each(["half", "bfloat16"] as const)("do gelu of every %s within a unit, and nearer than --check asks", (dtype) => {
+    const patterns = Uint16Array.from({ length: 1 << 16 }, (_, i) => i);
+    const values = Array.from(patterns, (_, i) => Number(elementsOf(dtype, patterns).get(i)));
+    const flat = operand(dtype, [values.length]);
+    const kernel: Kernel = { kind: "unary", op: "gelu", inputs: [flat], outputs: [flat] };
+    const [[found = []] = []] = runEmulated([{ kernel, inputs: [values] }]);
+    const gelu = unaryFunction("gelu", "double");
+    const { epsilon } = dtypes[dtype];
+    const wrong = values.flatMap((x, i) => {
+      const [exact, got] = [Number(gelu(x)), Number(found[i])];
+      if (!Number.isFinite(exact)) return Object.is(got, exact) ? [] : [{ x, exact, got }];
+      const error = Math.abs(got - exact);
+      const smallest = dtype === "half" ? 2 ** -24 : 2 ** -133;
+      const rounding = Math.max(epsilon * Math.abs(exact), smallest / 2);
+      // --check allows four units of float of the input beside the rounding.
+      const near = error <= rounding + 2 * dtypes.float.epsilon * Math.abs(x);
+      return near && error <= 2 * rounding ? [] : [{ x, exact, got }];
+    });
+    expect(wrong.slice(0, 5)).toEqual([]);
+  });
+
+  it("compute random units as their steps say, at addresses of every alignment", () => {
+    const choices = fc.sample(unitChoices, { numRuns: 500, seed: 5 });
+    const random = createRandom(3);
+    const cases = choices.flatMap((choice, i): readonly Expected[] => {
+      const unit = makeUnit(choice);
+      if (unit.steps.some((step) => step.kind === "Unary" && (step.op === "exp" || step.op === "gelu"))) return [];
+      const inputs = unit.inputs.map((input) =>
+        asStored(input, wholeValues(input.dtype, offsetsOf(input).length, random)),
+      );
+      return [{ name: `unit ${i}`, kernel: unit, inputs, expected: evaluateUnit(unit, inputs) }];
+    });
+    expect(cases.length).toBeGreaterThan(250);
+    expect(differences(cases, [256, 16, 8])).toEqual([]);
+  }, 120_000);
+
+  it("turn operands that lie along another axis by tiles", () => {
+    const random = createRandom(17);
+    const extents = [16, 17, 32, 63, 64, 65, 96, 130] as const;
+    const cases = Array.from({ length: 36 }, (_, i): Expected => {
+      const dtype = at(arithmeticDTypes, i % arithmeticDTypes.length);
+      const [batch, m, n] = [1 + random.integer(3), at(extents, random.integer(8)), at(extents, random.integer(8))];
+      // Rows of the operand may be longer than what is read of them.
+      const row = m + random.integer(3) * 4;
+      const turned = operand(dtype, [batch, m, n], [n * row, 1, row]);
+      const other = at(
+        [turned, operand(dtype, [batch, m, n]), operand(dtype, [batch, m, n], [0, 0, 1])],
+        Math.floor(i / arithmeticDTypes.length) % 3,
+      );
+      const output = operand(dtype, [batch, m, n]);
+      const inputs = [turned, other].map(({ shape, strides }) => {
+        const repeats = strides[0] === 0;
+        const values = wholeValues(dtype, repeats ? n : count(shape), random);
+        return Array.from({ length: count(shape) }, (_, j) => at(values, repeats ? j % n : j));
+      });
+      const kernel: Kernel = { kind: "binary", op: "add", inputs: [turned, other], outputs: [output] };
+      const sources = kernelSteps(kernel, () => 256).steps.flatMap((step) =>
+        step.kind === "kernel" ? [step.source] : [],
+      );
+      expect(sources.map(({ text }) => text.includes("__shared__"))).toEqual([true]);
+      const [x, y] = [at(inputs, 0), at(inputs, 1)];
+      const expected = [x.map((value, j) => binary("add", dtype, value, at(y, j)))];
+      return { name: `add ${dtype} ${batch} ${m} ${n}`, kernel, inputs, expected };
+    });
+    expect(differences(cases, [256, 8, 16, 8])).toEqual([]);
+  });
+
+  it("keep values of a tile in registers for later steps of their unit", () => {
+    const random = createRandom(23);
+    const shape = [70, 96] as const;
+    const values = Array.from({ length: 5 }, () => ({ dtype: "half", shape }) as const);
+    const kernel: UnitKernel = {
+      kind: "unit",
+      inputs: [operand("half", shape, [1, 72]), operand("half", shape)],
+      outputs: [operand("half", shape), operand("half", shape)],
+      values,
+      steps: [
+        { kind: "Binary", op: "add", inputs: [0, 1], output: 2 },
+        { kind: "Unary", op: "neg", inputs: [2], output: 3 },
+        { kind: "Binary", op: "mul", inputs: [3, 0], output: 4 },
+      ],
+      results: [2, 4],
+    };
+    const { steps } = kernelSteps(kernel, () => 256);
+    expect(steps.map((step) => step.kind === "kernel" && step.source.text.includes("__shared__"))).toEqual([true]);
+    const inputs = [0, 1].map(() => wholeValues("half", count(shape), random));
+    expect(differences([{ name: "unit", kernel, inputs, expected: evaluateUnit(kernel, inputs) }])).toEqual([]);
+  });
+
+  it("reduce long rows and columns in parts", () => {
+    const random = createRandom(4);
+    const shapes = [
+      { shape: [3, 70_000], axes: [1], dtype: "float" },
+      { shape: [9000, 40], axes: [0], dtype: "bfloat16" },
+      { shape: [2, 5000, 6], axes: [1], dtype: "int" },
+      { shape: [70_001], axes: [0], dtype: "half" },
+      { shape: [4, 3, 2050], axes: [0, 2], dtype: "double" },
+      { shape: [300, 256], axes: [0], dtype: "half" },
+      { shape: [37, 1024], axes: [1], dtype: "bfloat16" },
+    ] as const;
+    const cases = shapes.flatMap(({ shape, axes, dtype }) =>
+      (["sum", "amax"] as const).map((op): Expected => {
+        const kept = shape.filter((_, axis) => !axes.some((each) => each === axis));
+        const values = wholeValues(dtype, count(shape), random);
+        const kernel: UnitKernel = {
+          kind: "unit",
+          inputs: [operand(dtype, shape)],
+          outputs: [operand(dtype, kept)],
+          values: [
+            { dtype, shape },
+            { dtype, shape: kept },
+          ],
+          steps: [{ kind: "Reduction", op, axes, inputs: [0], output: 1 }],
+          results: [1],
+        };
+        return {
+          name: `${op} of [${shape.join(", ")}]`,
+          kernel,
+          inputs: [values],
+          expected: evaluateUnit(kernel, [values]),
+        };
+      }),
+    );
+    expect(differences(cases)).toEqual([]);
+  }, 120_000);
+
+  it("take several vectors per thread of a large tensor, the last block not full", () => {
+    const random = createRandom(8);
+    const shape = [2100, 1001];
+    const values = wholeValues("int", count(shape), random);
+    const row = wholeValues("int", 1001, random);
+    const kernel: Kernel = {
+      kind: "binary",
+      op: "sub",
+      inputs: [operand("int", shape), operand("int", shape, [0, 1])],
+      outputs: [operand("int", shape)],
+    };
+    const flat = operand("int", [count(shape) - 1]);
+    const [left, right] = [values.slice(1), values.slice(0, -1)];
+    const whole: Kernel = { kind: "binary", op: "add", inputs: [flat, flat], outputs: [flat] };
+    const repeated = Array.from({ length: 2100 }, () => row).flat();
+    expect(
+      differences([
+        {
+          name: "rows",
+          kernel,
+          inputs: [values, repeated],
+          expected: [values.map((x, i) => Number(x) - Number(at(repeated, i)))],
+        },
+        {
+          name: "flat",
+          kernel: whole,
+          inputs: [left, right],
+          expected: [left.map((x, i) => Number(x) + Number(at(right, i)))],
+        },
+      ]).map((line) => line.slice(0, 300)),
+    ).toEqual([]);
+  }, 120_000);
+
+  it("add products to what the output holds, with a bias and in batches", () => {
+    const random = createRandom(12);
+    const [batch, m, n, k] = [2, 37, 41, 33];
+    const cases = (["float", "half", "int64", "double"] as const).flatMap((dtype) => {
+      const [a, b, bias, held] = [batch * m * k, n * k, n, batch * m * n].map((size) =>
+        wholeValues(dtype, size, random),
+      );
+      if (a === undefined || b === undefined || bias === undefined || held === undefined) return [];
+      const number = (values: Values, i: number): bigint => BigInt(at(values, i));
+      const sums = Array.from({ length: batch * m * n }, (_, i) => {
+        const [row, column] = [Math.floor(i / n), i % n];
+        let sum = number(held, i) + number(bias, column);
+        for (let z = 0; z < k; z++) sum += number(a, row * k + z) * number(b, column * k + z);
+        return dtype === "int64" ? sum : Number(sum);
+      });
+      const inputs = [operand(dtype, [batch, m, k]), operand(dtype, [n, k]), operand(dtype, [n])];
+      const kernel: Kernel = { kind: "linear", inputs, outputs: [operand(dtype, [batch, m, n])], accumulate: true };
+      return [{ name: `linear of ${dtype}`, kernel, inputs: [a, b, bias], held: [held], expected: [sums] }];
+    });
+    expect(cases.length).toBe(4);
+    expect(differences(cases)).toEqual([]);
+  });
+
+  it("combine parts and fill with zeros", () => {
+    const random = createRandom(6);
+    const flat = operand("bfloat16", [37]);
+    const inputs = [0, 1, 2].map(() => wholeValues("bfloat16", 37, random));
+    const sums = Array.from({ length: 37 }, (_, i) => inputs.reduce((sum, values) => sum + Number(at(values, i)), 0));
+    const combine: Kernel = { kind: "combine", op: "sum", inputs: [flat, flat, flat], outputs: [flat] };
+    // More outputs than one kernel takes, one of them of other strides.
+    const apart = operand("bfloat16", [37], [3]);
+    const outputs = [flat, flat, apart, flat, flat, flat, flat, flat, flat];
+    const shared: Kernel = { kind: "combine", op: "sum", inputs: [flat, flat, flat], outputs };
+    const fill: Kernel = { kind: "fill", inputs: [], outputs: [operand("int64", [3, 5], [7, 1])] };
+    expect(
+      differences([
+        { name: "combine", kernel: combine, inputs, expected: [sums] },
+        { name: "combine into all", kernel: shared, inputs, expected: outputs.map(() => sums) },
+        { name: "fill", kernel: fill, inputs: [], expected: [Array.from({ length: 15 }, () => 0n)] },
+      ]),
+    ).toEqual([]);
+  });
+});
+
+/** Abramowitz and Stegun 7.1.5, the series: exact to double for the small arguments here; 1 beyond. */
+function erf(x: number): number {
+  if (Math.abs(x) > 5) return Math.sign(x);
+  let [term, sum] = [x, x];
+  for (let n = 1; n < 200; n++) {
+    term *= -(x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}

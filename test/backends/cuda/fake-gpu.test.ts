@@ -1,0 +1,98 @@
+/** The whole CUDA back end on fake GPUs: calls as the real libraries take them, peers' memory, signals, graphs and transfers. */
+import { createRequire } from "node:module";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { spawnRanks } from "../../../src/launch/spawn-ranks.ts";
+import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/backends/cuda/fake-gpu is skipped: ${obstacle}`);
+
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(4);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+async function runRanks(worldSize: number, script: string, ...values: readonly string[]) {
+  const require = createRequire(import.meta.url);
+  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
+  const printed: string[] = [];
+  const result = await spawnRanks({
+    worldSize,
+    command: [process.execPath, jiti, path.join(import.meta.dirname, "fake", script), ...values],
+    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
+    env: { ...process.env, ...fakes.env },
+    timeout: 30_000,
+    out: (text) => void printed.push(text),
+    err: (text) => void printed.push(text),
+  });
+  return { ...result, printed: printed.join("") };
+}
+
+describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
+  it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
+    const { statuses, printed } = await runRanks(2, "rank.ts");
+    const lines = printed.trim().split("\n");
+    expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
+    expect(lines).toHaveLength(13);
+    expect(statuses).toEqual([0, 0]);
+    const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
+    const count = (name: string): number => calls.filter((call) => call === name).length;
+    // Ring and gather map peers' memory; every mapping is given back.
+    expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
+    expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
+    // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(18);
+    expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
+    // The sum's kernel, of several blocks, which meet by its gate, took in the signals and waits around it.
+    const meetings = readdirSync(fakes.folder).filter(
+      (name) =>
+        /^kernel-.*\.cpp$/.test(name) &&
+        readFileSync(path.join(fakes.folder, name), "utf8").includes("braid_raise(gate)"),
+    );
+    expect(meetings).toHaveLength(1);
+  }, 120_000);
+
+  it("run nvFuser's tests one after the other in one Group, on meshes that leave a rank without work", async () => {
+    const pattern =
+      "Lower(Gather|Scatter|SendRecv)|Noncontig|Allgather_Non|StaticShape|ShareIpc|Pairwise|communications, (Gather|SendRecv)$";
+    const { statuses, printed } = await runRanks(3, "reference-rank.ts", pattern);
+    const lines = printed.trim().split("\n");
+    expect(lines.filter((line) => !line.startsWith("ok "))).toEqual([]);
+    expect(lines).toHaveLength(22);
+    expect(statuses).toEqual([0, 0, 0]);
+  }, 120_000);
+
+  it("that wait for several peers at once are told which of them have not come", async () => {
+    const { printed } = await runRanks(4, "stuck-rank.ts");
+    expect(printed).toMatch(/^rank 0, caller: came to command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
+    // Of a process that frees nothing, fake GPUs leave nothing in the machine's memory.
+    const id = /^process (\d+)$/m.exec(printed)?.[1];
+    expect(id).toBeDefined();
+    expect(readdirSync("/dev/shm").filter((name) => name.startsWith(`braid-fake-${id}-`))).toEqual([]);
+  }, 60_000);
+
+  it("hand a run to the driver in two calls when it is replayed, and one more for each that follows in a row", async () => {
+    const { statuses, printed } = await runRanks(1, "host-time.ts");
+    expect(statuses, printed).toEqual([0]);
+    const [replayed, traced, row, eager, tracedToo, eagerRow] = printed
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    // The query is the wait for the end, which the fake driver answers at once.
+    const two = { cuCtxSetCurrent: 1, cuGraphLaunch: 1, cuStreamQuery: 1 };
+    expect(replayed).toEqual({ graph: "on", counts: two, ordered: true });
+    expect([traced, tracedToo]).toEqual(Array(2).fill({ launches: 5, placed: [[0, true, true]] }));
+    const sums = { refused: "bad-option", sums: [150, 300, 450, 600], whole: true };
+    // The stopwatch's events. Graphs are waited for after every 64 runs, so that the driver has room for them.
+    const once = { cuCtxSetCurrent: 1, cuEventRecord: 2 };
+    expect(row).toMatchObject({ ...sums, inRow: { ...once, cuGraphLaunch: 149, cuLaunchKernel: 2, cuStreamQuery: 3 } });
+    expect(eagerRow).toMatchObject({ ...sums, inRow: { ...once, cuLaunchKernel: 150, cuStreamQuery: 1 } });
+    expect(eager).toMatchObject({ graph: "off", counts: { cuCtxSetCurrent: 1, cuLaunchKernel: 5, cuStreamQuery: 1 } });
+  }, 60_000);
+});

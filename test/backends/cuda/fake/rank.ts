@@ -1,0 +1,90 @@
+/** One rank of a test on fake GPUs: runs small programs in every idiom and prints a line for each. */
+import process from "node:process";
+import { createCudaBackend } from "../../../../src/cuda.ts";
+import { DeviceMesh } from "../../../../src/ir/device-mesh.ts";
+import { Fusion } from "../../../../src/ir/api/fusion.ts";
+import { add, matmul, set, sum } from "../../../../src/ir/api/ops.ts";
+import { enterWorld } from "../../../../src/launch/enter-world.ts";
+import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
+import type { LoweringOptions } from "../../../../src/passes/options.ts";
+import type { ScheduleOptions } from "../../../../src/schedule/schedule.ts";
+import { checkCase } from "../../../gpu/check-case.ts";
+import { expectationsOf } from "../../../gpu/expectation.ts";
+import { layoutFusion } from "../../../support/layout-fusions.ts";
+
+const who = rankEnvironment(process.env);
+if (who === null) throw new Error("no rank in the environment");
+const world = await enterWorld(who, process.env, 20_000);
+const devices = world.worldSize;
+
+/** All-gather and product by chunks, a sum over devices by kernels of several blocks, and a change of the sharded axis. */
+const programs: Readonly<Record<string, () => Fusion>> = {
+  ring: () => {
+    const f = new Fusion();
+    const a = f.input([devices, 3, 4], "half");
+    const b = f.input([4, 5], "half");
+    const c = matmul(a, b);
+    f.output(c);
+    for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    a.axis(0).parallelize("DIDx");
+    c.axis(0).parallelize("Stream");
+    return f;
+  },
+  sum: () => {
+    const f = new Fusion();
+    // An odd number of elements for narrow accesses, so that a slice of few bytes takes several blocks.
+    const x = f.input([devices, 3, 1101], "float");
+    const total = sum(x, [0]);
+    const y = add(total, total);
+    f.output(y);
+    for (const tensor of [x, total, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    x.axis(0).parallelize("DIDx");
+    return f;
+  },
+  gather: () => {
+    const f = new Fusion();
+    const x = f.input([3, devices, 5], "int64");
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    x.axis(1).parallelize("DIDx");
+    return f;
+  },
+  // One device's chunk of the contraction after the other, the first operand read transposed.
+  contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
+};
+
+/** The ring under a schedule: the own chunk in place, copies by a kernel on a lane, the caller's stream for products. */
+const schedule: ScheduleOptions = {
+  inPlace: true,
+  splitChunks: 2,
+  mergeProducts: [1, 2],
+  computeStreams: 1,
+  kernelCopies: 1 << 20,
+};
+
+interface Idiom extends Partial<LoweringOptions> {
+  readonly schedule?: ScheduleOptions;
+}
+
+const idioms: readonly Idiom[] = [
+  { communicatorBackend: "nccl", accumulate: true },
+  { communicatorBackend: "cuda", p2pProtocol: "get", accumulate: true },
+  { communicatorBackend: "cuda", p2pProtocol: "put", accumulate: true },
+];
+
+let failed = false;
+for (const [name, build] of Object.entries(programs)) {
+  const expectations = expectationsOf(build());
+  const scheduled: Idiom = { communicatorBackend: "cuda", p2pProtocol: "get", schedule };
+  for (const lowering of name === "ring" ? [...idioms, scheduled] : idioms) {
+    // The fake NCCL is not captured.
+    const graph = lowering.communicatorBackend === "nccl" ? "off" : "on";
+    const on = createCudaBackend({ rendezvous: world, graph, timeout: 20_000 });
+    const problems = await checkCase(build(), expectations, { ...lowering, rank: world.rank, devices, on, repeat: 3 });
+    failed ||= problems.length > 0;
+    if (world.rank === 0) console.log(`${name} ${Object.values(lowering).join(" ")}: ${problems.join("; ") || "ok"}`);
+  }
+}
+await world.leave();
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,43 @@
+/**
+ * One rank of a test on fake GPUs: rank 0 waits for a signal of every other, and only those of even ranks come. Rank 0 prints its process, which frees nothing, and what it is told of its run, which does not end.
+ */
+import process from "node:process";
+import { createCudaBackend } from "../../../../src/cuda.ts";
+import { link } from "../../../../src/commands/link/link.ts";
+import { DiagnosticError } from "../../../../src/diagnostics/diagnostic.ts";
+import { enterWorld } from "../../../../src/launch/enter-world.ts";
+import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
+import { buildLists } from "../../../machine/list-builder.ts";
+
+const who = rankEnvironment(process.env);
+if (who === null) throw new Error("no rank in the environment");
+process.env["FAKE_CUDA_PATIENCE"] = "300";
+const world = await enterWorld(who, process.env, 20_000);
+console.log(`process ${process.pid}`);
+
+const program = link(
+  buildLists(world.worldSize, (list, rank) => {
+    for (let peer = 1; peer < world.worldSize; peer++) {
+      if (rank !== 0 && rank !== peer) continue;
+      const [role, other, view] =
+        rank === 0 ? (["recv", peer, list.output([4])] as const) : (["send", 0, list.input([4])] as const);
+      const pair = list.pair("get", role, other, view);
+      if (rank === 0) list.waitPeer(0, pair, "ready");
+      else if (rank % 2 === 0) list.signalPeer(0, pair, "ready");
+    }
+  }),
+);
+
+const group = await createCudaBackend({ rendezvous: world }).open({
+  world: world.worldSize,
+  localRanks: [world.rank],
+});
+const prepared = await group.prepare(program);
+try {
+  await prepared.execute({ timeout: 1000 });
+} catch (error) {
+  console.log(error instanceof DiagnosticError ? error.diagnostics[0]?.found : error);
+}
+// Nobody leaves before rank 0 has told what it found: the end of one is the end of all.
+await world.barrier().catch(() => {});
+process.exit(0);

@@ -1,0 +1,77 @@
+/** The kernel of a combination over links: its source against a golden file, its blocks, and where its meetings stand. */
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { linkKernel } from "../../../src/backends/cuda/kernels/link-kernel.ts";
+import { meetingParameters, noMeetings, type Meetings } from "../../../src/backends/cuda/kernels/text/meeting-text.ts";
+import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
+import type { CombineKernel, Operand } from "../../../src/commands/kernel.ts";
+import type { DType } from "../../../src/numerics/dtype.ts";
+import { invariant } from "../../../src/support/invariant.ts";
+
+const round: Meetings = { before: { signals: 3, waits: 3 }, after: { signals: 3, waits: 3 } };
+
+function sum(dtype: DType, count: number, members: number, outputs = 1): CombineKernel {
+  const operand: Operand = { dtype, shape: [count], strides: [1] };
+  const all = (length: number): readonly Operand[] => Array.from({ length }, () => operand);
+  return { kind: "combine", op: "sum", inputs: all(members), outputs: all(outputs) };
+}
+
+function source(kernel: CombineKernel, meetings: Meetings, alignment = 256): KernelSource {
+  const made = linkKernel(kernel, () => alignment, meetings);
+  invariant(made !== null, "a combination is one loop over elements");
+  return made;
+}
+
+it("has the source of its golden file: meetings around a loop of few blocks", async () => {
+  const { text, grid, block } = source(sum("bfloat16", 1 << 22, 4), round);
+  await expect(`// grid ${grid.join(" x ")}, block ${block.join(" x ")}\n${text}`).toMatchFileSnapshot(
+    path.join(import.meta.dirname, "golden", "sum-over-links.cu"),
+  );
+});
+
+it("has 8 blocks where accesses are wide, more where they are narrow, and no more than there is work for", () => {
+  const blocks = (kernel: CombineKernel, alignment = 256): number => source(kernel, noMeetings, alignment).grid[0];
+  expect(blocks(sum("bfloat16", 1 << 22, 4))).toBe(8);
+  expect(blocks(sum("float", 1 << 22, 4))).toBe(8);
+  expect(blocks(sum("bfloat16", 1 << 22, 4), 4)).toBe(32);
+  expect(blocks(sum("bfloat16", (1 << 22) + 1, 4))).toBe(64);
+  expect(blocks(sum("bfloat16", 8 * 512, 4))).toBe(1);
+  expect(blocks(sum("bfloat16", 8 * 512 + 8, 4))).toBe(2);
+});
+
+it("has as many loads on their way whatever the number of members", () => {
+  const vectors = (members: number): number =>
+    Number(/for \(int u = 0; u < (\d+); u\+\+\)/.exec(source(sum("bfloat16", 1 << 22, members), noMeetings).text)?.[1]);
+  expect([2, 4, 8, 32].map(vectors)).toEqual([8, 4, 2, 1]);
+});
+
+describe("meetings", () => {
+  it("are no lines and no parameters where there are none", () => {
+    expect(meetingParameters(noMeetings)).toEqual([]);
+    expect(source(sum("float", 1 << 20, 2), noMeetings).text).not.toMatch(/raise|await|atomicAdd|syncthreads/);
+  });
+
+  it("need no gate in a kernel of one block, and no count of blocks", () => {
+    const { text } = source(sum("float", 1000, 2), round);
+    expect(text).toContain("braid_await(beforeAwait2, progress, (unsigned)beforeSays2);");
+    expect(text).not.toMatch(/gate\)|gate \+|isLast/);
+  });
+
+  it("count blocks behind the work alone where nothing is awaited before it", () => {
+    const behind = { ...round, before: { signals: 0, waits: 0 } };
+    const { text } = source(sum("float", 1 << 20, 2), behind);
+    expect(text).toContain("atomicAdd(gate + 1, 1u)");
+    expect(text).not.toContain("gate[0]");
+  });
+
+  it("close the gate behind the work where nothing follows it", () => {
+    const { text } = source(sum("float", 1 << 20, 2), { ...round, after: { signals: 0, waits: 0 } });
+    expect(text).toContain("gate[0] = 0;");
+    expect(text).not.toContain("after");
+  });
+
+  it("share the threads of a block where there are more than it has warps", () => {
+    const many = { before: { signals: 20, waits: 0 }, after: { signals: 0, waits: 0 } };
+    expect(source(sum("float", 1 << 20, 2), many).text).toContain("if (threadIdx.x == 96) braid_raise(beforeRaise19);");
+  });
+});

@@ -1,0 +1,98 @@
+/** One kernel of each form that the CUDA back end generates: golden files hold their sources. */
+import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
+import type { DType } from "../../../src/numerics/dtype.ts";
+import { operand } from "../../kernels/run-kernel.ts";
+
+function reduction(dtype: DType, shape: readonly number[], axis: number, op: "sum" | "amax"): Kernel {
+  const kept = shape.filter((_, i) => i !== axis);
+  return { kind: "reduction", op, axes: [axis], inputs: [operand(dtype, shape)], outputs: [operand(dtype, kept)] };
+}
+
+const wide = [4096, 8192] as const;
+
+/** gelu(x + bias) and its absolute value, both in bfloat16: one kernel with two outputs. */
+const unit: UnitKernel = {
+  kind: "unit",
+  inputs: [operand("bfloat16", wide), operand("bfloat16", [8192])],
+  outputs: [operand("bfloat16", wide), operand("float", wide)],
+  values: [
+    { dtype: "bfloat16", shape: wide },
+    { dtype: "bfloat16", shape: [8192] },
+    { dtype: "bfloat16", shape: [1, 8192] },
+    { dtype: "bfloat16", shape: wide },
+    { dtype: "bfloat16", shape: wide },
+    { dtype: "float", shape: wide },
+    { dtype: "float", shape: wide },
+  ],
+  steps: [
+    { kind: "Broadcast", flags: [true, false], inputs: [1], output: 2 },
+    { kind: "Binary", op: "add", inputs: [0, 2], output: 3 },
+    { kind: "Unary", op: "gelu", inputs: [3], output: 4 },
+    { kind: "Cast", to: "float", inputs: [4], output: 5 },
+    { kind: "Unary", op: "abs", inputs: [5], output: 6 },
+  ],
+  results: [4, 6],
+};
+
+const bf16 = operand("bfloat16", wide);
+
+export const sampleKernels: Readonly<Record<string, Kernel>> = {
+  "add-bfloat16": { kind: "binary", op: "add", inputs: [bf16, bf16], outputs: [bf16] },
+  "add-bfloat16-odd-rows": {
+    kind: "binary",
+    op: "add",
+    inputs: [operand("bfloat16", [30, 33]), operand("bfloat16", [30, 33], [0, 1])],
+    outputs: [operand("bfloat16", [30, 33])],
+  },
+  "cast-double-to-int64": { kind: "cast", inputs: [operand("double", [1000])], outputs: [operand("int64", [1000])] },
+  "divide-int": {
+    kind: "binary",
+    op: "div",
+    inputs: [operand("int", [512]), operand("int", [512])],
+    outputs: [operand("int", [512])],
+  },
+  "gelu-of-sum-and-abs": unit,
+  "sum-rows-half": reduction("half", [4096, 4096], 1, "sum"),
+  "sum-columns-bfloat16-in-parts": reduction("bfloat16", [65_536, 512], 0, "sum"),
+  // The partial results of four devices: a thread per column.
+  "sum-slots-bfloat16": reduction("bfloat16", [4, 1024, 8192], 0, "sum"),
+  "amax-scalar-double": reduction("double", [100_000], 0, "amax"),
+  "combine-bfloat16": { kind: "combine", op: "sum", inputs: [bf16, bf16, bf16], outputs: [bf16] },
+  // A slice of an Allreduce of four members.
+  "combine-bfloat16-into-all": {
+    kind: "combine",
+    op: "sum",
+    inputs: [bf16, bf16, bf16, bf16],
+    outputs: [bf16, bf16, bf16, bf16],
+  },
+  // Operands along another axis than the result: by tiles.
+  "neg-transposed-bfloat16": {
+    kind: "unary",
+    op: "neg",
+    inputs: [operand("bfloat16", wide, [1, 4096])],
+    outputs: [bf16],
+  },
+  "add-transposed-float": {
+    kind: "binary",
+    op: "add",
+    inputs: [operand("float", [3, 100, 70], [7000, 1, 100]), operand("float", [3, 100, 70])],
+    outputs: [operand("float", [3, 100, 70])],
+  },
+  "fill-int64": { kind: "fill", inputs: [], outputs: [operand("int64", [100])] },
+  "matmul-int": {
+    kind: "matmul",
+    inputs: [operand("int", [3, 70, 50]), operand("int", [3, 50, 40], [0, 1, 50])],
+    outputs: [operand("int", [3, 70, 40])],
+  },
+  "matmul-half-adding": {
+    kind: "matmul",
+    inputs: [operand("half", [70, 50], [2, 140]), operand("half", [50, 40])],
+    outputs: [operand("half", [70, 40])],
+    accumulate: true,
+  },
+  "linear-float-broadcast-bias": {
+    kind: "linear",
+    inputs: [operand("float", [70, 50]), operand("float", [40, 50]), operand("float", [40], [0])],
+    outputs: [operand("float", [70, 40])],
+  },
+};

@@ -1,0 +1,192 @@
+/** What is said of a rank whose GPU does not end its runs: the words that its streams have left, which run they may be of, and the peers whose signals have not come. */
+import { describe, expect, it } from "vitest";
+import { DiagnosticError, link } from "braid";
+import { createProgress, passedWord, progressWord } from "../../../src/backends/cuda/run/stuck/progress.ts";
+import { createSlotReader, type ReadingGpu } from "../../../src/backends/cuda/run/stuck/slot-reader.ts";
+import { type StuckRun, stuckStreams, timedOut } from "../../../src/backends/cuda/run/stuck/stuck-run.ts";
+import { buildLists } from "../../machine/list-builder.ts";
+
+/** Each rank sends to the other on a stream of its own, and has one more that meets nobody. */
+const exchange = link(
+  buildLists(2, (list, rank) => {
+    const lane = list.stream("lane");
+    list.stream("idle");
+    const peer = 1 - rank;
+    list.group(lane, [
+      { type: "send", peer, view: list.input([4]) },
+      { type: "recv", peer, view: list.output([4]) },
+    ]);
+  }),
+);
+
+/** Rank 0 waits for the others: commands 0 to 2 of its lane, and 3, for rank 2 once more. */
+const gather = link(
+  buildLists(4, (list, rank) => {
+    const lane = list.stream("lane");
+    list.stream("idle");
+    for (const peer of rank === 0 ? [1, 2, 3, 2] : rank === 2 ? [0, 0] : [0]) {
+      const role = rank === 0 ? "recv" : "send";
+      const pair = list.pair("get", role, peer, rank === 0 ? list.output([4]) : list.input([4]));
+      if (rank === 0) list.waitPeer(lane, pair, "ready");
+      else list.signalPeer(lane, pair, "ready");
+    }
+  }),
+);
+
+interface Given extends Pick<StuckRun, "eager" | "runs"> {
+  readonly program?: StuckRun["program"];
+  /** Commands of rank 0 that are one run of waits. */
+  readonly run?: readonly number[];
+  /** Those of them whose signals have come; null where the GPU does not say. */
+  readonly come?: readonly number[] | null;
+}
+
+/** Streams 0 and 1 are at work, 2 has ended. The words of the first two are those given. */
+function stuckRun(words: readonly number[], { program = exchange, run = [], come, ...options }: Given): StuckRun {
+  const view = new DataView(new ArrayBuffer(64));
+  const progress = createProgress(3, { take: () => ({ address: 0, view }) });
+  words.forEach((word, stream) => view.setUint32(4 * stream, word, true));
+  const waits = run.map((command) => ({ kind: "wait", word: command, progress: 4, says: command + 1 }) as const);
+  return {
+    gpu: { rank: 0, raw: { cuStreamQuery: (stream) => (stream === 2 ? 0 : 600), cuEventQuery: () => 600 } },
+    program,
+    list: {
+      streams: [0, 1, 2],
+      events: [],
+      progress,
+      waitRuns: new Map(run.length > 1 ? [[run[0] ?? 0, waits]] : []),
+      slots: {
+        read: () => {
+          if (come === undefined) throw new Error("no words are to be read");
+          return come === null ? null : (word) => Number(come.includes(word));
+        },
+      },
+    },
+    ...options,
+  };
+}
+
+const came: unknown = expect.stringMatching(/^rank 0, lane: came to command 0, transfer .*; it meets ranks 1 /);
+const which = "3 runs in a row: a stream may have come to its command in the run before the one that does not end";
+
+describe("streams of runs that do not end", () => {
+  it("say what they came to, and in a row that it may be of the run before", () => {
+    const words = [passedWord(progressWord(0)), progressWord(0)];
+    expect(stuckStreams(stuckRun(words, { eager: false, runs: 1 }))).toEqual([came]);
+    expect(stuckStreams(stuckRun(words, { eager: false, runs: 3 }))).toEqual([came, which]);
+    expect(stuckStreams(stuckRun([0, progressWord(0)], { eager: true, runs: 3 }))).toEqual([
+      "rank 0, caller: has not come to a command that waits for a peer",
+      came,
+      which,
+    ]);
+  });
+
+  it("say nothing of runs whose words are past what they came to", () => {
+    const past = [passedWord(progressWord(0)), passedWord(progressWord(0))];
+    expect(stuckStreams(stuckRun(past, { eager: false, runs: 3 }))).toEqual([]);
+  });
+
+  it("are told with the number of runs", () => {
+    const late = (runs: number) => () => timedOut(stuckRun([], { eager: false, runs }), 5);
+    expect(late(1)).toThrow(DiagnosticError);
+    expect(late(1)).toThrow("rank 0 did not end its run within 5 ms");
+    expect(late(3)).toThrow("rank 0 did not end its 3 runs within 5 ms");
+  });
+});
+
+describe("a run of waits that does not end", () => {
+  const said = [passedWord(progressWord(9)), progressWord(0)];
+  const told = (come: Given["come"], run: readonly number[] = [0, 1, 2], runs = 1): readonly string[] =>
+    stuckStreams(stuckRun(said, { program: gather, run, eager: false, runs, ...(come === undefined ? {} : { come }) }));
+  const line = (command: number, peers: string): unknown =>
+    expect.stringMatching(
+      `^rank 0, lane: came to command ${command}, waitSignal slot \\d+${peers} \\(waitPeer of rank 0\\)$`,
+    );
+
+  it.each([
+    [[1], 0, "ranks 1 and 3"],
+    [[], 0, "ranks 1, 2 and 3"],
+    [[0], 1, "ranks 2 and 3"],
+    [[0, 1], 2, "rank 3"],
+    [[1, 2], 0, "rank 1"],
+  ])("is told by its first wait and by all peers that have not come, where %j have", (come, command, peers) => {
+    expect(told(come)).toEqual([line(command, `; it waits for ${peers}`)]);
+  });
+
+  it("names a peer once, and none where all have come since", () => {
+    expect(told([], [0, 1, 2, 3])).toEqual([line(0, "; it waits for ranks 1, 2 and 3")]);
+    expect(told([0, 2], [0, 1, 2, 3])).toEqual([line(1, "; it waits for rank 2")]);
+    expect(told([0, 1, 2])).toEqual([line(0, "")]);
+  });
+
+  it("names all of its peers where the GPU does not say which have come", () => {
+    expect(told(null)).toEqual([line(0, "; it waits for at least one of ranks 1, 2 and 3")]);
+    expect(told(null, [0, 2])).toEqual([line(0, "; it waits for at least one of ranks 1 and 3")]);
+  });
+
+  it("says of runs in a row what it says of one, and which it may be", () => {
+    expect(told([1], [0, 1, 2], 3)).toEqual([line(0, "; it waits for ranks 1 and 3"), which]);
+  });
+
+  it("reads nothing for a wait that stands alone", () => {
+    expect(told(undefined, [0])).toEqual([line(0, "; it waits for rank 1")]);
+  });
+
+  it("names no peer of waits that an eager run is past", () => {
+    const past = stuckRun([0, passedWord(progressWord(2))], { program: gather, run: [0, 1, 2], eager: true, runs: 1 });
+    expect(stuckStreams(past)).toEqual([expect.stringContaining("has not come to"), line(2, "")]);
+  });
+});
+
+describe("words of slots", () => {
+  /** Of a GPU that is done with a copy at the query `done`, and fails as told. */
+  function reading(done: number, copyStatus = 0, queryStatus = 0): { read: () => unknown; queries: () => number } {
+    const view = new DataView(new ArrayBuffer(64));
+    let queries = 0;
+    const raw: ReadingGpu["raw"] = {
+      cuMemcpyDtoHAsync_v2: (to, from, bytes, stream) => {
+        expect([to, from, bytes, stream]).toEqual([4096, 512, 12, 7]);
+        return copyStatus;
+      },
+      cuStreamQuery: (stream) => {
+        expect(stream).toBe(7);
+        queries += 1;
+        if (queries < done) return 600;
+        view.setUint32(4, 1, true);
+        return queryStatus;
+      },
+    };
+    const { read } = createSlotReader(
+      { raw },
+      7,
+      { address: 512, bytes: 12 },
+      { take: () => ({ address: 4096, view }) },
+    );
+    return {
+      read: () => {
+        const words = read();
+        return words === null ? null : [512, 516, 520].map(words);
+      },
+      queries: () => queries,
+    };
+  }
+
+  it("are those of the GPU's memory when the copy has come, at once or later", () => {
+    expect(reading(1).read()).toEqual([0, 1, 0]);
+    expect(reading(5).read()).toEqual([0, 1, 0]);
+  });
+
+  it("are not known of a GPU that refuses the copy, fails behind it or does not end it", () => {
+    const refused = reading(1, 700);
+    expect([refused.read(), refused.queries()]).toEqual([null, 0]);
+    expect(reading(2, 0, 700).read()).toBeNull();
+    const start = performance.now();
+    const stuck = reading(Infinity);
+    expect(stuck.read()).toBeNull();
+    const took = performance.now() - start;
+    expect(took).toBeGreaterThanOrEqual(199);
+    expect(took).toBeLessThan(5000);
+    // It sleeps between its questions.
+    expect(stuck.queries()).toBeLessThan(250);
+  });
+});

@@ -1,0 +1,104 @@
+/** `braid bench --on cuda`, a process per rank on fake GPUs, beside what stands for PyTorch. */
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emulationObstacle } from "../backends/cuda/emulate/run-emulated.ts";
+import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
+import { fakePeer } from "./fake-peer-command.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/bench/fake-gpus is skipped: ${obstacle}`);
+
+const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
+let fakes: Fakes;
+let python: string;
+
+beforeAll(() => {
+  if (obstacle !== null) return;
+  fakes = buildFakes(2);
+  python = path.join(fakes.folder, "python");
+  // The arguments are those of a real one: its script.
+  writeFileSync(python, `#!/bin/sh\nexec ${fakePeer.map((part) => `"${part}"`).join(" ")}\n`);
+  chmodSync(python, 0o755);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+async function bench(...args: readonly string[]) {
+  return promisify(execFile)(process.execPath, [main, "bench", ...args], {
+    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
+    env: { ...process.env, ...fakes.env },
+  });
+}
+
+describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
+  it("times Braid's programs and PyTorch's on all ranks, and rank 0 tells", async () => {
+    const { stdout, stderr } = await bench(
+      "tp-columnwise",
+      "--on",
+      "cuda",
+      "--devices",
+      "2",
+      "--size",
+      "8x4x4",
+      "--dtype",
+      "bfloat16",
+      "--iterations",
+      "6",
+      "--warmup",
+      "2",
+      "--validate",
+      "--python",
+      python,
+      "--json",
+      "--impl",
+      "braid",
+      "--impl",
+      "torch-nccl",
+      "--impl",
+      "torch-async-tp",
+      "--impl",
+      "transformer-engine",
+    );
+    expect(stderr.trimEnd().split("\n")).toEqual([
+      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: preparing",
+      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 5 contenders, 0 of 6 iterations",
+      "1/1 tp-columnwise m 8 n 4 k 4 bfloat16: 5 contenders, 5 of 6 iterations",
+    ]);
+    const { machine, rows } = JSON.parse(stdout) as {
+      readonly machine: { readonly device: string };
+      readonly rows: readonly {
+        readonly name: string;
+        readonly partOfBound: number | null;
+        readonly hostMicroseconds: number | null;
+        readonly hostInRowMicroseconds: number | null;
+        readonly failure: string | null;
+        readonly figures: { readonly times: readonly number[]; readonly overPyTorch: number | null } | null;
+      }[];
+    };
+    expect(machine.device).toBe("Fake GPU, CUDA 13.0");
+    expect(rows.map(({ name }) => name)).toEqual([
+      "compute-only",
+      "serial",
+      "braid",
+      "torch-nccl",
+      "torch-async-tp",
+      "transformer-engine",
+    ]);
+    for (const { figures, hostMicroseconds, hostInRowMicroseconds, partOfBound } of rows.slice(0, 5)) {
+      expect(figures?.times).toHaveLength(6);
+      expect(hostMicroseconds).toBeGreaterThan(0);
+      expect(hostInRowMicroseconds).toBeGreaterThan(0);
+      expect(partOfBound).toBeLessThanOrEqual(1);
+    }
+    // The slower of the ranks: 1.1 times what rank 0 says.
+    expect(rows[3]?.figures?.times).toEqual(Array.from({ length: 6 }, () => 3 * 1.1));
+    expect(rows[3]).toMatchObject({ hostMicroseconds: 10 * (3 * 1.1), hostInRowMicroseconds: (10 * (3 * 1.1)) / 20 });
+    expect(rows[3]?.figures?.overPyTorch).toBeCloseTo(2 / 3, 12);
+    expect(rows[5]).toMatchObject({ figures: null, failure: "not to be had here for tp-columnwise" });
+  }, 120_000);
+});

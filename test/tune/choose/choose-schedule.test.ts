@@ -1,0 +1,266 @@
+/** Which schedule is chosen on machines that favour one or the other; what is chosen has the oracle's result. */
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
+import { chooseForm } from "../../../src/bench/choose-form.ts";
+import { buildPrimitive } from "../../../src/bench/primitives.ts";
+import { candidateStreams, chooseSchedule, decide } from "../../../src/tune/choose/choose.ts";
+import { serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";
+import type { MachineProfile, Timing } from "../../../src/simulate/machine-profile.ts";
+import { expectOracle } from "../../support/expect-oracle.ts";
+
+/** Rates in bytes per microsecond. */
+function rate(fixed: number, bytesPerMicrosecond: number): readonly Timing[] {
+  return [1e3, 1e9].map((bytes) => ({ bytes, microseconds: fixed + bytes / bytesPerMicrosecond }));
+}
+
+/** Figures of the order of an H200's. */
+const machine: MachineProfile = {
+  version: 1,
+  machine: "round figures",
+  products: [
+    {
+      dtype: "bfloat16",
+      m: [512, 16_384],
+      n: [1024, 8192],
+      k: [512, 16_384],
+      teraflops: [250, 500, 400, 650, 450, 700, 600, 720],
+    },
+  ],
+  memory: rate(3, 3.5e6),
+  localCopies: rate(3, 1.7e6),
+  peerCopies: rate(8, 3.6e5),
+  kernelCopies: rate(4, 2.8e5),
+  transfers: [
+    { type: "Allgather", ranks: 4, timings: rate(25, 3.3e5) },
+    { type: "group", ranks: 2, timings: rate(25, 2e5) },
+  ],
+  costs: { run: 10, launch: 2, event: 1, join: 0, signal: 3, issue: 3, underTransfer: 1.2 },
+};
+
+function allgatherMatmul(devices: number, m: number, n: number, k: number): Fusion {
+  const f = new Fusion();
+  const a = f.input([devices, m / devices, k], "bfloat16");
+  const w = f.input([n, k], "bfloat16");
+  const c = linear(a, w);
+  f.output(c);
+  for (const tensor of [a, w, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Partial products that are sent to the device that keeps their rows. */
+function matmulReduceScatter(devices: number, m: number, n: number, k: number): Fusion {
+  const f = new Fusion();
+  const a = f.input([devices, devices, m / devices, k], "bfloat16");
+  const b = f.input([devices, 1, k, n], "bfloat16");
+  const partial = matmul(a, b);
+  const c = sum(partial, [0]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const tensor of [a, b]) tensor.axis(0).parallelize("DIDx");
+  for (const tensor of [partial, c]) tensor.axis(1).parallelize("DIDx");
+  a.axis(1).parallelize("Stream");
+  partial.axis(0).parallelize("Stream");
+  return f;
+}
+
+describe("chooseSchedule of matmul + reduce-scatter", () => {
+  const after = { insertReshardingAfter: true };
+  const sums = (reduction: number, combine: number): MachineProfile => ({
+    ...machine,
+    reductions: [
+      { kernel: "reduction", dtype: "bfloat16", timings: rate(2, reduction) },
+      { kernel: "combine", dtype: "bfloat16", timings: rate(2, combine) },
+    ],
+  });
+
+  it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
+    const fusion = matmulReduceScatter(2, 8192, 8192, 1024);
+    const chosenWith = (profile: MachineProfile) =>
+      chooseSchedule(fusion, { devices: 2, profile, lowering: { ...after, communicatorBackend: "cuda" } }).chosen
+        .schedule;
+    expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
+    expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
+  });
+
+  it("knows sums of every part, of halves, and of all but the own", () => {
+    const { considered } = chooseSchedule(matmulReduceScatter(4, 512, 128, 64), {
+      devices: 4,
+      profile: sums(4e5, 3e6),
+      lowering: after,
+    });
+    const names = considered.map(({ candidate: { name } }) => name);
+    for (const size of [1, 2, 3]) expect(names.some((name) => name.includes(`sums ${size}`))).toBe(true);
+    expect(names).toContain("serial");
+    expect(names.some((name) => name.startsWith("put"))).toBe(true);
+    expect(names.some((name) => name.startsWith("get"))).toBe(true);
+  });
+
+  it("stays serial where nothing is surely faster", () => {
+    const considered = (times: readonly (readonly [name: string, milliseconds: number, margin?: number])[]) =>
+      times.map(([name, milliseconds, margin = 0.08]) => ({
+        candidate: name === "serial" ? serialCandidate : { ...serialCandidate, name, lowering: {} },
+        milliseconds,
+        margin,
+      }));
+    expect(
+      decide(
+        considered([
+          ["put", 1],
+          ["serial", 1.07],
+        ]),
+      ).chosen.name,
+    ).toBe("serial");
+    expect(
+      decide(
+        considered([
+          ["put", 1],
+          ["serial", 1.09],
+        ]),
+      ).chosen.name,
+    ).toBe("put");
+    // What is simulated better may be chosen for less.
+    expect(
+      decide(
+        considered([
+          ["put", 1],
+          ["peers' memory", 1.01, 0.05],
+          ["serial", 1.07],
+        ]),
+      ).chosen.name,
+    ).toBe("peers' memory");
+    const { reason } = decide(
+      considered([
+        ["get", 1.01],
+        ["put", 1],
+        ["serial", 1.02],
+      ]),
+    );
+    expect(reason).toBe("serial: 1.02 ms, nearly the least of 3 simulated schedules; next put 1.00 ms");
+  });
+
+  it("chooses what has the oracle's result", async () => {
+    const fusion = matmulReduceScatter(2, 32, 8, 16);
+    const { considered } = chooseSchedule(fusion, { devices: 2, profile: sums(4e5, 3e6), lowering: after });
+    for (const { candidate } of considered.filter((_, i) => i % 8 === 0)) {
+      const { lowering, copyLane, schedule } = candidate;
+      const options = { devices: 2, ...after, ...lowering, streams: candidateStreams, copyLane, schedule };
+      await expectOracle(fusion, options);
+    }
+  }, 30_000);
+});
+
+describe("chooseSchedule of matmul + all-reduce in chunks", () => {
+  const problem = { primitive: "tp-allreduce", devices: 4, m: 8192, n: 8192, k: 8192, dtype: "bfloat16" } as const;
+  const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
+  const lowering = { insertReshardingAfter: true, communicatorBackend: "cuda" } as const;
+  const namesWith = (...factors: readonly number[]): readonly string[] => {
+    const margins = { m: [1024, 2048, 4096], n: [8192], k: [8192], factors, room: [0, 0, 0] };
+    const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
+    return chooseSchedule(fusion, { devices: 4, profile, lowering }).considered.map(({ candidate }) => candidate.name);
+  };
+
+  it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
+    // Gemms are of 2048 rows.
+    expect(namesWith(2, 1.04, 2)).toEqual(["peers' memory", "peers' memory, no margin"]);
+    expect(namesWith(1.04, 2, 1.04)).toEqual(["peers' memory, no margin", "peers' memory"]);
+  });
+
+  it("takes the backend of a primitive's collectives in chunks that is faster", () => {
+    const formWith = (bytesPerMicrosecond: number): unknown => {
+      const transfers = [{ type: "Allreduce", ranks: 4, timings: rate(15, 2.2e5) }] as const;
+      const profile = { ...machine, transfers, reductionsInPeers: rate(5, bytesPerMicrosecond) };
+      const { shape, lowering: chosen } = chooseForm({}, problem, {
+        profile,
+        lowering: { insertReshardingAfter: true },
+      });
+      return [shape.form, chosen.communicatorBackend, chosen.overlap];
+    };
+    expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
+    expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
+  });
+});
+
+describe("chooseSchedule", () => {
+  it("overlaps where communication can hide, and is never slower than serial", () => {
+    const { chosen, considered, reason } = chooseSchedule(allgatherMatmul(4, 32_768, 8192, 16_384), {
+      devices: 4,
+      profile: machine,
+    });
+    expect(chosen.lowering.communicatorBackend).toBe("cuda");
+    const serial = considered.find(({ candidate }) => candidate === serialCandidate);
+    const product = (2 * 32_768 * 8192 * 16_384) / 720e9;
+    expect(serial?.milliseconds).toBeGreaterThan(product + 1);
+    expect(considered[0]?.milliseconds).toBeLessThan(product * 1.05);
+    expect(reason).toContain(chosen.name);
+    expect(reason).toContain("serial ");
+    expect(reason.split("\n")).toHaveLength(1);
+  });
+
+  it("meets all ranks at once where the model counts an event more for that, and not where it counts much more", () => {
+    const batched = (event: number): unknown => {
+      const profile = { ...machine, costs: { ...machine.costs, event } };
+      return chooseSchedule(allgatherMatmul(4, 16_384, 1024, 2048), { devices: 4, profile }).chosen.schedule
+        .batchSignals;
+    };
+    expect(batched(0.4)).toBe(true);
+    expect(batched(30)).toBeUndefined();
+  });
+
+  it("stays serial where signals and waits cost more than they hide", () => {
+    const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
+    expect(chooseSchedule(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4, profile: slow }).chosen).toBe(
+      serialCandidate,
+    );
+  });
+
+  it("merges products where small ones are slow, and does not where all have one rate", () => {
+    const [grid] = machine.products;
+    if (grid === undefined) throw new Error("no grid");
+    const withRates = (teraflops: readonly number[]): MachineProfile => ({
+      ...machine,
+      products: [{ ...grid, teraflops }],
+      peerCopies: rate(1, 4e6),
+    });
+    const chosenWith = (teraflops: readonly number[]) =>
+      chooseSchedule(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4, profile: withRates(teraflops) }).chosen;
+    expect(chosenWith([50, 50, 50, 50, 700, 700, 700, 700]).schedule.mergeProducts).toBeDefined();
+    expect(chosenWith([700, 700, 700, 700, 700, 700, 700, 700]).schedule.mergeProducts).toBeUndefined();
+  });
+
+  it("keeps to what the user has set", () => {
+    const { considered } = chooseSchedule(allgatherMatmul(4, 2048, 1024, 1024), {
+      devices: 4,
+      profile: machine,
+      lowering: { communicatorBackend: "nccl" },
+    });
+    const backends = considered.map(({ candidate }) => candidate.lowering.communicatorBackend);
+    expect(new Set(backends)).toEqual(new Set(["nccl"]));
+  });
+
+  it("refuses lowering options that no candidate has", () => {
+    const options = { devices: 4, profile: machine, lowering: { communicatorBackend: "ucc" } } as const;
+    expect(() => chooseSchedule(allgatherMatmul(4, 64, 16, 16), options)).toThrow("error[bad-option]");
+  });
+
+  it("says what lowering says where nothing applies", () => {
+    const f = new Fusion();
+    const a = f.input([4, 8], "float");
+    const c = linear(a, f.input([8, 8], "float"));
+    f.output(c);
+    a.setDeviceMesh(DeviceMesh.range(4));
+    expect(() => chooseSchedule(f, { devices: 4, profile: machine })).toThrow(DiagnosticError);
+  });
+
+  it("chooses what has the oracle's result", async () => {
+    const fusion = allgatherMatmul(2, 64, 8, 16);
+    const { considered } = chooseSchedule(fusion, { devices: 2, profile: machine });
+    expect(considered.length).toBeGreaterThan(8);
+    // One of each: the forms, and every rewrite alone and together.
+    for (const { candidate } of considered.filter((_, i) => i % 5 === 0)) {
+      const { lowering, copyLane, schedule } = candidate;
+      await expectOracle(fusion, { devices: 2, ...lowering, streams: candidateStreams, copyLane, schedule });
+    }
+  }, 30_000);
+});

@@ -1,0 +1,58 @@
+/** `--schedule-choice auto --profile FILE` on the command line: the line that says why, the result, and bad values. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "../../cli/captured-cli.ts";
+import { roundProfile } from "../../simulate/profile.ts";
+
+let folder: ProgramFolder;
+let profile: string;
+let broken: string;
+beforeAll(() => {
+  folder = programFolder();
+  profile = folder.write("machine.json", JSON.stringify(roundProfile));
+  broken = folder.write("broken.json", JSON.stringify({ ...roundProfile, version: 0 }));
+});
+afterAll(() => {
+  folder.remove();
+});
+
+const run = ["run", "examples/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=32", "--set", "K=16"];
+const auto = [...run, "--schedule-choice", "auto"];
+
+it("chooses, says why, and has the oracle's result", async () => {
+  const { status, out } = await cli(...auto, "--profile", profile, "--check");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^schedule: .+: [\d.e+]+ ms, the least of \d+ simulated schedules; /m);
+  expect(out).toContain("passed");
+  expect(out).toContain("2 devices (cpu), seed 0");
+});
+
+it("keeps to the form that the flags name", async () => {
+  const { out } = await cli(...auto, "--profile", profile, "--backend", "nccl", "--json");
+  const { scheduleChoice } = JSON.parse(out) as { readonly scheduleChoice: string };
+  expect(scheduleChoice).toMatch(/^(serial|collectives in chunks|sends and receives): /);
+});
+
+it("takes a shipped profile by its name", async () => {
+  const { status, out } = await cli(...auto, "--profile", "4xH200", "--backend", "nccl");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^schedule: (serial|collectives in chunks|sends and receives).*: /m);
+});
+
+describe("refuses", () => {
+  it.each([
+    ["a choice without a profile", auto, "error[option-value]"],
+    ["a profile without a choice", [...run, "--profile", "machine.json"], "error[option-value]"],
+    ["a file that is not there", [...auto, "--profile", "nowhere.json"], "error[file-unreadable]"],
+  ])("%s", async (_, args, code) => {
+    const { status, err } = await cli(...args);
+    expect(status).toBe(2);
+    expect(err).toContain(code);
+  });
+
+  it("what is no profile", async () => {
+    const { status, err } = await cli(...auto, "--profile", broken);
+    expect(status).toBe(2);
+    expect(err).toContain("error[profile-invalid]");
+    expect(err).toContain("profile.version");
+  });
+});

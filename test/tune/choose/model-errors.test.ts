@@ -1,0 +1,66 @@
+/** What simulated times count beside themselves: by the commands of a program, not by its sizes. */
+import { describe, expect, it } from "vitest";
+import { buildPrimitive, type Form } from "../../../src/bench/primitives.ts";
+import type { Program } from "../../../src/commands/program.ts";
+import { linkPrograms } from "../../../src/compile/compile.ts";
+import { correction, marginToSerial } from "../../../src/tune/choose/model-errors.ts";
+import { rankPrograms } from "../../../src/compile/program-source.ts";
+import { choicesFor } from "../../../src/tune/choose/candidates.ts";
+import { sizesFromMeshes } from "../../../src/ir/sizes.ts";
+import type { Primitive } from "../../../src/bench/primitives.ts";
+
+const usual = { names: [], schedule: {} };
+const protocols = ["get", "put"] as const;
+
+function linked(primitive: Primitive, form: Form, chunks = 4, p2pProtocol: "get" | "put" = "put"): Program {
+  const problem = { primitive, devices: 4, m: 256, n: 64, k: 32, dtype: "bfloat16" } as const;
+  const lowering = { communicatorBackend: "cuda", insertReshardingAfter: primitive !== "tp-columnwise" } as const;
+  const { signature, hosts } = rankPrograms(buildPrimitive(form, problem, { chunks, outputs: 1 }), 4, lowering);
+  return linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+    numberOfStreams: 8,
+    p2pProtocol,
+    copyLane: "inline",
+    schedule: {},
+    verify: "off",
+  });
+}
+
+describe("a correction", () => {
+  it("is nothing for the usual schedule of copies that hand on what they were given", () => {
+    expect(correction(linked("tp-columnwise", "rotated"), usual)).toBe(1);
+    expect(correction(linked("tp-rowwise", "rotated"), usual)).toBe(1);
+  });
+
+  it("grows with cuts and with each choice that is not the usual one", () => {
+    const program = linked("tp-columnwise", "rotated");
+    expect(correction(program, { names: ["products 2"], schedule: {} })).toBeCloseTo(1.015);
+    expect(correction(program, { names: ["chunks in 4"], schedule: { splitChunks: 4 } })).toBeCloseTo(1.075);
+  });
+
+  it("counts copies of what a sum has made: the second half of an all-reduce", () => {
+    expect(correction(linked("tp-allreduce", "rotated"), usual)).toBeCloseTo(1.05);
+  });
+
+  it("counts kernels in peers' memory beyond four", () => {
+    expect(correction(linked("tp-allreduce", "collective", 4), usual)).toBe(1);
+    expect(correction(linked("tp-allreduce", "collective", 8), usual)).toBeCloseTo(1.06);
+  });
+});
+
+it("asks more of programs of kernels in peers' memory alone", () => {
+  expect(marginToSerial(linked("tp-allreduce", "collective"))).toBe(0.05);
+  expect(marginToSerial(linked("tp-allreduce", "rotated"))).toBe(0.03);
+  expect(marginToSerial(linked("tp-columnwise", "rotated"))).toBe(0.03);
+});
+
+it.each(protocols)(
+  "puts products on two streams that wait for copies by %s, and on one where copies wait for them",
+  (protocol) => {
+    const streamsOf = (primitive: Primitive): readonly unknown[] => {
+      const [[usually, ...others] = []] = choicesFor(linked(primitive, "rotated", 4, protocol));
+      return [usually, ...others].map((choice) => choice?.schedule.computeStreams);
+    };
+    expect(streamsOf("tp-columnwise")).toEqual([2, 1]);
+    expect(streamsOf("tp-rowwise")).toEqual([1]);
+  },
+);

@@ -1,0 +1,126 @@
+/**
+ * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another stream, a wait for another event, a signal on
+ * another slot of the same two ranks, a shorter copy, or a buffer laid where another one is.
+ */
+import type { Command } from "../../../src/commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";
+import type { View } from "../../../src/commands/transfer.ts";
+import { at } from "../../../src/support/invariant.ts";
+import { makeId } from "../../../src/support/ids.ts";
+import type { Random } from "../../../src/support/random.ts";
+
+export const changes = ["delete", "swap", "stream", "event", "slot", "shorten", "place"] as const;
+export type ProgramChange = (typeof changes)[number];
+
+export interface ProgramMutant {
+  /** For people. */
+  readonly what: string;
+  readonly program: Program;
+}
+
+/** Null where the command that was drawn cannot be changed so. */
+export function mutateProgram(program: Program, change: ProgramChange, random: Random): ProgramMutant | null {
+  const busy = program.ranks.filter(({ commands }) => commands.length > 0);
+  if (busy.length === 0) return null;
+  const list = at(busy, random.integer(busy.length));
+  const index = random.integer(list.commands.length);
+  const command = at(list.commands, index);
+  const mutant = (what: string, changed: Program | null): ProgramMutant | null =>
+    changed === null ? null : { what: `rank ${list.rank}: ${command.kind} at ${index} ${what}`, program: changed };
+  const put = (next: Command): Program => withCommand(program, list.rank, index, next);
+  switch (change) {
+    case "delete":
+      return command.kind === "transfer" ? null : mutant("deleted", reordered(program, list, without(list, index)));
+    case "swap": {
+      const other = index + 1 + random.integer(4);
+      if (other >= list.commands.length) return null;
+      return mutant(`swapped with ${other}`, reordered(program, list, swapped(list, index, other)));
+    }
+    case "stream": {
+      const { id } = at(list.streams, random.integer(list.streams.length));
+      return id === command.stream ? null : mutant(`on stream ${id}`, put({ ...command, stream: id }));
+    }
+    case "event": {
+      if (command.kind !== "waitEvent") return null;
+      const event = random.integer(list.eventCount);
+      return event === command.event ? null : mutant(`of event ${event}`, put({ ...command, event: makeId(event) }));
+    }
+    case "slot": {
+      if (command.kind !== "signal" && command.kind !== "waitSignal") return null;
+      const own = at(program.slots, command.slot);
+      const others = program.slots.filter(
+        ({ id, signaller, waiter }) => id !== own.id && signaller === own.signaller && waiter === own.waiter,
+      );
+      if (others.length === 0) return null;
+      const { id } = at(others, random.integer(others.length));
+      return mutant(`on slot ${id}`, put({ ...command, slot: id }));
+    }
+    case "shorten": {
+      if (command.kind !== "copy") return null;
+      const [source, destination] = [shorter(command.source), shorter(command.destination)];
+      if (source.shape.join() !== destination.shape.join() || source.shape.includes(0)) return null;
+      return mutant("shorter", put({ ...command, source, destination }));
+    }
+    case "place":
+      return movedBuffer(program, random);
+  }
+}
+
+/** By new position: the old one. */
+type Order = readonly number[];
+
+function without({ commands }: RankProgram, index: number): Order {
+  return commands.flatMap((_, i) => (i === index ? [] : [i]));
+}
+
+function swapped({ commands }: RankProgram, a: number, b: number): Order {
+  return commands.map((_, i) => (i === a ? b : i === b ? a : i));
+}
+
+function reordered(program: Program, list: RankProgram, order: Order): Program {
+  const pick = <T>(values: readonly T[]): readonly T[] => order.map((index) => at(values, index));
+  const { commands, origins, transferOf } = list;
+  const next = { ...list, commands: pick(commands), origins: pick(origins), transferOf: pick(transferOf) };
+  return {
+    ...program,
+    ranks: program.ranks.map((rank) => (rank === list ? next : rank)),
+    transfers: program.transfers.map((transfer): LinkedTransfer => ({
+      ...transfer,
+      members: transfer.members.map((member) =>
+        member.rank === list.rank ? { ...member, command: order.indexOf(member.command) } : member,
+      ),
+    })),
+  };
+}
+
+function withCommand(program: Program, rank: number, index: number, command: Command): Program {
+  const put = (list: RankProgram): RankProgram => ({
+    ...list,
+    commands: list.commands.map((each, i) => (i === index ? command : each)),
+  });
+  return { ...program, ranks: program.ranks.map((list) => (list.rank === rank ? put(list) : list)) };
+}
+
+/** One element less along the first axis that has two. */
+function shorter(view: View): View {
+  const axis = view.shape.findIndex((extent) => extent > 1);
+  return { ...view, shape: view.shape.map((extent, i) => (i === axis || axis < 0 ? extent - 1 : extent)) };
+}
+
+/** A temporary laid where another one of its arena is. */
+function movedBuffer(program: Program, random: Random): ProgramMutant | null {
+  const temporaries = program.buffers.filter(({ role }) => role === "temporary");
+  if (temporaries.length === 0) return null;
+  const moved = at(temporaries, random.integer(temporaries.length));
+  const room = at(program.ranks, moved.rank).arenaBytes[moved.arena];
+  const others = temporaries.filter(
+    ({ rank, arena, offset }) =>
+      rank === moved.rank && arena === moved.arena && offset !== moved.offset && offset + moved.bytes <= room,
+  );
+  if (others.length === 0) return null;
+  const { offset, name } = at(others, random.integer(others.length));
+  return {
+    what: `rank ${moved.rank}: ${moved.name} laid on ${name}`,
+    program: { ...program, buffers: program.buffers.map((each) => (each === moved ? { ...each, offset } : each)) },
+  };
+}

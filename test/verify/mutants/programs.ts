@@ -1,0 +1,81 @@
+/** Small programs of every form of communication, as command lists: every example, under every set of options that changes what it does. */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { type CommandList, DiagnosticError, record } from "braid";
+import { type ProgramSource, rankPrograms } from "../../../src/compile/program-source.ts";
+import { loadProgram } from "../../../src/cli/program/load-program.ts";
+import type { HostProgram } from "../../../src/host/nodes.ts";
+import type { Built } from "../../../src/host/program-file.ts";
+import type { LoweringOptions } from "../../../src/passes/options.ts";
+import { sizesFromMeshes } from "../../../src/ir/sizes.ts";
+
+export interface SmallProgram {
+  readonly name: string;
+  readonly lists: readonly CommandList[];
+}
+
+const folder = path.resolve(import.meta.dirname, "../../../examples");
+
+const optionSets: readonly Partial<LoweringOptions>[] = [
+  {},
+  { pointToPoint: "linear" },
+  { pointToPoint: "broadcast" },
+  { insertReshardingAfter: true },
+  { communicatorBackend: "cuda" },
+  { communicatorBackend: "cuda", p2pProtocol: "put" },
+  { communicatorBackend: "cuda", interStreamSynchronization: true },
+  { communicatorBackend: "cuda", pointToPoint: "broadcast" },
+  { deallocate: false, shrinkStreamBuffers: false },
+];
+
+/** Sizes just large enough that every axis is divided by devices and chunks. */
+function smallParameters(devices: number): Readonly<Record<string, number>> {
+  return { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 2 };
+}
+
+/** Programs of `devices` ranks and `streams` streams; those whose lists equal an earlier one's are left out. */
+export async function smallPrograms(devices: number, streams: number): Promise<readonly SmallProgram[]> {
+  const programs = new Map<string, SmallProgram>();
+  for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
+    const { program } = await loadProgram(path.join(folder, file));
+    const known = Object.keys(program.defaults);
+    const params = Object.fromEntries(
+      Object.entries(smallParameters(devices)).filter(([name]) => known.includes(name)),
+    );
+    for (const options of optionSets) {
+      const source = ((): ProgramSource => {
+        const built = program.build({ devices, params });
+        return "data" in built ? built : (rank) => hostOf(program.build({ devices, rank, params }));
+      })();
+      const lists = listsOf(source, devices, streams, options);
+      if (lists === null) continue;
+      const key = JSON.stringify(lists);
+      const name = `${file} ${JSON.stringify(options)}, ${devices} devices, ${streams} streams`;
+      if (!programs.has(key)) programs.set(key, { name, lists });
+    }
+  }
+  return [...programs.values()];
+}
+
+function hostOf(built: Built): HostProgram {
+  if ("data" in built) throw new Error("a Fusion for some ranks only");
+  return built;
+}
+
+/** Null where the options do not admit the program. */
+function listsOf(
+  source: ProgramSource,
+  devices: number,
+  numberOfStreams: number,
+  options: Partial<LoweringOptions>,
+): readonly CommandList[] | null {
+  try {
+    const { signature, hosts } = rankPrograms(source, devices, options);
+    const sizes = sizesFromMeshes(signature.tensors);
+    const { p2pProtocol = "get" } = options;
+    return hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}

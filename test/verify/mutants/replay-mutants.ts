@@ -1,0 +1,46 @@
+/** Replays the wrong ones among every `step`-th mutant of the programs, and counts what the verifier's schedules and repairs do. */
+import { link } from "../../../src/commands/link/link.ts";
+import { mutants } from "./mutate.ts";
+import type { SmallProgram } from "./programs.ts";
+import { outputsOf, replayMutant } from "./replay.ts";
+
+export interface ReplayCounts {
+  /** The verifier finds them wrong. */
+  readonly wrong: number;
+  /** Some order of commands gives outputs unlike the intact program's. */
+  readonly differs: number;
+  /** One of the verifier's schedules does. */
+  readonly shown: number;
+  readonly repaired: number;
+}
+
+export const noReplays: ReplayCounts = { wrong: 0, differs: 0, shown: 0, repaired: 0 };
+
+export interface ReplayTally {
+  readonly replays: ReplayCounts;
+  /** A program, a mutant and what is wrong with the verifier's schedules or repair. */
+  readonly complaints: readonly string[];
+}
+
+export async function replayMutants(programs: readonly SmallProgram[], step: number): Promise<ReplayTally> {
+  let replays = noReplays;
+  const complaints: string[] = [];
+  let number = 0;
+  for (const { name, lists } of programs) {
+    let intact: string | null = null;
+    for (const { what, lists: changed } of mutants(lists)) {
+      if (number++ % step !== 0) continue;
+      intact ??= await outputsOf(link(lists), null);
+      const replay = await replayMutant(intact, changed);
+      if (replay === null) continue;
+      replays = {
+        wrong: replays.wrong + 1,
+        differs: replays.differs + (replay.differs ? 1 : 0),
+        shown: replays.shown + (replay.shown ? 1 : 0),
+        repaired: replays.repaired + (replay.repaired ? 1 : 0),
+      };
+      if (replay.complaint !== null) complaints.push(`${name}; ${what}: ${replay.complaint}`);
+    }
+  }
+  return { replays, complaints };
+}
