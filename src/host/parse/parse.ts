@@ -6,8 +6,8 @@
 import { DiagnosticError, type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
 import { validateHostProgram } from "../validate/validate.ts";
-import { findContainers } from "./text/find-containers.ts";
-import { parseContainer, type ParsedContainer, type RootMeaning } from "./parse-container.ts";
+import { findContainers } from "./find-containers.ts";
+import { parseContainer, type ParsedContainer, type RootMeaning } from "./container.ts";
 
 export type { ParsedContainer, RootMeaning };
 

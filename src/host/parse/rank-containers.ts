@@ -6,7 +6,7 @@ import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { HostProgram } from "../nodes.ts";
 import { walk } from "../traverse.ts";
-import type { ParsedContainer } from "./parse-container.ts";
+import type { ParsedContainer } from "./container.ts";
 
 export interface RankRequest {
   /** What diagnostics call the text. */

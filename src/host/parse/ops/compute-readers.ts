@@ -6,7 +6,7 @@ import { keysOf } from "../../../support/keys-of.ts";
 import { reductionNames } from "../../print/op-spellings.ts";
 import { reducedAxes } from "./op-axes.ts";
 import { opened, type OpContext, type OpReader } from "./op-context.ts";
-import { failAt } from "../text/parse-error.ts";
+import { failAt } from "../../syntax/parse-error.ts";
 import {
   expect,
   expectAcrossLines,
@@ -16,7 +16,7 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../text/scanner.ts";
+} from "../../syntax/scanner.ts";
 
 const unaryOps: { readonly [K in UnaryOpType]: true } = { neg: true, abs: true, relu: true, gelu: true, exp: true };
 

@@ -10,7 +10,7 @@ import {
   failExpected,
   skipSpace,
   take,
-} from "../text/scanner.ts";
+} from "../../syntax/scanner.ts";
 
 interface ReadOperand {
   readonly id: TensorId;

@@ -1,11 +1,11 @@
 /** Readers of ops that move, name or leave out elements and compute nothing. */
 import { type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import { parseNamed } from "../tensors/names.ts";
+import { parseNamed } from "../../syntax/names.ts";
 import { axisPosition, permuteOrder } from "./op-axes.ts";
 import { opened, type OpContext, type OpReader } from "./op-context.ts";
-import { parseAxis } from "../tensors/parse-axis.ts";
-import { failAt } from "../text/parse-error.ts";
+import { parseAxis } from "../../syntax/axis.ts";
+import { failAt } from "../../syntax/parse-error.ts";
 import {
   expect,
   expectField,
@@ -15,7 +15,7 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../text/scanner.ts";
+} from "../../syntax/scanner.ts";
 
 /** `, cache_op=Streaming )`: how nvFuser's copy goes through caches, which says nothing about the copy. */
 function closeSet(scanner: Scanner): void {

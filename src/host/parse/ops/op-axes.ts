@@ -2,8 +2,8 @@
 import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { failAt } from "../text/parse-error.ts";
-import type { Scanner } from "../text/scanner.ts";
+import { failAt } from "../../syntax/parse-error.ts";
+import type { Scanner } from "../../syntax/scanner.ts";
 
 /** The position among `axes`, which are the tensor's, of the axis that is printed. */
 export function axisPosition(

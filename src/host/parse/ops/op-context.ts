@@ -1,11 +1,11 @@
 /** What readers of ops share: where they read, and the operands. */
 import type { Tensor } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import type { Names } from "../tensors/names.ts";
-import { failAt } from "../text/parse-error.ts";
-import { atTensor, parseTensor } from "../tensors/parse-tensor.ts";
-import { expect, failExpected, type Scanner, skipSpace } from "../text/scanner.ts";
-import type { TensorTable } from "../tensors/tensor-table.ts";
+import type { Names } from "../../syntax/names.ts";
+import { failAt } from "../../syntax/parse-error.ts";
+import { atTensor, parseTensor } from "../../syntax/tensor.ts";
+import { expect, failExpected, type Scanner, skipSpace } from "../../syntax/scanner.ts";
+import type { TensorTable } from "../../syntax/tensor-table.ts";
 
 export interface OpContext {
   readonly scanner: Scanner;

@@ -10,8 +10,8 @@ import { cast, computeReaders } from "./compute-readers.ts";
 import { contractionReaders } from "./contraction-readers.ts";
 import { layoutReaders } from "./layout-readers.ts";
 import { operand, type OpContext, type OpReader } from "./op-context.ts";
-import { failAt } from "../text/parse-error.ts";
-import { atTensor } from "../tensors/parse-tensor.ts";
+import { failAt } from "../../syntax/parse-error.ts";
+import { atTensor } from "../../syntax/tensor.ts";
 import {
   expect,
   expectAcrossLines,
@@ -21,7 +21,7 @@ import {
   type Scanner,
   skipSpace,
   take,
-} from "../text/scanner.ts";
+} from "../../syntax/scanner.ts";
 
 const readers: ReadonlyMap<string, OpReader> = new Map([...computeReaders, ...contractionReaders, ...layoutReaders]);
 

@@ -2,10 +2,10 @@
  * The index definitions of a dump: `i84 = i82 % 8;`, one line each. They stand behind the container and are read before it; a line is
  * looked into when its name is used, so that values which nobody uses (nvFuser prints the parts of sizes too) may be anything.
  */
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import { type LookupName, parseDefinition } from "./parse-scalar.ts";
-import { failAt } from "../text/parse-error.ts";
-import { expectAcrossLines, type Scanner, skipBlanks } from "../text/scanner.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { type LookupName, parseDefinition } from "./scalar.ts";
+import { failAt } from "./parse-error.ts";
+import { expectAcrossLines, type Scanner, skipBlanks } from "./scanner.ts";
 
 export interface Definitions {
   /** Where the right-hand side of a name starts. */

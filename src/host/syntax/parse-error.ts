@@ -1,5 +1,5 @@
 /** What is wrong with a dump, as a Diagnostic with line, column and the line itself with a caret. */
-import { type Diagnostic, fail } from "../../../diagnostics/diagnostic.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { placeOf, type Source } from "./source.ts";
 
 export type DumpFault = Omit<Diagnostic, "place" | "excerpt" | "found" | "expected" | "help"> &

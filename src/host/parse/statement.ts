@@ -2,21 +2,21 @@
  * One statement of a container: a tensor and what is made of it, or a verb. Eras differ in verbs (`SetCurrentStream to Stream 0`,
  * `SetCurrentStream(Stream 0)`) and in blanks; all are read everywhere.
  */
-import type { Tensor } from "../../../ir/domain.ts";
-import { makeId } from "../../../support/ids.ts";
-import type { ExprId, Statement } from "../../nodes.ts";
-import type { ContainerParser } from "../container-parser.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import { makeId } from "../../support/ids.ts";
+import type { ExprId, Statement } from "../nodes.ts";
+import type { ContainerParser } from "../syntax/container-parser.ts";
 import {
   parseCommunication,
   parseEndCoalescing,
   parsePointToPoint,
   parsePost,
   parseShareMemHandles,
-} from "./parse-communication.ts";
-import { failAt } from "../text/parse-error.ts";
-import { parseAliasSelect, parseAllocate, parseDeallocate } from "./parse-memory.ts";
-import { failUnknownOp, parseComputed } from "../ops/parse-op.ts";
-import { atTensor, parseTensor } from "../tensors/parse-tensor.ts";
+} from "./communication.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import { parseAliasSelect, parseAllocate, parseDeallocate } from "./memory.ts";
+import { failUnknownOp, parseComputed } from "./ops/parse-op.ts";
+import { atTensor, parseTensor } from "../syntax/tensor.ts";
 import {
   expect,
   expectNumber,
@@ -26,8 +26,8 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../text/scanner.ts";
-import { parseStream } from "./stream-table.ts";
+} from "../syntax/scanner.ts";
+import { parseStream } from "../syntax/stream-table.ts";
 
 /** A statement that is no loop and no branch: those have scopes (parse-scope.ts). */
 export function parseStatement(parser: ContainerParser): Statement {

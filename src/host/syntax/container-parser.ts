@@ -1,10 +1,10 @@
 /** A container that is being read: the scanner and the tables that grow. Everything here lives for one call of `parse`. */
 import type { Statement } from "../nodes.ts";
-import type { Names } from "./tensors/names.ts";
-import type { Scanner } from "./text/scanner.ts";
-import type { StreamTable } from "./statements/stream-table.ts";
-import type { TensorTable } from "./tensors/tensor-table.ts";
-import type { ParsedUnit } from "./tensors/unit-tables.ts";
+import type { Names } from "./names.ts";
+import type { Scanner } from "./scanner.ts";
+import type { StreamTable } from "./stream-table.ts";
+import type { TensorTable } from "./tensor-table.ts";
+import type { ParsedUnit } from "../parse/unit-tables.ts";
 
 export interface ContainerParser {
   readonly scanner: Scanner;

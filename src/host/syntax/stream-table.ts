@@ -2,12 +2,12 @@
  * The streams of a container. Streams without an index have numbers of their own, which dumps print; from 2026 on an address stands
  * there instead. Streams with an index print the index, and take the numbers that are left.
  */
-import { makeId } from "../../../support/ids.ts";
-import type { HostStream, StreamId } from "../../nodes.ts";
-import { largestNumber } from "../tensors/tensor-table.ts";
-import { failNumber } from "../tensors/parse-tensor.ts";
-import { parseScalar } from "../tensors/parse-scalar.ts";
-import { expect, expectNumber, failExpected, isDigit, peek, type Scanner } from "../text/scanner.ts";
+import { makeId } from "../../support/ids.ts";
+import type { HostStream, StreamId } from "../nodes.ts";
+import { largestNumber } from "./tensor-table.ts";
+import { failNumber } from "./tensor.ts";
+import { parseScalar } from "./scalar.ts";
+import { expect, expectNumber, failExpected, isDigit, peek, type Scanner } from "./scanner.ts";
 
 export interface StreamTable {
   /** By number; those that the dump does not show are missing. */

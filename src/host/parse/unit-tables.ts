@@ -2,12 +2,12 @@
  * The tensors of host units. Numbers are positions in a unit's table, and the units of a lowered program are numbered through, so that
  * a table of its own for each would grow with the square of their number. Units that do not contradict one another share one.
  */
-import type { Tensor } from "../../../ir/domain.ts";
-import type { Op } from "../../../ir/ops/op.ts";
-import type { HostUnit } from "../../nodes.ts";
-import { failAt } from "../text/parse-error.ts";
-import type { Source } from "../text/source.ts";
-import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "./tensor-table.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import type { HostUnit } from "../nodes.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import type { Source } from "../syntax/source.ts";
+import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "../syntax/tensor-table.ts";
 
 export interface ParsedUnit {
   readonly id: HostUnit["id"];

@@ -3,11 +3,11 @@
  * of a loop around, or an extent; a word without a number (`streamIdx`, `rank`) is bound by the run. Anything else is missing from
  * the dump: eras without index definitions print names that they never explain.
  */
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { type Definitions, lookUp } from "./definitions.ts";
-import { leafOf, type LookupName, parseScalar } from "./parse-scalar.ts";
-import { failAt } from "../text/parse-error.ts";
-import { readWord, type Scanner } from "../text/scanner.ts";
+import { leafOf, type LookupName, parseScalar } from "./scalar.ts";
+import { failAt } from "./parse-error.ts";
+import { readWord, type Scanner } from "./scanner.ts";
 
 export interface Names {
   readonly definitions: Definitions;

@@ -1,9 +1,9 @@
 /** Statements that move data between devices, and PostOnStream. */
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import { constant } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
-import { keysOf } from "../../../support/keys-of.ts";
-import { backendNames, communicationTypes, reduceOpNames } from "../../communication-types.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { makeId } from "../../support/ids.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { backendNames, communicationTypes, reduceOpNames } from "../communication-types.ts";
 import type {
   Communication,
   CommunicationType,
@@ -15,12 +15,12 @@ import type {
   ReduceOpType,
   ShareMemHandles,
   UnitId,
-} from "../../nodes.ts";
-import { numberGroups } from "./coalescing-numbers.ts";
-import type { ContainerParser } from "../container-parser.ts";
-import { parseNamed } from "../tensors/names.ts";
-import { failAt } from "../text/parse-error.ts";
-import { failNumber, parseTensor, parseTensorList } from "../tensors/parse-tensor.ts";
+} from "../nodes.ts";
+import { numberGroups } from "../syntax/coalescing-numbers.ts";
+import type { ContainerParser } from "../syntax/container-parser.ts";
+import { parseNamed } from "../syntax/names.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import { failNumber, parseTensor, parseTensorList } from "../syntax/tensor.ts";
 import {
   atLineEnd,
   expect,
@@ -33,8 +33,8 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../text/scanner.ts";
-import { largestNumber } from "../tensors/tensor-table.ts";
+} from "../syntax/scanner.ts";
+import { largestNumber } from "../syntax/tensor-table.ts";
 
 const types: ReadonlyMap<string, CommunicationType> = new Map(keysOf(communicationTypes).map((type) => [type, type]));
 

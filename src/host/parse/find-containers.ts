@@ -2,7 +2,7 @@
  * Finds the containers of a text: everything between is other output. The text before a header on its line is taken off every line that
  * follows: blanks of an indented copy stay, since they do no harm; another prefix (a launcher's, a mail's `> `) is cut off.
  */
-import type { Source } from "./source.ts";
+import type { Source } from "../syntax/source.ts";
 
 const byteOrderMark = 0xfeff;
 

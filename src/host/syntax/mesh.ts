@@ -1,9 +1,9 @@
 /** Meshes in dump text: ` (DeviceMesh{0 1})`, ` (DeviceMesh{{0 1}{2 3}})`. */
-import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { DeviceMesh, type NestedDevices } from "../../../ir/device-mesh.ts";
-import { at } from "../../../support/invariant.ts";
-import { failAt } from "../text/parse-error.ts";
-import { expectNumber, failExpected, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
+import { at } from "../../support/invariant.ts";
+import { failAt } from "./parse-error.ts";
+import { expectNumber, failExpected, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
 import type { TensorTable } from "./tensor-table.ts";
 
 /** Null where none stands. */

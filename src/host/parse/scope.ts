@@ -2,17 +2,17 @@
  * Scopes in dump text: as in Python, the body of a loop or branch stands two columns further in than its header, and ends where a line
  * does not.
  */
-import type { IterDomain } from "../../../ir/domain.ts";
-import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { sameScalar } from "../../../ir/scalar/fold.ts";
-import type { ForLoop, IfThenElse, Statement } from "../../nodes.ts";
-import { type ContainerParser, currentLine } from "../container-parser.ts";
-import { parseAxis } from "../tensors/parse-axis.ts";
-import { failAt } from "../text/parse-error.ts";
-import { leafOf, parseScalar } from "../tensors/parse-scalar.ts";
-import { parseStatement } from "./parse-statement.ts";
-import type { TensorTable } from "../tensors/tensor-table.ts";
-import { expect, expectLineEnd, failExpected, readWord, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import type { IterDomain } from "../../ir/domain.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { sameScalar } from "../../ir/scalar/fold.ts";
+import type { ForLoop, IfThenElse, Statement } from "../nodes.ts";
+import { type ContainerParser, currentLine } from "../syntax/container-parser.ts";
+import { parseAxis } from "../syntax/axis.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import { leafOf, parseScalar } from "../syntax/scalar.ts";
+import { parseStatement } from "./statement.ts";
+import type { TensorTable } from "../syntax/tensor-table.ts";
+import { expect, expectLineEnd, failExpected, readWord, type Scanner, skipBlanks, take } from "../syntax/scanner.ts";
 
 /** Deeper than host programs nest; bounds the stack. */
 const deepest = 64;

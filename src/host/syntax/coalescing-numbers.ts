@@ -2,8 +2,8 @@
  * Numbers for EndCoalescing lines of dumps before 2025-06, which print none. A Wait names the number all the same: one that nothing
  * else in the container has belongs to the group that ended before it.
  */
-import { failAt } from "../text/parse-error.ts";
-import type { Source } from "../text/source.ts";
+import { failAt } from "./parse-error.ts";
+import type { Source } from "./source.ts";
 
 const mention =
   /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;

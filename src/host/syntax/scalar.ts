@@ -2,9 +2,9 @@
  * Scalars in dump text. Where a dump prints in full: `( ( 8 + ( rank - streamIdx ) ) % 8 )`, `( ceilDiv(i0, 3) )`. Where it prints
  * names (slice indices, peers, roots), `i84` stands for its line in the index definitions (definitions.ts).
  */
-import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../../ir/scalar/scalar.ts";
-import { keysOf } from "../../../support/keys-of.ts";
-import { failAt } from "../text/parse-error.ts";
+import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../ir/scalar/scalar.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { failAt } from "./parse-error.ts";
 import {
   expect,
   expectAcrossLines,
@@ -16,7 +16,7 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../text/scanner.ts";
+} from "./scanner.ts";
 
 /** Deeper than any index arithmetic of nvFuser's; bounds the stack. */
 const deepest = 64;

@@ -11,19 +11,19 @@
  *      = relu(T0_g_float[iS0{i0}]);
  *   } // %kernel
  */
-import type { Tensor } from "../../../ir/domain.ts";
-import type { Op } from "../../../ir/ops/op.ts";
-import { makeId } from "../../../support/ids.ts";
-import type { UnitId } from "../../nodes.ts";
-import type { ContainerParser } from "../container-parser.ts";
-import { noDefinitions } from "../tensors/definitions.ts";
-import { failAt } from "../text/parse-error.ts";
-import type { OpContext } from "../ops/op-context.ts";
-import { failUnknownOp, parseComputed } from "../ops/parse-op.ts";
-import { atTensor, failNumber, parseTensor, parseTensorList } from "../tensors/parse-tensor.ts";
-import { parseTransforms, transformsTitle } from "../tensors/parse-transforms.ts";
-import { expect, expectAcrossLines, expectNumber, type Scanner, skipSpace, take } from "../text/scanner.ts";
-import { createTensorTable, largestNumber, type TensorTable } from "../tensors/tensor-table.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import type { UnitId } from "../nodes.ts";
+import type { ContainerParser } from "../syntax/container-parser.ts";
+import { noDefinitions } from "../syntax/definitions.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import type { OpContext } from "./ops/op-context.ts";
+import { failUnknownOp, parseComputed } from "./ops/parse-op.ts";
+import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/tensor.ts";
+import { parseTransforms, transformsTitle } from "./transforms.ts";
+import { expect, expectAcrossLines, expectNumber, type Scanner, skipSpace, take } from "../syntax/scanner.ts";
+import { createTensorTable, largestNumber, type TensorTable } from "../syntax/tensor-table.ts";
 
 const end = "} // %kernel";
 

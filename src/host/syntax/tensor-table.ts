@@ -2,13 +2,13 @@
  * The tensors of one container or kernel as they are met in the text. A tensor stands in a dump as often as it is used, always in the
  * same words: it is read once, and found again by its text.
  */
-import type { DeviceMesh } from "../../../ir/device-mesh.ts";
-import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import { makeId } from "../../../support/ids.ts";
-import type { DomainNote } from "./parse-transforms.ts";
-import { failAt } from "../text/parse-error.ts";
-import type { Source } from "../text/source.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { makeId } from "../../support/ids.ts";
+import type { DomainNote } from "../parse/transforms.ts";
+import { failAt } from "./parse-error.ts";
+import type { Source } from "./source.ts";
 
 export interface TensorTable {
   readonly byText: Map<string, Tensor>;

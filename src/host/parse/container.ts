@@ -2,15 +2,15 @@
 import type { TensorId } from "../../ir/domain.ts";
 import { makeId } from "../../support/ids.ts";
 import type { HostProgram, HostUnit, Statement, UnitId } from "../nodes.ts";
-import type { ContainerParser } from "./container-parser.ts";
-import { inheritMeshes } from "./tensors/inherit-meshes.ts";
-import { collectDefinitions, type Definitions, noDefinitions } from "./tensors/definitions.ts";
-import { failAt } from "./text/parse-error.ts";
-import { leafOf } from "./tensors/parse-scalar.ts";
-import { parseScope } from "./statements/parse-scope.ts";
-import { atTensor, parseTensor } from "./tensors/parse-tensor.ts";
-import { type DomainNotes, parseTransforms, transformsTitle } from "./tensors/parse-transforms.ts";
-import { parseUnit } from "./statements/parse-unit.ts";
+import type { ContainerParser } from "../syntax/container-parser.ts";
+import { inheritMeshes } from "./inherit-meshes.ts";
+import { collectDefinitions, type Definitions, noDefinitions } from "../syntax/definitions.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import { leafOf } from "../syntax/scalar.ts";
+import { parseScope } from "./scope.ts";
+import { atTensor, parseTensor } from "../syntax/tensor.ts";
+import { type DomainNotes, parseTransforms, transformsTitle } from "./transforms.ts";
+import { parseUnit } from "./unit.ts";
 import {
   createScanner,
   expect,
@@ -22,11 +22,11 @@ import {
   skipLine,
   skipSpace,
   take,
-} from "./text/scanner.ts";
-import type { Source } from "./text/source.ts";
-import { createStreamTable, streamsOf } from "./statements/stream-table.ts";
-import { finishUnits } from "./tensors/unit-tables.ts";
-import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "./tensors/tensor-table.ts";
+} from "../syntax/scanner.ts";
+import type { Source } from "../syntax/source.ts";
+import { createStreamTable, streamsOf } from "../syntax/stream-table.ts";
+import { finishUnits } from "./unit-tables.ts";
+import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/tensor-table.ts";
 
 /** How constant roots of communications are meant: as device ids, as positions in the team, or as the dump's era has it. */
 export type RootMeaning = "devices" | "positions" | "era";

@@ -1,9 +1,9 @@
 /** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
-import type { IterDomain, IterDomainId, IterType, ParallelType } from "../../../ir/domain.ts";
-import { makeId } from "../../../support/ids.ts";
-import { parseScalar } from "./parse-scalar.ts";
-import { failAt } from "../text/parse-error.ts";
-import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import type { IterDomain, IterDomainId, IterType, ParallelType } from "../../ir/domain.ts";
+import { makeId } from "../../support/ids.ts";
+import { parseScalar } from "./scalar.ts";
+import { failAt } from "./parse-error.ts";
+import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
 
 const iterTypes: ReadonlyMap<string, IterType> = new Map([
   ["i", "iteration"],

@@ -10,9 +10,9 @@
  *
  * A `root domain` before the logical one says in which order a Permute read its operand.
  */
-import type { IterDomain, IterDomainId, Transform } from "../../../ir/domain.ts";
-import { parseAxis } from "./parse-axis.ts";
-import { failAt } from "../text/parse-error.ts";
+import type { IterDomain, IterDomainId, Transform } from "../../ir/domain.ts";
+import { parseAxis } from "../syntax/axis.ts";
+import { failAt } from "../syntax/parse-error.ts";
 import {
   expect,
   expectNumber,
@@ -23,7 +23,7 @@ import {
   skipLine,
   skipSpace,
   take,
-} from "../text/scanner.ts";
+} from "../syntax/scanner.ts";
 
 export interface DomainNote {
   readonly root: readonly IterDomainId[] | null;

@@ -1,14 +1,14 @@
 /** Statements that give tensors memory, take it away, or bind them to a part of another's. */
-import { allocationSize } from "../../../ir/allocation-size.ts";
-import type { Tensor } from "../../../ir/domain.ts";
-import type { Statement } from "../../nodes.ts";
-import type { ContainerParser } from "../container-parser.ts";
-import { parseNamed } from "../tensors/names.ts";
-import { axisPosition } from "../ops/op-axes.ts";
-import { parseAxis } from "../tensors/parse-axis.ts";
-import { failAt } from "../text/parse-error.ts";
-import { parseScalar } from "../tensors/parse-scalar.ts";
-import { parseTensor } from "../tensors/parse-tensor.ts";
+import { allocationSize } from "../../ir/allocation-size.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { Statement } from "../nodes.ts";
+import type { ContainerParser } from "../syntax/container-parser.ts";
+import { parseNamed } from "../syntax/names.ts";
+import { axisPosition } from "./ops/op-axes.ts";
+import { parseAxis } from "../syntax/axis.ts";
+import { failAt } from "../syntax/parse-error.ts";
+import { parseScalar } from "../syntax/scalar.ts";
+import { parseTensor } from "../syntax/tensor.ts";
 import {
   expect,
   expectAcrossLines,
@@ -20,7 +20,7 @@ import {
   skipBlanks,
   skipSpace,
   take,
-} from "../text/scanner.ts";
+} from "../syntax/scanner.ts";
 
 /** From 2026 there is a form without buffer and size, which are the tensor's. */
 export function parseAllocate({ scanner, tensors }: ContainerParser, output: Tensor): Statement {
