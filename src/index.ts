@@ -9,7 +9,7 @@ export { Fusion, isFusion } from "./ir/api/fusion.ts";
 export type { TensorView } from "./ir/api/tensor-view.ts";
 export type { IterDomain } from "./ir/api/iter-domain.ts";
 export * from "./ir/api/ops.ts";
-export { isProgram, program } from "./host/program-file.ts";
+export { isProgramFile, program } from "./host/program-file.ts";
 export type { HostProgram, Statement } from "./host/nodes.ts";
 export { HostProgramBuilder } from "./host/build/builder.ts";
 export { validateHostProgram } from "./host/validate/validate.ts";

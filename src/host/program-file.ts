@@ -1,12 +1,12 @@
 /**
- * A program is what a program file exports: a Fusion, or a host program of each rank, with parameters. `build` makes it for a device
- * count and parameter values; the command line's --set overrides the defaults.
+ * A program file exports a Fusion, or one host program per rank, as a function of the device count and of named parameters.
+ * `program(defaults, build)` wraps that function; the command line's --set overrides the defaults.
  */
 import { type Call, reject } from "../ir/ops/call.ts";
 import { type Fusion, isFusion } from "../ir/api/fusion.ts";
 import { type HostProgram, isHostProgram } from "./nodes.ts";
 
-/** Marks programs across copies of the package, where `instanceof` fails. */
+/** Recognises program files from another copy of the package, where `instanceof` fails. */
 const programMarker: unique symbol = Symbol.for("braid.program");
 
 export type Parameters = Readonly<Record<string, number>>;
@@ -14,12 +14,12 @@ export type Parameters = Readonly<Record<string, number>>;
 export interface BuildContext<P extends Parameters> {
   /** The number of devices of the run. */
   readonly devices: number;
-  /** The rank whose host program is made; 0 where a Fusion is, which is the same for all. */
+  /** The rank whose host program is built. A Fusion is the same for all ranks and is built with rank 0. */
   readonly rank: number;
   readonly params: Readonly<P>;
 }
 
-/** What a program may return. */
+/** What the function of a program file may return. */
 export type Built = Fusion | HostProgram;
 
 interface BuildRequest<P extends Parameters> {
@@ -31,28 +31,28 @@ interface BuildRequest<P extends Parameters> {
 }
 
 export interface ProgramOptions<P extends Parameters> {
-  /** For host programs: a Fusion that computes the same from the same inputs. What `--check` compares with. */
+  /** For host programs: a Fusion that computes the same from the same inputs. `--check` compares with its results. */
   readonly reference?: (context: Omit<BuildContext<P>, "rank">) => Fusion;
 }
 
-export interface Program<P extends Parameters = Parameters, B extends Built = Built> {
+export interface ProgramFile<P extends Parameters = Parameters, B extends Built = Built> {
   readonly [programMarker]: true;
   readonly defaults: Readonly<P>;
-  /** Throws `device-count`, `option-unknown`, `option-value`, `program-invalid`, and what the program's own calls throw. */
+  /** Throws `device-count`, `option-unknown`, `option-value`, `program-invalid`, and any error of the program's own calls. */
   readonly build: (request: BuildRequest<P>) => B;
-  /** Null where the program names no reference. Throws as `build` does. */
+  /** Null if the file names no reference. Throws the same as `build`. */
   readonly reference: ((request: BuildRequest<P>) => Fusion) | null;
 }
 
 /**
- * What a program file exports as default: `build` makes a Fusion, or the HostProgram of `rank`, for a device count and parameters, of
- * which `defaults` has the names and values. Throws `option-value` for a default that is no finite number.
+ * The default export of a program file. `build` makes a Fusion, or the HostProgram of `rank`, for a device count and for parameters
+ * whose names and default values are those of `defaults`. Throws `option-value` if a default is not a finite number.
  */
 export function program<P extends Parameters, B extends Built>(
   defaults: P,
   build: (context: BuildContext<P>) => B,
   { reference }: ProgramOptions<P> = {},
-): Program<P, B> {
+): ProgramFile<P, B> {
   const place: Call = { kind: "call", text: "program(defaults, build)" };
   requireNumbers(defaults, place);
   return Object.freeze({
@@ -100,8 +100,8 @@ function notBuilt(place: Call, message: string, found: unknown, expected: string
   });
 }
 
-/** Whether a value was made by `program`, of this or another copy of the package. */
-export function isProgram(value: unknown): value is Program {
+/** Whether `program`, of this or another copy of the package, made the value. */
+export function isProgramFile(value: unknown): value is ProgramFile {
   return typeof value === "object" && value !== null && programMarker in value;
 }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Fusion, isFusion } from "../../src/ir/api/fusion.ts";
 import { set } from "../../src/ir/api/ops.ts";
-import { isProgram, program } from "../../src/host/program-file.ts";
+import { isProgramFile, program } from "../../src/host/program-file.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const rows = program({ M: 8, N: 4 }, ({ devices, params }) => {
@@ -20,10 +20,10 @@ describe("program", () => {
   });
 
   it("is recognised by its marker, as a Fusion is", () => {
-    expect(isProgram(rows)).toBe(true);
-    expect(isProgram({ [Symbol.for("braid.program")]: true })).toBe(true);
+    expect(isProgramFile(rows)).toBe(true);
+    expect(isProgramFile({ [Symbol.for("braid.program")]: true })).toBe(true);
     expect(isFusion(rows.build({ devices: 1 }))).toBe(true);
-    for (const other of [null, undefined, 3, "x", {}, new Fusion()]) expect(isProgram(other)).toBe(false);
+    for (const other of [null, undefined, 3, "x", {}, new Fusion()]) expect(isProgramFile(other)).toBe(false);
     for (const other of [null, undefined, {}, rows]) expect(isFusion(other)).toBe(false);
   });
 
@@ -48,7 +48,7 @@ describe("program", () => {
   it("refuses a build function that returns no Fusion", () => {
     const build: (...args: never[]) => unknown = () => 7;
     const broken: unknown = Reflect.apply(program, undefined, [{}, build]);
-    if (!isProgram(broken)) throw new Error("program() returns a program");
+    if (!isProgramFile(broken)) throw new Error("program() returns a program");
     expect(diagnosticOf(() => broken.build({ devices: 1 }))).toMatchObject({
       code: "program-invalid",
       found: "number",

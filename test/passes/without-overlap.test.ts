@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { isFusion, isProgram, lower } from "braid";
+import { isFusion, isProgramFile, lower } from "braid";
 import { walk } from "../../src/host/traverse.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
@@ -12,7 +12,7 @@ const names = readdirSync(folder).map((file) => path.basename(file, ".ts"));
 describe.each(names)("%s", (name) => {
   it("runs without a loop", async () => {
     const { default: example } = (await import(path.join(folder, `${name}.ts`))) as { readonly default: unknown };
-    if (!isProgram(example)) throw new Error(`${name} is no program`);
+    if (!isProgramFile(example)) throw new Error(`${name} is no program`);
     const small = Object.entries(example.defaults).map(([size, value]) => [size, Math.min(value, 64)] as const);
     const built = example.build({ devices: 4, params: Object.fromEntries(small) });
     // What is built by hand is not lowered.

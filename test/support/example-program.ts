@@ -1,7 +1,7 @@
 /** An example of the documentation as a linked Program, lowered or as it is. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { isProgram, link, type Program, record } from "braid";
+import { isProgramFile, link, type Program, record } from "braid";
 import { rankPrograms } from "../../src/compile/program-source.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { Built } from "../../src/host/program-file.ts";
@@ -13,7 +13,7 @@ export const exampleFiles: readonly string[] = readdirSync(folder).filter((name)
 
 export async function exampleProgram(name: string, devices: number, numberOfStreams: number): Promise<Program> {
   const { default: example } = (await import(path.join(folder, name))) as { readonly default: unknown };
-  if (!isProgram(example)) throw new Error(`${name} is no program`);
+  if (!isProgramFile(example)) throw new Error(`${name} is no program`);
   const built = example.build({ devices });
   const source = "data" in built ? built : (rank: number) => hostProgram(example.build({ devices, rank }));
   const { signature, hosts } = rankPrograms(source, devices, {});

@@ -16,7 +16,7 @@ import {
   verify,
 } from "braid";
 import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
-import { isProgram } from "../../src/host/program-file.ts";
+import { isProgramFile } from "../../src/host/program-file.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 
@@ -29,7 +29,7 @@ async function exampleLists(
 ): Promise<readonly CommandList[]> {
   const module: unknown = await import(path.resolve("examples", `${name}.ts`));
   const program = typeof module === "object" && module !== null && "default" in module ? module.default : null;
-  if (!isProgram(program)) throw new Error(`${name} exports no program`);
+  if (!isProgramFile(program)) throw new Error(`${name} exports no program`);
   const built = program.build({ devices: rankCount, params });
   if ("kind" in built) throw new Error(`${name} is a host program`);
   return Array.from({ length: rankCount }, (_, rank) =>

@@ -6,7 +6,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireMeshDevices } from "../../compile/mesh-devices.ts";
 import { rankPrograms, type Signature } from "../../compile/program-source.ts";
 import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
-import type { Program } from "../../host/program-file.ts";
+import type { ProgramFile } from "../../host/program-file.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { isDumpFile, loadDump } from "./load-dump.ts";
 import { loadProgram } from "./load-program.ts";
@@ -60,7 +60,7 @@ async function fromProgram(file: string, { devices, set }: ProgramFlags): Promis
   return { source: hosts, signature, reference, lineOf: null, params: used };
 }
 
-function hostOf(program: Program, request: Parameters<Program["build"]>[0]): HostProgram {
+function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[0]): HostProgram {
   const built = program.build(request);
   if (isHostProgram(built)) return built;
   return fail({
@@ -73,7 +73,7 @@ function hostOf(program: Program, request: Parameters<Program["build"]>[0]): Hos
   });
 }
 
-function requireKnownParameters(file: string, defaults: Program["defaults"], set: ReadonlyMap<string, number>): void {
+function requireKnownParameters(file: string, defaults: ProgramFile["defaults"], set: ReadonlyMap<string, number>): void {
   const known = Object.keys(defaults);
   const unknown = [...set.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return;

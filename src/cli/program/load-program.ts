@@ -9,7 +9,7 @@ import path from "node:path";
 import { createJiti } from "jiti";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { isFusion } from "../../ir/api/fusion.ts";
-import { isProgram, type Program } from "../../host/program-file.ts";
+import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
 import { runningBraid } from "./running-braid.ts";
 import { createSourceMaps, type SourceMaps } from "./source-maps.ts";
 import { systemReason } from "../terminal/system-reason.ts";
@@ -18,7 +18,7 @@ import { inUserCode } from "./user-code.ts";
 const extensions = [".ts", ".mts", ".js", ".mjs"] as const;
 
 export interface LoadedProgram {
-  readonly program: Program;
+  readonly program: ProgramFile;
   /** Of the file and those that it imports. */
   readonly maps: SourceMaps;
 }
@@ -41,7 +41,7 @@ export async function loadProgram(file: string): Promise<LoadedProgram> {
   });
   const module: unknown = await inUserCode(file, maps, async () => await jiti.import(absolute));
   const exported = defaultExport(module);
-  if (isProgram(exported)) return { program: exported, maps };
+  if (isProgramFile(exported)) return { program: exported, maps };
   return fail({
     code: "program-invalid",
     message:

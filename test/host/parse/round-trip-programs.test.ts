@@ -11,7 +11,7 @@ import {
   HostProgramBuilder,
   type HostProgram,
   isFusion,
-  isProgram,
+  isProgramFile,
   lower,
   type LowerOptions,
   parse,
@@ -57,7 +57,7 @@ describe("examples", () => {
   it.each(names)("%s", async (name) => {
     const module = (await import(path.join(root, "examples", name))) as { default: unknown };
     const example = module.default;
-    if (!isProgram(example)) throw new Error("an example is a program");
+    if (!isProgramFile(example)) throw new Error("an example is a program");
     let read = 0;
     for (const devices of [1, 2, 8]) {
       const built = example.build({ devices });
