@@ -73,7 +73,11 @@ function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[
   });
 }
 
-function requireKnownParameters(file: string, defaults: ProgramFile["defaults"], set: ReadonlyMap<string, number>): void {
+function requireKnownParameters(
+  file: string,
+  defaults: ProgramFile["defaults"],
+  set: ReadonlyMap<string, number>,
+): void {
   const known = Object.keys(defaults);
   const unknown = [...set.keys()].find((name) => !known.includes(name));
   if (unknown === undefined) return;
