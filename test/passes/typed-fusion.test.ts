@@ -1,7 +1,7 @@
 /** Random graphs: groups are of one type, have no cycle, respect the edges that forbid, and do not depend on the order of the nodes. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Edge, typedFusion } from "../../src/passes/segment/typed-fusion.ts";
+import { type Edge, typedFusion } from "../../src/passes/stream-loops/group/typed-fusion.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 

@@ -17,7 +17,7 @@ import type { ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host
 import { accessesOf, walk } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { iterationBuffers, slotIndex, tensorsWithMemory } from "../stream-loops/iteration-buffers.ts";
+import { iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
 import type { Pass } from "../pass.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {

@@ -18,7 +18,7 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { allocationSize } from "../../ir/allocation-size.ts";
 import { placementsOf, planCommunications } from "./communication-plan.ts";
-import { isCommunicable } from "../reshard/insert-resharding-sets.ts";
+import { isCommunicable } from "../reshard/insert-resharding-sets-before.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { reshardingStep } from "../reshard/resharding-step.ts";

@@ -7,7 +7,7 @@ import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { reparallelize } from "../fusion-edit.ts";
+import { reparallelize } from "../edit/fusion-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 
 export function prepareFusion(fusion: FusionData, { overlap }: Pick<LoweringOptions, "overlap">): FusionData {

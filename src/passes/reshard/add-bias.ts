@@ -6,7 +6,7 @@
 import { type AxisShape, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addTensor, type FusionEdit, partsOf, redomain } from "../fusion-edit.ts";
+import { addTensor, type FusionEdit, partsOf, redomain } from "../edit/fusion-edit.ts";
 import { moveTo, placementOf } from "./placement.ts";
 
 /** `output` becomes `sum` plus `bias`, whose axes are the last of `sum`'s. */

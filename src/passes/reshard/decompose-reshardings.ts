@@ -8,14 +8,14 @@
  *   T3[Stream, _, _, _] = set(T0[_, DIDx, _, _])
  *   T2[Stream, _, _, _] = matmul(T3, T1)
  *
- * Before that contractions take in the permutes of their operands, so that what is moved is a tensor as it lies (fold-contractions.ts).
+ * Before that contractions take in the permutes of their operands, so that what is moved is a tensor as it lies (fold-permutes.ts).
  * Source: nvFuser's DecomposeReshardings.
  */
-import { foldContractions } from "../prepare/fold-contractions.ts";
-import { insertSetsAfter, insertSetsBefore } from "./insert-resharding-sets.ts";
-import { splitPartialReductions } from "./partial-reductions.ts";
+import { foldContractions } from "../prepare/fold-permutes.ts";
+import { insertSetsAfter, insertSetsBefore } from "./insert-resharding-sets-before.ts";
+import { splitPartialReductions } from "./split-partial-reductions.ts";
 import type { Pass } from "../pass.ts";
-import { inSingleSteps } from "./single-steps.ts";
+import { inSingleSteps } from "./split-reshardings.ts";
 
 export const decomposeReshardings: Pass<"fusion", "fusion"> = {
   name: "decompose-reshardings",

@@ -11,7 +11,7 @@ import { withoutReductions } from "../../ir/domain.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addTensor, type FusionEdit, type ModelledAxis, partsOf, redomain } from "../fusion-edit.ts";
+import { addTensor, type FusionEdit, type ModelledAxis, partsOf, redomain } from "../edit/fusion-edit.ts";
 import { areCompatible, type Cut, moveTo, placementOf } from "./placement.ts";
 
 /** A tensor with partial results: its axes are those of the op's output, by number, and one for each DID type that is left to reduce. */

@@ -18,8 +18,8 @@ import {
 import { constant } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
-import { cloneAxes, domainLike, type FusionEdit, newTensor, partsOf, type PartsModel } from "../fusion-edit.ts";
-import { memoryOrder, movedOrder } from "../memory-order.ts";
+import { cloneAxes, domainLike, type FusionEdit, newTensor, partsOf, type PartsModel } from "../edit/fusion-edit.ts";
+import { memoryOrder, movedOrder } from "../edit/memory-order.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
 export interface Cut extends Pick<AxisShard, "outer" | "inner"> {

@@ -11,7 +11,7 @@ import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { at } from "../../support/invariant.ts";
-import { cloneAxes, newTensor, reparallelize } from "../fusion-edit.ts";
+import { cloneAxes, newTensor, reparallelize } from "../edit/fusion-edit.ts";
 import { loopedAxis } from "./looped-axis.ts";
 import type { LoweringOptions } from "../options.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";

@@ -8,7 +8,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { PointToPointForm } from "./point-to-point-form.ts";
 import { reshardedOperands, sameMesh } from "../reshard/sharding.ts";
-import { loopedOperandAxes } from "./slice-op.ts";
+import { loopedOperandAxes } from "./emit/slice-op.ts";
 
 export interface LoopMember {
   readonly op: Op;

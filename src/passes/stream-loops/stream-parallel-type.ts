@@ -19,15 +19,15 @@ import { isOp } from "../../host/statement-kinds.ts";
 import { accessesOf } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { exchangeReductions } from "./exchange-reductions.ts";
-import { groupIntoLoops, type StreamLoop } from "./group-loops.ts";
-import type { LoopEdit } from "./loop-edit.ts";
+import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
+import type { LoopEdit } from "./emit/loop-edit.ts";
 import { type LoopMember, loopMember } from "./loop-member.ts";
 import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
 import { opPlace } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass } from "../pass.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
-import { emitLoop } from "./stream-loop.ts";
+import { emitLoop } from "./emit/stream-loop.ts";
 
 export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",

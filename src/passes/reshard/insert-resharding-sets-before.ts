@@ -14,7 +14,7 @@ import { type IterDomain, type IterDomainId, type Tensor, type TensorId, without
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { cloneAxes, newTensor } from "../fusion-edit.ts";
+import { cloneAxes, newTensor } from "../edit/fusion-edit.ts";
 import { copyOf, type Placement, placed, placementOf } from "./placement.ts";
 import { madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 

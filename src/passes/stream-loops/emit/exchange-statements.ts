@@ -3,13 +3,13 @@
  * itself. NCCL coalesces send and receive. CUDA posts them in the order of the protocol and waits for the send at the end of the
  * iteration, behind what consumes the chunk. Source: nvFuser's StreamParallelType.
  */
-import type { Op } from "../../ir/ops/op.ts";
-import type { P2PCommunication, Statement } from "../../host/nodes.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import type { P2PCommunication, Statement } from "../../../host/nodes.ts";
 import { type Peers, peersOf } from "./exchange-peers.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
 import { nextExpr } from "./loop-edit.ts";
-import type { PointToPointForm } from "./point-to-point-form.ts";
-import type { TeamPositions } from "../communicate/team-positions.ts";
+import type { PointToPointForm } from "../point-to-point-form.ts";
+import type { TeamPositions } from "./team-positions.ts";
 
 /** One iteration of an op whose ranks send to and receive from one peer each. */
 export function exchangeStatements(

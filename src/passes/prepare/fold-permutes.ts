@@ -14,7 +14,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { operandAxes } from "../../ir/ops/operand-axes.ts";
 import type { LinearOp, MatmulOp, Op, PermuteOp, ReductionOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { addTensor, cloneAxes, type FusionEdit } from "../fusion-edit.ts";
+import { addTensor, cloneAxes, type FusionEdit } from "../edit/fusion-edit.ts";
 import { rejectReducedStream } from "../stream-loops/looped-axis.ts";
 import type { LoweringOptions } from "../options.ts";
 import { moveTo, placementOf } from "../reshard/placement.ts";

@@ -8,19 +8,19 @@
  *     Synchronize Stream ( ( streamIdx - 1 ) % numberOfStreams )
  *     T2 = matmul(T3, T4, accumulate = true)
  */
-import { type IterDomain, type IterDomainId, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { operandOrder } from "../../ir/ops/operand-axes.ts";
-import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
-import { binary, constant, named } from "../../ir/scalar/scalar.ts";
-import type { Statement } from "../../host/nodes.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
-import { cloneAxes, domainLike, newTensor, partsOf, reparallelize } from "../fusion-edit.ts";
+import { type IterDomain, type IterDomainId, type TensorId, withoutReductions } from "../../../ir/domain.ts";
+import { operandOrder } from "../../../ir/ops/operand-axes.ts";
+import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
+import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
+import type { Statement } from "../../../host/nodes.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import { cloneAxes, domainLike, newTensor, partsOf, reparallelize } from "../../edit/fusion-edit.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { addStream, type LoopEdit } from "./loop-edit.ts";
-import type { LoopMember } from "./loop-member.ts";
+import type { LoopMember } from "../loop-member.ts";
 import { contractionWithoutAxis } from "./slice-op.ts";
-import { withoutBias } from "../reshard/without-bias.ts";
+import { withoutBias } from "../../reshard/without-bias.ts";
 
 type ContractionMember = LoopMember & { readonly op: MatmulOp | LinearOp };
 

@@ -1,9 +1,9 @@
 /** HirAliasSelects of one Stream loop. */
-import type { IterDomain, ParallelType, TensorId } from "../../ir/domain.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { HirAliasSelect } from "../../host/nodes.ts";
-import { at } from "../../support/invariant.ts";
-import { cloneAxes, domainLike, newTensor, partsOf } from "../fusion-edit.ts";
+import type { IterDomain, ParallelType, TensorId } from "../../../ir/domain.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import type { HirAliasSelect } from "../../../host/nodes.ts";
+import { at } from "../../../support/invariant.ts";
+import { cloneAxes, domainLike, newTensor, partsOf } from "../../edit/fusion-edit.ts";
 import type { LoopEdit } from "./loop-edit.ts";
 
 export interface Slice {

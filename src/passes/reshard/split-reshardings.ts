@@ -16,7 +16,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op, ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { placementsOf } from "../communicate/communication-plan.ts";
-import { cloneAxes, newTensor } from "../fusion-edit.ts";
+import { cloneAxes, newTensor } from "../edit/fusion-edit.ts";
 import { copyOf, type Placement, placed } from "./placement.ts";
 import { reshardingRoute } from "./resharding-route.ts";
 import { reshardingStep } from "./resharding-step.ts";

@@ -2,12 +2,12 @@
  * Which axes of a host program's tensors index the same thing: nvFuser's IdModel BROADCAST graph. Axes that an op maps onto each other
  * share a class; a broadcast axis shares it with the axis it is broadcast to. A host unit joins axes through its own ops.
  */
-import { axisMap } from "../../ir/ops/axis-map.ts";
-import { type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import type { HostProgram, PostOnStream } from "../../host/nodes.ts";
-import { isOp } from "../../host/statement-kinds.ts";
-import { at } from "../../support/invariant.ts";
-import { createUnionFind } from "../../support/union-find.ts";
+import { axisMap } from "../../../ir/ops/axis-map.ts";
+import { type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
+import type { HostProgram, PostOnStream } from "../../../host/nodes.ts";
+import { isOp } from "../../../host/statement-kinds.ts";
+import { at } from "../../../support/invariant.ts";
+import { createUnionFind } from "../../../support/union-find.ts";
 
 export interface AxisClasses {
   readonly same: (a: IterDomain, b: IterDomain) => boolean;

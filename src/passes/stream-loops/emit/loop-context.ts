@@ -1,8 +1,8 @@
 /** What the statements of one Stream loop are written with. */
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { Statement, StreamId } from "../../host/nodes.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import type { Statement, StreamId } from "../../../host/nodes.ts";
 import type { LoopEdit } from "./loop-edit.ts";
-import type { LoweringOptions } from "../options.ts";
+import type { LoweringOptions } from "../../options.ts";
 import type { Slicer } from "./slicer.ts";
 
 export interface LoopContext {

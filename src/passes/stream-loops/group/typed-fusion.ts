@@ -10,7 +10,7 @@
  * not be fused. Here all types are fused in turn, each over the stretch of the order that holds its nodes, so that types in
  * different stretches cost one walk in all.
  */
-import { at } from "../../support/invariant.ts";
+import { at } from "../../../support/invariant.ts";
 
 export interface Edge {
   readonly from: number;

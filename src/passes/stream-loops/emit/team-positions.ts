@@ -3,10 +3,10 @@
  * On the mesh 0 .. D-1 positions are device ids and the text is nvFuser's arithmetic over `rank`; on any other mesh the own
  * position is a constant of the rank's program, and a device id a function of the position.
  */
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import type { DIDType } from "../../ir/domain.ts";
-import { binary, constant, named, type Scalar } from "../../ir/scalar/scalar.ts";
-import { at } from "../../support/invariant.ts";
+import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import type { DIDType } from "../../../ir/domain.ts";
+import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { at } from "../../../support/invariant.ts";
 
 export interface TeamPositions {
   /** Device ids in mesh order: nvFuser's getSlice. */

@@ -1,7 +1,7 @@
 /** The order of a tensor's axes in memory, kept while a pass gives it other splits: an output lies as the user laid it out. */
-import { axisParts } from "../ir/axis-shards.ts";
-import { isDID, type IterDomain, type TensorDomain } from "../ir/domain.ts";
-import { at } from "../support/invariant.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
+import { isDID, type IterDomain, type TensorDomain } from "../../ir/domain.ts";
+import { at } from "../../support/invariant.ts";
 
 /**
  * The logical axes from the outermost in memory to the innermost; null where no order was set, or one that holds parts of an axis

@@ -2,16 +2,16 @@
  * One iteration of a point-to-point form as a rooted collective, whose root is the iteration: the device that has the shard, or that
  * keeps the chunk. Source: nvFuser's StreamParallelType with offset_stream_indexing_by_rank off; the Gather is ours.
  */
-import type { Op, ReductionOpType } from "../../ir/ops/op.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
-import type { CommunicationType, ReduceOpType, Statement } from "../../host/nodes.ts";
-import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import type { Op, ReductionOpType } from "../../../ir/ops/op.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
+import type { CommunicationType, ReduceOpType, Statement } from "../../../host/nodes.ts";
+import { at } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
 import { nextExpr } from "./loop-edit.ts";
-import type { PointToPointForm } from "./point-to-point-form.ts";
+import type { PointToPointForm } from "../point-to-point-form.ts";
 import { selectAt, type Slice } from "./slicer.ts";
-import type { TeamPositions } from "../communicate/team-positions.ts";
+import type { TeamPositions } from "./team-positions.ts";
 
 const communicationOf: { readonly [K in PointToPointForm["kind"]]: CommunicationType } = {
   gather: "Broadcast",

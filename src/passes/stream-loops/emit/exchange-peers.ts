@@ -8,15 +8,15 @@
  *                                           (D + (rank - streamIdx)) % D,   receive chunk (D + (rank - streamIdx)) % D
  *                                           receive chunk index from index  from it
  */
-import type { TensorId } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { binary, constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import type { Statement } from "../../host/nodes.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import type { Statement } from "../../../host/nodes.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import type { LoopContext } from "./loop-context.ts";
-import type { PointToPointForm, ScatteredAxis } from "./point-to-point-form.ts";
+import type { PointToPointForm, ScatteredAxis } from "../point-to-point-form.ts";
 import { selectAt, type Slice } from "./slicer.ts";
-import type { TeamPositions } from "../communicate/team-positions.ts";
+import type { TeamPositions } from "./team-positions.ts";
 
 export interface Peers {
   readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };

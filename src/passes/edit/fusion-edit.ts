@@ -3,8 +3,8 @@
  * tensor whose axes' parallel types change. All functions but those on a
  * FusionEdit are pure.
  */
-import type { DeviceMesh } from "../ir/device-mesh.ts";
-import { axisParts } from "../ir/axis-shards.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
 import {
   type AxisShape,
   type IterDomain,
@@ -15,10 +15,10 @@ import {
   type TensorDomain,
   type TensorId,
   type Transform,
-} from "../ir/domain.ts";
-import type { Op } from "../ir/ops/op.ts";
-import { makeId } from "../support/ids.ts";
-import { invariant } from "../support/invariant.ts";
+} from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import { invariant } from "../../support/invariant.ts";
 import { movedOrder } from "./memory-order.ts";
 
 /** Copies of `axes` with the ids `firstId`, `firstId + 1`, .... */

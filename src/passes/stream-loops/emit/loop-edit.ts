@@ -1,8 +1,8 @@
 /** The tables of the program that a Stream loop is written into, and how they grow. */
-import type { Tensor } from "../../ir/domain.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { ExprId, HostStream, StreamId } from "../../host/nodes.ts";
-import { makeId } from "../../support/ids.ts";
+import type { Tensor } from "../../../ir/domain.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import type { ExprId, HostStream, StreamId } from "../../../host/nodes.ts";
+import { makeId } from "../../../support/ids.ts";
 
 export interface LoopEdit {
   readonly tensors: Tensor[];

@@ -2,9 +2,9 @@
  * Which statements of a straight list must come before which: an op after what writes its operands, and in hand-built programs,
  * where a tensor may be written twice, also a write after the reads and writes before it. A slice counts as what it is a slice of.
  */
-import type { TensorId } from "../../ir/domain.ts";
-import type { Statement } from "../../host/nodes.ts";
-import { accessesOf } from "../../host/traverse.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import type { Statement } from "../../../host/nodes.ts";
+import { accessesOf } from "../../../host/traverse.ts";
 
 /** predecessors[i]: positions of the statements that statement i must follow, without repetition, ascending. */
 export function dependences(

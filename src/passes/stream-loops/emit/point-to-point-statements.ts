@@ -1,13 +1,13 @@
 /** One iteration of a point-to-point form by the schedule that the options ask for, and the chain of streams behind it. */
-import type { Op } from "../../ir/ops/op.ts";
-import { binary, constant, named } from "../../ir/scalar/scalar.ts";
-import type { Statement } from "../../host/nodes.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
+import type { Statement } from "../../../host/nodes.ts";
 import { exchangeStatements } from "./exchange-statements.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
 import { addStream } from "./loop-edit.ts";
-import type { PointToPointForm } from "./point-to-point-form.ts";
+import type { PointToPointForm } from "../point-to-point-form.ts";
 import { rootedStatements } from "./rooted-statements.ts";
-import { teamPositions } from "../communicate/team-positions.ts";
+import { teamPositions } from "./team-positions.ts";
 
 export function pointToPointStatements(op: Op, form: PointToPointForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context.rank);

@@ -28,7 +28,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { addBias } from "./add-bias.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { sharedPlaces } from "./device-shares.ts";
-import { addTensor, type FusionEdit } from "../fusion-edit.ts";
+import { addTensor, type FusionEdit } from "../edit/fusion-edit.ts";
 import {
   areCompatible,
   copyOf,

@@ -3,23 +3,23 @@
  * caller's, and the loop that runs one chunk per iteration. Two loops, because a worker that waited for the caller's stream after
  * that has waited for the previous worker would serialise all chunks.
  */
-import type { IterDomain, TensorId } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { binary, constant, named } from "../../ir/scalar/scalar.ts";
-import type { Statement, StreamId } from "../../host/nodes.ts";
-import { at } from "../../support/invariant.ts";
-import { allocationSize } from "../../ir/allocation-size.ts";
+import type { IterDomain, TensorId } from "../../../ir/domain.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
+import type { Statement, StreamId } from "../../../host/nodes.ts";
+import { at } from "../../../support/invariant.ts";
+import { allocationSize } from "../../../ir/allocation-size.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
-import type { StreamLoop } from "./group-loops.ts";
+import type { StreamLoop } from "../group/group-loops.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
 import { addStream, type LoopEdit } from "./loop-edit.ts";
-import type { LoopMember } from "./loop-member.ts";
-import type { LoweringOptions } from "../options.ts";
+import type { LoopMember } from "../loop-member.ts";
+import type { LoweringOptions } from "../../options.ts";
 import { pointToPointStatements } from "./point-to-point-statements.ts";
-import { isOnDevice } from "../reshard/sharding.ts";
+import { isOnDevice } from "../../reshard/sharding.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";
 import { createSlicer } from "./slicer.ts";
-import { teamPositions } from "../communicate/team-positions.ts";
+import { teamPositions } from "./team-positions.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 

@@ -7,17 +7,17 @@
  *
  * What is no op keeps its place, and no op moves past it.
  */
-import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
-import { sameScalar } from "../../ir/scalar/fold.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
-import type { HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/statement-kinds.ts";
-import { walk } from "../../host/traverse.ts";
-import { at } from "../../support/invariant.ts";
+import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
+import { sameScalar } from "../../../ir/scalar/fold.ts";
+import { printScalar } from "../../../ir/scalar/print.ts";
+import type { HostProgram, Statement } from "../../../host/nodes.ts";
+import { isOp } from "../../../host/statement-kinds.ts";
+import { walk } from "../../../host/traverse.ts";
+import { at } from "../../../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 import { dependences } from "./dependences.ts";
-import { canRunBeside, type LoopMember, type PeerTeam } from "./loop-member.ts";
-import { type Edge, typedFusion } from "../segment/typed-fusion.ts";
+import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
+import { type Edge, typedFusion } from "./typed-fusion.ts";
 
 /** Ops that share a loop, in an order in which they can run. */
 export interface StreamLoop {
