@@ -1,15 +1,11 @@
 /** A kernel's work, to decide whether cutting it into parts for several workers pays. */
 import type { Kernel, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { elementCount } from "../commands/view.ts";
+import { elementWork } from "../ir/ops/cost.ts";
+import { unaryFunctions } from "../ir/ops/functions/unary.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { asUnit } from "./as-unit.ts";
-
-/** Multiply-adds of the matrix kernels that take as long as reading, computing or writing one element elsewhere. */
-const elementWork = 4;
-
-/** The same for the ops that are long computations. */
-const functionWork = { exp: 128, gelu: 512 } as const;
 
 /** An estimate in multiply-adds of the matrix kernels, which take 0.02 to 0.05 ns each on a core of 2024. */
 export function kernelWork(kernel: Kernel): number {
@@ -41,7 +37,7 @@ function stepWork({ values }: UnitKernel, step: UnitStep): number {
   const elements = elementCount(shapeOf(step.output));
   switch (step.kind) {
     case "Unary":
-      return elements * (step.op === "exp" || step.op === "gelu" ? functionWork[step.op] : elementWork);
+      return elements * unaryFunctions[step.op].work;
     case "Cast":
     case "Binary":
       return elements * elementWork;

@@ -4,7 +4,7 @@
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
 import { dtypes } from "../numerics/dtype.ts";
-import { binaryFunction } from "../numerics/scalar/scalar-functions.ts";
+import { compileBinary } from "../ir/ops/functions/compile.ts";
 import { at } from "../support/invariant.ts";
 import { storeAccumulated } from "./accumulation.ts";
 import { accumulationError, contractionRoundings, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";
@@ -115,8 +115,8 @@ function runIsFinite(numbers: Float64Array, { start, stride }: Run, count: numbe
 }
 
 function integerDot(a: Value, b: Value, count: number): Dot {
-  const multiply = binaryFunction("mul", a.dtype);
-  const add = binaryFunction("add", a.dtype);
+  const multiply = compileBinary("mul", a.dtype);
+  const add = compileBinary("add", a.dtype);
   const exactOperands = isExact(a) && isExact(b);
   return (x, y, bias) => {
     const products = Array.from({ length: count }, (_, k) =>

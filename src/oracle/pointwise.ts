@@ -1,65 +1,48 @@
 /** Elementwise ops: unary, binary with broadcasting, cast. */
 import { accumulatorOf } from "../numerics/accumulator.ts";
-import type { BinaryOpType, UnaryOpType } from "../ir/ops/op.ts";
+import { binaryFunctions, type BinaryOpType, type Moved } from "../ir/ops/functions/binary.ts";
+import { unaryFunctions, type UnaryOpType } from "../ir/ops/functions/unary.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { binaryFunction, castFunction, unaryFunction } from "../numerics/scalar/scalar-functions.ts";
-import { unreachable } from "../support/unreachable.ts";
-import { binaryRoundings, gamma, unaryTolerances } from "./tolerance.ts";
+import { compileBinary, compileCast, compileUnary } from "../ir/ops/functions/compile.ts";
+import { gamma } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";
 
 export function unary(op: UnaryOpType, input: Value): Value {
   const { dtype } = input;
-  const tolerance = unaryTolerances[op];
-  const apply = unaryFunction(op, dtype);
-  const own = gamma(tolerance.roundings, accumulatorOf[dtype]);
+  const { roundings, magnitude, spread } = unaryFunctions[op].error;
+  const apply = compileUnary(op, dtype);
+  const own = gamma(roundings, accumulatorOf[dtype]);
   return makeValue(dtype, input.shape, (index) => {
     const { element, bound } = elementAt(input, index);
     const result = apply(element);
     const output = Math.abs(Number(result));
-    const spread = bound === 0 ? 0 : tolerance.spread(bound, output);
-    const error = spread + (own === 0 ? 0 : own * tolerance.magnitude(Number(element), output));
+    const shift = bound === 0 ? 0 : spread(bound, Number(element), output);
+    const error = shift + (own === 0 ? 0 : own * magnitude(Number(element), output));
     return settle(dtype, result, error);
   });
 }
 
 export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly number[]): Value {
   const { dtype } = a;
-  const apply = binaryFunction(op, dtype);
-  const own = gamma(binaryRoundings[op], accumulatorOf[dtype]);
+  const apply = compileBinary(op, dtype);
+  const { spread } = binaryFunctions[op];
+  const truncated = dtypes[dtype].family !== "float";
   return makeValue(dtype, shape, (index) => {
     const x = elementAt(a, index);
     const y = elementAt(b, index);
     const result = apply(x.element, y.element);
-    const error = binarySpread(op, x, y, dtype) + (own === 0 ? 0 : own * Math.abs(Number(result)));
-    return settle(dtype, result, error);
+    const isExact = x.bound === 0 && y.bound === 0;
+    return settle(dtype, result, isExact ? 0 : spread(moved(x), moved(y), truncated));
   });
 }
 
-/** How far the result moves when the operands move within their bounds. */
-function binarySpread(op: BinaryOpType, { element: x, bound: dx }: Bounded, y: Bounded, dtype: DType): number {
-  const dy = y.bound;
-  if (dx === 0 && dy === 0) return 0;
-  const [left, right] = [Math.abs(Number(x)), Math.abs(Number(y.element))];
-  switch (op) {
-    case "add":
-    case "sub":
-      return dx + dy;
-    case "mul":
-      return left * dy + right * dx + dx * dy;
-    case "div": {
-      // |x/y - x'/y'| where y' stays away from 0; integers truncate.
-      if (right <= dy) return Infinity;
-      const truncation = dtypes[dtype].family === "float" ? 0 : 1;
-      return ((left / right) * dy + dx) / (right - dy) + truncation;
-    }
-    default:
-      return unreachable(op);
-  }
+function moved({ element, bound }: Bounded): Moved {
+  return { size: Math.abs(Number(element)), by: bound };
 }
 
 export function cast(input: Value, to: DType): Value {
-  const apply = castFunction(input.dtype, to);
-  const applyToNumber = castFunction("double", to);
+  const apply = compileCast(input.dtype, to);
+  const applyToNumber = compileCast("double", to);
   return makeValue(to, input.shape, (index) => {
     const { element, bound } = elementAt(input, index);
     const result = apply(element);

@@ -3,12 +3,12 @@
  * a collective that rounds to the dtype once per hop, may lose.
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
-import type { ReductionOpType } from "../ir/ops/op.ts";
+import { reductionFunctions, type ReductionOpType } from "../ir/ops/functions/reduction.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import { reductionFunctions } from "../numerics/scalar/scalar-functions.ts";
+import { compileReduction } from "../ir/ops/functions/compile.ts";
 import { at } from "../support/invariant.ts";
 import { type Accumulated, storeAccumulated } from "./accumulation.ts";
-import { accumulationError, gamma, overflowThreshold, reductionRoundings, smallestRounding } from "./tolerance.ts";
+import { accumulationError, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";
 import { type Bounded, type Element, elementAt, makeValue, type Value } from "./value.ts";
 
 /** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */
@@ -35,7 +35,8 @@ function reduceAll(
   hops: number,
   fold: (elements: readonly Element[]) => Element,
 ): Bounded {
-  if (op === "amax" || op === "amin") {
+  const { accumulates } = reductionFunctions[op];
+  if (accumulates === null) {
     // An extremum moves no further than the element that moves furthest.
     return { element: fold(elements), bound: bounds.reduce((largest, bound) => Math.max(largest, bound), 0) };
   }
@@ -45,12 +46,12 @@ function reduceAll(
   }
   const count = elements.length;
   const accumulator = accumulatorOf[dtype];
-  const accumulated = op === "sum" ? sumOf(elements, bounds) : gemmOf(elements, bounds);
-  // Sums never underflow. A product may on each step, and later factors enlarge what was lost; so may each hop.
+  const accumulated = accumulates === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
+  // Each element passes through count - 1 additions or multiplications at most. Sums never underflow. A product may on each step, and later factors enlarge what was lost; so may each hop.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
   return storeAccumulated(dtype, accumulated, {
-    relative: accumulationError(reductionRoundings[op](count), dtype) + gamma(hops, dtype),
-    underflow: op === "sum" ? 0 : (count - 1) * smallest * accumulated.peak,
+    relative: accumulationError(count - 1, dtype) + gamma(hops, dtype),
+    underflow: accumulates === "sum" ? 0 : (count - 1) * smallest * accumulated.peak,
     overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
   });
 }
@@ -68,7 +69,7 @@ function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated 
   return { exact, magnitude, spread, peak: magnitude + spread, finite: elements.map(Number).every(Number.isFinite) };
 }
 
-function gemmOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
+function productOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
   let exact = 1;
   let furthest = 1;
   let peak = 1;
@@ -84,6 +85,6 @@ function gemmOf(elements: readonly Element[], bounds: Float64Array): Accumulated
 
 /** The exact ops, and the dtypes that are exact: as the elements come. */
 function folder(op: ReductionOpType, dtype: DType): (elements: readonly Element[]) => Element {
-  const { identity, combine, finish } = reductionFunctions(op, dtype);
+  const { identity, combine, finish } = compileReduction(op, dtype);
   return (elements) => finish(elements.reduce((total, next) => combine(total, next), identity));
 }

@@ -13,7 +13,6 @@
  */
 import { accumulatorOf } from "../numerics/accumulator.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 
 /** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
 export const smallestRounding: { readonly [K in DType]: number } = {
@@ -37,39 +36,11 @@ export const overflowThreshold: { readonly [K in DType]: number } = {
   bool: Infinity,
 };
 
-/** c of a reduction of n elements: the additions or multiplications that an element passes through at most. */
-export const reductionRoundings: { readonly [K in ReductionOpType]: (count: number) => number } = {
-  sum: (count) => count - 1,
-  prod: (count) => count - 1,
-  amax: () => 0,
-  amin: () => 0,
-};
-
 /** c of a contraction over K elements: the product and the additions after it; with a bias one more. */
 export const contractionRoundings = {
   Matmul: (count: number): number => count,
   Linear: (count: number, hasBias: boolean): number => count + (hasBias ? 1 : 0),
 } as const;
-
-/** Correctly rounded by every back end: no error of their own beside the rounding of the result. */
-export const binaryRoundings: { readonly [K in BinaryOpType]: number } = { add: 0, sub: 0, mul: 0, div: 0 };
-
-export interface UnaryTolerance {
-  /** c, against the magnitude below. The exponential and the error function differ between mathematical libraries. */
-  readonly roundings: number;
-  readonly magnitude: (input: number, output: number) => number;
-  /** How far the result moves when the input, `input`, moves by up to `by`; `output` is the result at `input`. */
-  readonly spread: (by: number, output: number) => number;
-}
-
-export const unaryTolerances: { readonly [K in UnaryOpType]: UnaryTolerance } = {
-  neg: { roundings: 0, magnitude: () => 0, spread: (by) => by },
-  abs: { roundings: 0, magnitude: () => 0, spread: (by) => by },
-  relu: { roundings: 0, magnitude: () => 0, spread: (by) => by },
-  exp: { roundings: 4, magnitude: (_, output) => output, spread: (by, output) => output * Math.expm1(by) },
-  // 1 + erf cancels for negative inputs: the error is relative to the input. The steepest slope of gelu is 1.129.
-  gelu: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
-};
 
 /** gamma(c) for unit round-off u; 0 for the exact dtypes. */
 export function gamma(roundings: number, dtype: DType): number {

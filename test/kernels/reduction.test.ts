@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Operand, ReductionKernel } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { ReductionOpType } from "../../src/numerics/scalar/op-types.ts";
+import type { ReductionOpType } from "../../src/ir/ops/op.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";

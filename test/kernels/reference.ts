@@ -4,7 +4,7 @@
  */
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/numerics/scalar/op-types.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -1,7 +1,7 @@
 /** Writes units down step by step; a value is known by its number. */
 import type { UnitKernel, UnitStep, UnitValue } from "../../src/commands/kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/numerics/scalar/op-types.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
 import { at } from "../../src/support/invariant.ts";
 import { operand } from "./run-kernel.ts";
 

@@ -1,7 +1,7 @@
 /** Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index arithmetic shared. */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { unaryFunction } from "../../src/numerics/scalar/scalar-functions.ts";
+import { compileUnary } from "../../src/ir/ops/functions/compile.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { binary, cast, reduce, toDType, unary } from "./reference.ts";
@@ -49,7 +49,7 @@ function element(
       return read(first, index);
     case "Unary":
       return step.op === "gelu"
-        ? unaryFunction("gelu", dtype)(read(first, index))
+        ? compileUnary("gelu", dtype)(read(first, index))
         : unary(step.op, dtype, read(first, index));
     case "Cast":
       return cast(first.dtype, step.to, read(first, index));

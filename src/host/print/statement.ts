@@ -3,6 +3,8 @@
  * place the rest relative to it.
  */
 import type { TensorId } from "../../ir/domain.ts";
+import { binaryFunctions } from "../../ir/ops/functions/binary.ts";
+import { reductionFunctions } from "../../ir/ops/functions/reduction.ts";
 import { operandOrder } from "../../ir/ops/operand-axes.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOpType } from "../../ir/ops/op.ts";
 import type { IrSpelling } from "../../ir/print-style.ts";
@@ -13,7 +15,6 @@ import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { backendNames, reduceOpNames } from "../communication-types.ts";
-import { binarySymbols, reductionNames } from "./op-spellings.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
 import type { Communication, ForLoop, HostProgram, P2PCommunication, Statement, StreamId } from "../nodes.ts";
@@ -38,19 +39,16 @@ export function printTensorOf(id: TensorId, { program, spelling, sliceMeshes, sl
   return printTensor(at(program.tensors, id), spelling, sliceMeshes || !slices.has(id));
 }
 
-/** The neutral element of a reduction: floats print in nvFuser's form, integers and bool by their least and greatest value. */
-const initialValues: { readonly [K in ReductionOpType]: (dtype: DType) => string } = {
-  sum: (dtype) => (dtypes[dtype].family === "float" ? "float(0)" : "0"),
-  prod: (dtype) => (dtypes[dtype].family === "float" ? "float(1)" : "1"),
-  amax: (dtype) => ranges[dtype]?.least ?? "-inf",
-  amin: (dtype) => ranges[dtype]?.greatest ?? "inf",
-};
-
-const ranges: { readonly [D in DType]?: { readonly least: string; readonly greatest: string } } = {
-  int: { least: "-2147483648", greatest: "2147483647" },
-  int64: { least: "-9223372036854775808", greatest: "9223372036854775807" },
-  bool: { least: "false", greatest: "true" },
-};
+/** The neutral element of a reduction, in nvFuser's form. */
+function initialValue(op: ReductionOpType, dtype: DType): string {
+  const value = reductionFunctions[op].identity[dtype];
+  if (dtype === "bool") return String(value !== 0);
+  if (dtypes[dtype].family !== "float") return String(value);
+  // The sum's identity is -0, which prints as 0.
+  return Number.isFinite(Number(value))
+    ? `float(${Math.abs(Number(value))})`
+    : String(value).replace("Infinity", "inf");
+}
 
 const templates: RuleTable<Statement, string, [PrintContext, string]> = {
   Set: unaryTemplate((input) => `Set( ${input}, cache_op=Streaming )`),
@@ -78,10 +76,10 @@ const templates: RuleTable<Statement, string, [PrintContext, string]> = {
     return `${head(op, context, indent)}\n${indent}   = select( ${operand(op, 0, context)}, axis = ${axis}, index = ${index} )`;
   },
   Binary: (op, context, indent) =>
-    `${head(op, context, indent)}\n${indent}   = ${operand(op, 0, context)}\n${indent}   ${binarySymbols[op.op]} ${operand(op, 1, context)};`,
+    `${head(op, context, indent)}\n${indent}   = ${operand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${operand(op, 1, context)};`,
   Reduction: (op, context, indent) => {
-    const initial = initialValues[op.op](at(context.program.tensors, op.output).dtype);
-    return `${head(op, context, indent)}\n${indent}   = reduction( ${operand(op, 0, context)}, op = ${reductionNames[op.op]}, initial value = ${initial}, allreduce = false )`;
+    const initial = initialValue(op.op, at(context.program.tensors, op.output).dtype);
+    return `${head(op, context, indent)}\n${indent}   = reduction( ${operand(op, 0, context)}, op = ${reductionFunctions[op.op].printed}, initial value = ${initial}, allreduce = false )`;
   },
   Matmul: (op, context, indent) =>
     `${head(op, context, indent)}\n${indent}   = matmul(${operand(op, 0, context)},\n${indent}            ${operand(op, 1, context)}${accumulationText(op)})`,

@@ -7,6 +7,7 @@
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../ops/call.ts";
 import { addOp } from "./fusion-builder.ts";
+import { unaryFunctions } from "../ops/functions/unary.ts";
 import { binaryAxes } from "../ops/infer-pointwise.ts";
 import type { OpSpec } from "../ops/op-spec.ts";
 import {
@@ -80,14 +81,11 @@ export function div(a: TensorView, b: TensorView): TensorView {
   return binary("div", a, b);
 }
 
+/** A function of floats casts integers to float first, as PyTorch does. */
 function unary(op: UnaryOpType, tensor: TensorView): TensorView {
-  return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
-}
-
-/** Integers are cast to float first, as in PyTorch. */
-function floatUnary(op: UnaryOpType, tensor: TensorView): TensorView {
   const place = callOf(op, [tensor]);
-  const operand = dtypes[tensor.dtype].family === "integer" ? castTo(tensor, "float", place) : tensor;
+  const casts = unaryFunctions[op].operand === "float" && dtypes[tensor.dtype].family === "integer";
+  const operand = casts ? castTo(tensor, "float", place) : tensor;
   return apply({ kind: "Unary", op }, [operand], place);
 }
 
@@ -108,12 +106,12 @@ export function relu(tensor: TensorView): TensorView {
 
 /** The exact form, x * (1 + erf(x / sqrt(2))) / 2. Integers become float. Throws `dtype-mismatch` for bool. */
 export function gelu(tensor: TensorView): TensorView {
-  return floatUnary("gelu", tensor);
+  return unary("gelu", tensor);
 }
 
 /** Integers become float. Throws `dtype-mismatch` for bool. */
 export function exp(tensor: TensorView): TensorView {
-  return floatUnary("exp", tensor);
+  return unary("exp", tensor);
 }
 
 /** Converts to `dtype`; always an op, also between equal dtypes. Throws `bad-argument`. */

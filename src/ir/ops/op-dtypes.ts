@@ -7,6 +7,8 @@ import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Call, reject } from "./call.ts";
 import type { Tensor } from "../domain.ts";
+import { reductionFunctions } from "./functions/reduction.ts";
+import { unaryFunctions } from "./functions/unary.ts";
 import type { OpSpec } from "./op-spec.ts";
 
 /** The output's dtype. Throws `dtype-mismatch`. */
@@ -25,11 +27,11 @@ export function requireDTypes(spec: OpSpec, operands: readonly Tensor[], place: 
       return spec.to;
     case "Unary":
       requireArithmetic(dtype, place);
-      if (spec.op === "exp" || spec.op === "gelu") requireFloat(dtype, spec.op, place);
+      if (unaryFunctions[spec.op].operand === "float") requireFloat(dtype, spec.op, place);
       return dtype;
     case "Reduction":
       // amax and amin of bool are `or` and `and`.
-      if (spec.op === "sum" || spec.op === "prod") requireArithmetic(dtype, place);
+      if (reductionFunctions[spec.op].operand === "number") requireArithmetic(dtype, place);
       return dtype;
     case "Binary":
     case "Matmul":

@@ -5,7 +5,9 @@
  * Axis numbers count the logical axes of the first input without its reduced axes.
  */
 import type { DType } from "../../numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../numerics/scalar/op-types.ts";
+import type { BinaryOpType } from "./functions/binary.ts";
+import type { ReductionOpType } from "./functions/reduction.ts";
+import type { UnaryOpType } from "./functions/unary.ts";
 import type { TensorId } from "../domain.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 

@@ -4,7 +4,7 @@
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
-import type { ReductionSemantics } from "../../numerics/scalar/scalar-semantics.ts";
+import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, type Atom, coefficientOf } from "../nests/affine.ts";

@@ -11,7 +11,7 @@ import {
   castExpression,
   reductionSemantics,
   unaryExpression,
-} from "../../numerics/scalar/scalar-semantics.ts";
+} from "../../ir/ops/functions/expressions.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, affineKey, coefficientOf, constantIndex, dot } from "./affine.ts";

@@ -1,6 +1,6 @@
 /** The nests of a `combine` kernel: one folds the parts at each index, in their order, and rounds once; the others copy what it wrote. */
 import type { CombineKernel, Operand } from "../../commands/kernel.ts";
-import { reductionSemantics } from "../../numerics/scalar/scalar-semantics.ts";
+import { reductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { dot } from "./affine.ts";
 import { createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";

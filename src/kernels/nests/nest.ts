@@ -5,7 +5,7 @@
  */
 import type { DType } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
-import type { ReductionSemantics } from "../../numerics/scalar/scalar-semantics.ts";
+import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import type { Affine, Atom } from "./affine.ts";
 
 /** Where a value lies: an operand of the kernel, or the library's scratch. */

@@ -17,8 +17,7 @@ const plain =
   (_, ...operands) =>
     vector(instruction, ...operands.map(get));
 
-/** null: only JavaScript has it. Math.exp and what is built on it are the engine's own, and no other code has their bits. */
-const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: LanePrimitive | null } } = {
+const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: LanePrimitive } } = {
   neg: everywhere("neg"),
   abs: everywhere("abs"),
   add: everywhere("add"),
@@ -37,8 +36,6 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: Lan
     i32: plain("i32x4.min_s"),
     i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(y), get(x))),
   },
-  exp: { f64: null, f32: null, i32: null, i64: null },
-  normalCdf: { f64: null, f32: null, i32: null, i64: null },
 };
 
 function everywhere(name: "neg" | "abs" | "add" | "sub" | "mul"): { readonly [T in ScalarType]: LanePrimitive } {
@@ -65,14 +62,16 @@ function quotient(type: "i32" | "i64"): LanePrimitive {
   };
 }
 
-/** Whether every node has a form for groups. */
+/** Whether every node has a form for groups. Library functions are the engine's, in JavaScript alone. */
 export function hasLaneForm(expression: Expression): boolean {
   switch (expression.kind) {
     case "operand":
     case "constant":
       return true;
     case "apply":
-      return primitives[expression.primitive][expression.type] !== null && expression.operands.every(hasLaneForm);
+      return expression.operands.every(hasLaneForm);
+    case "call":
+      return false;
     case "choose":
       return [expression.left, expression.right, expression.then, expression.otherwise].every(hasLaneForm);
     case "convert":
@@ -96,12 +95,13 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
     }
     case "apply": {
       const form = primitives[expression.primitive][expression.type];
-      invariant(form !== null, "an expression has a lane form", { primitive: expression.primitive });
       const values = expression.operands.map(evaluate);
       return Array.from({ length: partsOfType[expression.type] }, (_, part) =>
         writer.keep(form(writer, ...values.map((value) => at(value, part)))),
       );
     }
+    case "call":
+      invariant(false, "an expression has a lane form", expression.function);
     case "choose": {
       // Both sides are computed: nothing traps.
       const { type } = expression.left;

@@ -1,5 +1,5 @@
 /** Scalar expressions as JavaScript text. i64 values are bigints there, all others numbers. */
-import { at, invariant } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
   floatToBFloat16,
@@ -34,7 +34,7 @@ const same: Emit = (x) => `${x}`;
 const wrap64 = (text: string): string => `BigInt.asIntN(64, ${text})`;
 
 /** The product of two i32 as a double could lose its low bits, hence Math.imul; sums and quotients are exact in double. */
-const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Emit } } = {
+const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: Emit } } = {
   neg: { f64: (x) => `-${x}`, f32: (x) => `-${x}`, i32: (x) => `(-${x} | 0)`, i64: (x) => wrap64(`-${x}`) },
   abs: {
     f64: (x) => `Math.abs(${x})`,
@@ -48,8 +48,6 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Em
   div: infix("/"),
   max: extremum("max", ">"),
   min: extremum("min", "<"),
-  exp: { f64: (x) => `Math.exp(${x})`, f32: (x) => `Math.fround(Math.exp(${x}))` },
-  normalCdf: { f64: (x) => `normalCdf(${x})`, f32: (x) => `Math.fround(normalCdf(${x}))` },
 };
 
 function infix(sign: string): { readonly [T in ScalarType]: Emit } {
@@ -99,9 +97,11 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
       return jsConstant(expression.value);
     case "apply": {
       const { primitive, type } = expression;
-      const text = primitives[primitive][type];
-      invariant(text !== undefined, "a primitive is used with a type that it has", { primitive, type });
-      return `(${text(...expression.operands.map(emit))})`;
+      return `(${primitives[primitive][type](...expression.operands.map(emit))})`;
+    }
+    case "call": {
+      const result = `${expression.function.js}(${emit(expression.operand)})`;
+      return expression.type === "f64" ? `(${result})` : `(Math.fround(${result}))`;
     }
     case "choose": {
       const condition = `${emit(expression.left)} ${comparisons[expression.comparison]} ${emit(expression.right)}`;

@@ -1,11 +1,12 @@
 /**
  * Scalar expressions: what an op does to elements, as a small tree over WebAssembly-like types. The semantics of every op are
- * stated once as such a tree (scalar-semantics.ts). emit-js.ts turns a tree into JavaScript; another target needs another emitter.
+ * stated once as such a tree (ir/ops/functions). emit-js.ts turns a tree into JavaScript; another target needs another emitter.
  *
  * Every node has a value of its type: f32 nodes are rounded to float32, i32 and i64 wrap. half and bfloat16 are f32 values
  * that a `round` node has brought to the dtype; bool is the i32 0 or 1.
  */
 import type { DType } from "../dtype.ts";
+import { invariant } from "../../support/invariant.ts";
 import type { Value } from "../tensor/storage.ts";
 
 export type ScalarType = "f64" | "f32" | "i32" | "i64";
@@ -22,11 +23,21 @@ export const computeType: { readonly [D in DType]: ScalarType } = {
 };
 
 /**
- * Operations within one type. `div` of integers truncates and must not see 0; `exp` and `normalCdf` are for floats. `max` and
+ * Operations within one type. `div` of integers truncates and must not see 0. `max` and
  * `min` of floats are IEEE 754-2019's maximum and minimum, as WebAssembly's: NaN if either is, and -0 is below 0.
  */
-export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "exp" | "normalCdf";
+export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min";
 export type Comparison = "eq" | "ne";
+
+/**
+ * A function of mathematical libraries. `js` is JavaScript's, an entry of Math or of `jsLibrary` (emit-js.ts), computed in double
+ * and rounded. Its bits are the engine's: no other code has them. `c` is the name in C and CUDA for double; that for float has an
+ * f behind it.
+ */
+export interface LibraryFunction {
+  readonly js: string;
+  readonly c: string;
+}
 
 export type Expression =
   | { readonly kind: "operand"; readonly type: ScalarType; readonly index: number }
@@ -36,6 +47,12 @@ export type Expression =
       readonly type: ScalarType;
       readonly primitive: Primitive;
       readonly operands: readonly Expression[];
+    }
+  | {
+      readonly kind: "call";
+      readonly type: "f64" | "f32";
+      readonly function: LibraryFunction;
+      readonly operand: Expression;
     }
   /** Evaluates only the side that it takes. A comparison with NaN is false but for `ne`. */
   | {
@@ -70,6 +87,15 @@ export function apply(primitive: Primitive, first: Expression, ...rest: readonly
   return { kind: "apply", type: first.type, primitive, operands: [first, ...rest] };
 }
 
+/** For operands of float types. */
+export function call(library: LibraryFunction, value: Expression): Expression {
+  invariant(value.type === "f64" || value.type === "f32", "library functions take floats", {
+    library,
+    type: value.type,
+  });
+  return { kind: "call", type: value.type, function: library, operand: value };
+}
+
 /** `left comparison right ? then : otherwise`. */
 export function choose(
   [left, comparison, right]: readonly [Expression, Comparison, Expression],
@@ -102,6 +128,7 @@ function isExact(value: Expression): boolean {
       return exactPrimitives.has(value.primitive) && value.operands.every(isExact);
     case "choose":
       return isExact(value.then) && isExact(value.otherwise);
+    case "call":
     case "convert":
     case "round":
       return false;

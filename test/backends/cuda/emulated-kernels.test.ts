@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { unaryFunction } from "../../../src/numerics/scalar/scalar-functions.ts";
+import { compileUnary } from "../../../src/ir/ops/functions/compile.ts";
 import { elementsOf, type Value } from "../../../src/numerics/tensor/storage.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { keysOf } from "../../../src/support/keys-of.ts";
@@ -107,7 +107,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     const flat = operand(dtype, [values.length]);
     const kernel: Kernel = { kind: "unary", op: "gelu", inputs: [flat], outputs: [flat] };
     const [[found = []] = []] = runEmulated([{ kernel, inputs: [values] }]);
-    const gelu = unaryFunction("gelu", "double");
+    const gelu = compileUnary("gelu", "double");
     const { epsilon } = dtypes[dtype];
     const wrong = values.flatMap((x, i) => {
       const [exact, got] = [Number(gelu(x)), Number(found[i])];

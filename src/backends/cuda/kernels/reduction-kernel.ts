@@ -5,7 +5,7 @@
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
 import type { Access, Memory, Nest } from "../../../kernels/nests/nest.ts";
-import type { ReductionSemantics } from "../../../numerics/scalar/scalar-semantics.ts";
+import type { ReductionSemantics } from "../../../ir/ops/functions/expressions.ts";
 import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";

@@ -1,9 +1,9 @@
 /** Readers of ops that compute, by name. */
 import type { Tensor } from "../../../ir/domain.ts";
-import type { Op, ReductionOpType } from "../../../ir/ops/op.ts";
-import type { UnaryOpType } from "../../../numerics/scalar/op-types.ts";
+import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
+import { unaryFunctions } from "../../../ir/ops/functions/unary.ts";
+import type { Op, ReductionOpType, UnaryOpType } from "../../../ir/ops/op.ts";
 import { keysOf } from "../../../support/keys-of.ts";
-import { reductionNames } from "../../print/op-spellings.ts";
 import { reducedAxes } from "./op-axes.ts";
 import { opened, type OpContext, type OpReader } from "./op-context.ts";
 import { failAt } from "../../syntax/parse-error.ts";
@@ -18,13 +18,10 @@ import {
   take,
 } from "../../syntax/scanner.ts";
 
-const unaryOps: { readonly [K in UnaryOpType]: true } = { neg: true, abs: true, relu: true, gelu: true, exp: true };
-
+/** By the names of all, the printed ones first. */
 const reductions: ReadonlyMap<string, ReductionOpType> = new Map([
-  ...keysOf(reductionNames).map((op) => [reductionNames[op], op] as const),
-  // Of integers, and of floats that do not skip NaN.
-  ["max", "amax"],
-  ["min", "amin"],
+  ...keysOf(reductionFunctions).map((op) => [reductionFunctions[op].printed, op] as const),
+  ...keysOf(reductionFunctions).flatMap((op) => reductionFunctions[op].alsoRead.map((name) => [name, op] as const)),
 ]);
 
 function unary(op: UnaryOpType): OpReader {
@@ -95,11 +92,8 @@ function skipInitialValue(scanner: Scanner): void {
 const floats = ["half", "bfloat", "float", "double"];
 
 export const computeReaders: readonly (readonly [name: string, reader: OpReader])[] = [
-  ...keysOf(unaryOps).map((op) => [op, unary(op)] as const),
-  // nvFuser marks the functions of float.
-  ["expf", unary("exp")],
-  ["fabs", unary("abs")],
-  ["fabsf", unary("abs")],
+  ...keysOf(unaryFunctions).map((op) => [op, unary(op)] as const),
+  ...keysOf(unaryFunctions).flatMap((op) => unaryFunctions[op].alsoRead.map((name) => [name, unary(op)] as const)),
   ["__cast", cast],
   ...floats.flatMap((from) => floats.map((to) => [`__${from}2${to}`, cast] as const)),
   ["reduction", reduction],

@@ -3,9 +3,9 @@
  * does not print (the axes of a reduction, the order of a permute) follows from its output.
  */
 import type { Tensor } from "../../../ir/domain.ts";
+import { binaryFunctions } from "../../../ir/ops/functions/binary.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { keysOf } from "../../../support/keys-of.ts";
-import { binarySymbols } from "../../print/op-spellings.ts";
 import { cast, computeReaders } from "./compute-readers.ts";
 import { contractionReaders } from "./contraction-readers.ts";
 import { layoutReaders } from "./layout-readers.ts";
@@ -64,7 +64,7 @@ function parseBinary(context: OpContext, output: Tensor): Op {
   return { kind: "Binary", op: op[1], inputs: [lhs.id, rhs.id], output: output.id };
 }
 
-const binarySigns = keysOf(binarySymbols).map((op) => [binarySymbols[op], op] as const);
+const binarySigns = keysOf(binaryFunctions).map((op) => [binaryFunctions[op].symbol, op] as const);
 
 /** `(float)(T0)`: nvFuser's other spelling of a conversion; the scanner is before its first parenthesis. */
 function parseCastInParentheses(context: OpContext, output: Tensor): Op {

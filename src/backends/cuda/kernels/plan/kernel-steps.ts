@@ -12,7 +12,7 @@ import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
 import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
 import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
-import { reductionSemantics } from "../../../../numerics/scalar/scalar-semantics.ts";
+import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
 import type { ReductionOpType } from "../../../../ir/ops/op.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";

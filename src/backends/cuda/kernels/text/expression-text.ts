@@ -1,5 +1,5 @@
 /**
- * Scalar expressions as CUDA C++: the same trees that the CPU's kernels are made of (numerics/scalar-semantics.ts). Kernels are compiled with
+ * Scalar expressions as CUDA C++: the same trees that the CPU's kernels are made of (ir/ops/functions). Kernels are compiled with
  * --fmad=false, so that every operation rounds by itself, as the semantics say. exp and the normal distribution are within the bounds of
  * `--check`: CUDA's, and where the result is rounded to 16 bits a short form of the latter (prelude.ts), which memory is slower than.
  */
@@ -49,22 +49,21 @@ const primitives: { readonly [P in Primitive]: ByType } = {
   div: { ...call("div"), ...infix("/") },
   max: call("max"),
   min: call("min"),
-  exp: { f64: (x) => `exp(${x})`, f32: (x) => `expf(${x})` },
-  normalCdf: { f64: (x) => `normcdf(${x})`, f32: (x) => `normcdff(${x})` },
 };
 
-/** For what is rounded to 16 bits at once. */
-const shortPrimitives: typeof primitives = { ...primitives, normalCdf: call("normal_cdf") };
+/** Library functions that have a short form (prelude.ts), for results that are rounded to 16 bits at once. */
+const shortForms: ReadonlyMap<string, string> = new Map([["normcdf", "braid_normal_cdf"]]);
 
 const comparisons: { readonly [C in Comparison]: string } = { eq: "==", ne: "!=" };
 
 /** In parentheses, safe as an operand of any operator. `operands[i]` is the text of operand i: a name. */
 export function expressionText(expression: Expression, operands: readonly string[]): string {
-  return textOf(expression, operands, primitives);
+  return textOf(expression, operands, false);
 }
 
-function textOf(expression: Expression, operands: readonly string[], emitters: typeof primitives): string {
-  const text = (inner: Expression): string => textOf(inner, operands, emitters);
+/** `short`: whether the result is rounded to 16 bits. */
+function textOf(expression: Expression, operands: readonly string[], short: boolean): string {
+  const text = (inner: Expression): string => textOf(inner, operands, short);
   switch (expression.kind) {
     case "operand":
       return at(operands, expression.index);
@@ -72,9 +71,14 @@ function textOf(expression: Expression, operands: readonly string[], emitters: t
       return constantText(expression.type, expression.value);
     case "apply": {
       const { primitive, type } = expression;
-      const emit = emitters[primitive][type];
+      const emit = primitives[primitive][type];
       invariant(emit !== undefined, "a primitive is used with a type that it has", { primitive, type });
       return `(${emit(...expression.operands.map(text))})`;
+    }
+    case "call": {
+      const { c } = expression.function;
+      const full = expression.type === "f64" ? c : `${c}f`;
+      return `(${short ? (shortForms.get(c) ?? full) : full}(${text(expression.operand)}))`;
     }
     case "choose": {
       const { left, right, comparison, then, otherwise } = expression;
@@ -86,7 +90,7 @@ function textOf(expression: Expression, operands: readonly string[], emitters: t
       return conversionText(inner.type, type, text(inner));
     }
     case "round":
-      return `braid_round_${expression.to}(${textOf(inSingle(expression.operand), operands, shortPrimitives)})`;
+      return `braid_round_${expression.to}(${textOf(inSingle(expression.operand), operands, true)})`;
     default:
       return unreachable(expression);
   }
@@ -118,6 +122,8 @@ function readsDouble(expression: Expression): boolean {
       return expression.operands.some(readsDouble);
     case "choose":
       return [expression.left, expression.right, expression.then, expression.otherwise].some(readsDouble);
+    case "call":
+      return readsDouble(expression.operand);
     case "convert":
       // An integer is exact in double alone.
       return readsDouble(expression.operand) || (expression.type === "f64" && expression.operand.type !== "f32");
@@ -136,6 +142,8 @@ function narrowed(expression: Expression): Expression {
       return { ...expression, type };
     case "apply":
       return { ...expression, type, operands: expression.operands.map(narrowed) };
+    case "call":
+      return { ...expression, type: "f32", operand: narrowed(expression.operand) };
     case "choose":
       return {
         ...expression,

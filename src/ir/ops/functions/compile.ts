@@ -1,0 +1,48 @@
+/**
+ * Scalar expressions of ops as functions on JavaScript values: bigint for int64, 0 or 1 for bool, a number else. Each call
+ * compiles a function; keep it for a loop.
+ */
+import type { DType } from "../../../numerics/dtype.ts";
+import { emitJs, jsLibrary } from "../../../numerics/scalar/emit-js.ts";
+import type { Expression } from "../../../numerics/scalar/expression.ts";
+import type { Value } from "../../../numerics/tensor/storage.ts";
+import { compileFunction } from "../../../support/compile-function.ts";
+import type { BinaryOpType } from "./binary.ts";
+import { binaryExpression, castExpression, reductionSemantics, unaryExpression } from "./expressions.ts";
+import type { ReductionOpType } from "./reduction.ts";
+import type { UnaryOpType } from "./unary.ts";
+
+type OfOne = (x: Value) => Value;
+type OfTwo = (x: Value, y: Value) => Value;
+
+/** From a value of `dtype` to one. */
+export function compileUnary(op: UnaryOpType, dtype: DType): OfOne {
+  return compile<OfOne>(unaryExpression(op, dtype), 1);
+}
+
+export function compileBinary(op: BinaryOpType, dtype: DType): OfTwo {
+  return compile<OfTwo>(binaryExpression(op, dtype), 2);
+}
+
+/** From a value of `from` to one of `to`. */
+export function compileCast(from: DType, to: DType): OfOne {
+  return compile<OfOne>(castExpression(from, to), 1);
+}
+
+export interface CompiledReduction {
+  readonly identity: Value;
+  /** The next accumulator. */
+  readonly combine: OfTwo;
+  /** The result, of the dtype, from the last accumulator. */
+  readonly finish: OfOne;
+}
+
+export function compileReduction(op: ReductionOpType, dtype: DType): CompiledReduction {
+  const { identity, combine, finish } = reductionSemantics(op, dtype);
+  return { identity, combine: compile<OfTwo>(combine, 2), finish: compile<OfOne>(finish, 1) };
+}
+
+function compile<F>(expression: Expression, arity: number): F {
+  const names = ["x", "y"].slice(0, arity);
+  return compileFunction<F>(names, `return ${emitJs(expression, names)};`, jsLibrary);
+}

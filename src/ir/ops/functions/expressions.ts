@@ -1,0 +1,67 @@
+/**
+ * What ops do to elements of every dtype, as scalar expressions. The oracle calls them as functions (compile.ts), kernel
+ * generators emit code from them.
+ *
+ * - float, half and bfloat16 compute in float32: an op rounds to float32, then once to its dtype. double computes in double.
+ * - int wraps at 32 bits, int64 at 64.
+ * - Casts from float to integer truncate and saturate, NaN gives 0 (WebAssembly's trunc_sat); int64 to int wraps; to bool is
+ *   x != 0. To half and bfloat16 every cast goes through float32.
+ */
+import type { DType } from "../../../numerics/dtype.ts";
+import {
+  choose,
+  computeType,
+  constant,
+  convert,
+  type Expression,
+  operand,
+  roundTo,
+  type ScalarType,
+} from "../../../numerics/scalar/expression.ts";
+import type { Value } from "../../../numerics/tensor/storage.ts";
+import { binaryFunctions, type BinaryOpType } from "./binary.ts";
+import { reductionFunctions, type ReductionOpType } from "./reduction.ts";
+import { unaryFunctions, type UnaryOpType } from "./unary.ts";
+
+/** Over operand 0, a value of `dtype`. */
+export function unaryExpression(op: UnaryOpType, dtype: DType): Expression {
+  return roundTo(dtype, unaryFunctions[op].expression(operand(computeType[dtype], 0)));
+}
+
+/** Over operands 0 and 1 of `dtype`. */
+export function binaryExpression(op: BinaryOpType, dtype: DType): Expression {
+  const type = computeType[dtype];
+  return roundTo(dtype, binaryFunctions[op].expression(operand(type, 0), operand(type, 1)));
+}
+
+/** Over operand 0 of dtype `from`. */
+export function castExpression(from: DType, to: DType): Expression {
+  const x = operand(computeType[from], 0);
+  if (from === to) return x;
+  if (to === "bool") return choose([x, "ne", constant(x.type, 0)], constant("i32", 1), constant("i32", 0));
+  const converted = convert(computeType[to], x);
+  if (to !== "half" && to !== "bfloat16") return converted;
+  return { kind: "round", type: "f32", to, operand: converted };
+}
+
+export interface ReductionSemantics {
+  /** The accumulator's type. */
+  readonly type: ScalarType;
+  readonly identity: Value;
+  /** The next accumulator from operand 0, the accumulator, and operand 1, an element. */
+  readonly combine: Expression;
+  /** The result from operand 0, the last accumulator. */
+  readonly finish: Expression;
+}
+
+export function reductionSemantics(op: ReductionOpType, dtype: DType): ReductionSemantics {
+  const type = computeType[dtype];
+  const { identity, combine } = reductionFunctions[op];
+  const last = operand(type, 0);
+  return {
+    type,
+    identity: identity[dtype],
+    combine: combine(operand(type, 0), operand(type, 1)),
+    finish: dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: last } : last,
+  };
+}

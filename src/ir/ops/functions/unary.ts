@@ -1,0 +1,83 @@
+/**
+ * The elementwise functions of one operand, one row each. A new function is a row here and an exported function in
+ * api/ops.ts: dtype checks, kernels of all back ends, costs, the oracle's bounds, printing and parsing read the row.
+ */
+import { apply, call, constant, convert, type Expression } from "../../../numerics/scalar/expression.ts";
+import { elementWork } from "../cost.ts";
+
+export interface UnaryFunction {
+  /** Which dtypes it takes. The API casts integers to float before a function of floats; nothing takes bool. */
+  readonly operand: "number" | "float";
+  /** The result for an operand of any compute type. Rounding to half and bfloat16 is added to it. */
+  readonly expression: (x: Expression) => Expression;
+  /** CPU time per element, in the unit of `elementWork` (cost.ts). */
+  readonly work: number;
+  readonly error: UnaryError;
+  /** Other spellings in nvFuser's dumps. The printed one is the function's name. */
+  readonly alsoRead: readonly string[];
+}
+
+/** How far a correct back end may be off, before it rounds the result to the dtype. */
+export interface UnaryError {
+  /** Roundings, each relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
+  readonly roundings: number;
+  readonly magnitude: (input: number, output: number) => number;
+  /** How far the result moves when an input `input` with the result `output` moves by up to `by`. */
+  readonly spread: (by: number, input: number, output: number) => number;
+}
+
+/** Every back end gives the same result, which moves as far as the operand. */
+const exact: UnaryError = { roundings: 0, magnitude: () => 0, spread: (by) => by };
+
+const rows = {
+  neg: {
+    operand: "number",
+    expression: (x) => apply("neg", x),
+    work: elementWork,
+    error: exact,
+    // And `-T0`, which the parser reads as it reads other operators.
+    alsoRead: [],
+  },
+  abs: {
+    operand: "number",
+    expression: (x) => apply("abs", x),
+    work: elementWork,
+    error: exact,
+    alsoRead: ["fabs", "fabsf"],
+  },
+  /** NaN stays NaN, as in PyTorch. */
+  relu: {
+    operand: "number",
+    expression: (x) => apply("max", x, constant(x.type, 0)),
+    work: elementWork,
+    error: exact,
+    alsoRead: [],
+  },
+  /** The exact form, x * (1 + erf(x / sqrt(2))) / 2, in double and rounded once. */
+  gelu: {
+    operand: "float",
+    expression: (x) => {
+      const wide = convert("f64", x);
+      return convert(x.type, apply("mul", wide, call({ js: "normalCdf", c: "normcdf" }, wide)));
+    },
+    work: 512,
+    // 1 + erf cancels for negative inputs: the error is relative to the input. The steepest slope of gelu is 1.129.
+    error: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+    alsoRead: [],
+  },
+  exp: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.exp", c: "exp" }, x),
+    work: 128,
+    error: {
+      roundings: 4,
+      magnitude: (_, output) => output,
+      spread: (by, _, output) => output * Math.expm1(by),
+    },
+    alsoRead: ["expf"],
+  },
+} as const satisfies Readonly<Record<string, UnaryFunction>>;
+
+export type UnaryOpType = keyof typeof rows;
+
+export const unaryFunctions: { readonly [K in UnaryOpType]: UnaryFunction } = rows;
