@@ -1,5 +1,6 @@
 /**
- * The CUDA back end: one process per GPU. It is made with a Rendezvous, by which the processes know each other; `open` takes this process's rank alone.
+ * The CUDA back end: one process per GPU. It is created with a Rendezvous, through which the processes know each other.
+ * `open` takes only this process's rank.
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
@@ -13,11 +14,11 @@ export const graphUses = ["auto", "on", "off"] as const satisfies readonly Graph
 
 export interface CudaOptions {
   readonly rendezvous: Rendezvous;
-  /** `auto`, the default: replay a CUDA graph from the second run on where every rank can capture one. */
+  /** `auto`, the default: replay a CUDA graph from the second run on if every rank can capture one. */
   readonly graph?: GraphUse;
-  /** Milliseconds for NCCL to connect and for runs that name no other; 30,000 if not given. */
+  /** Milliseconds for NCCL to connect, and for runs that do not name a timeout; 30,000 if omitted. */
   readonly timeout?: number;
-  /** Where compiled kernels are kept; null for nowhere. The user's cache folder if not given. */
+  /** Where compiled kernels are kept; null for nowhere. Defaults to the user's cache folder. */
   readonly cacheFolder?: string | null;
 }
 
@@ -63,10 +64,10 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       };
     },
     close: async () => {
-      // Streams that wait for a peer never end: the driver frees what is held when the process does.
+      // Streams that wait for a peer never end. The driver frees what they hold when the process ends.
       if (failure !== null) return;
       await session.openedCommunicators()?.close();
-      // Nobody unmaps what a run still uses, and nobody frees what a peer has mapped.
+      // No rank unmaps memory that a run still uses, or frees memory that a peer has mapped.
       await rendezvous.barrier();
       session.heap.unmap();
       await rendezvous.barrier();
@@ -75,10 +76,10 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
   };
 }
 
-/** Milliseconds for the caller to say what happened before NCCL's abort, which may take seconds, holds this thread. */
+/** Milliseconds for the caller to report what happened before NCCL's abort blocks this thread, possibly for seconds. */
 const abortDelay = 50;
 
-/** Tells the other ranks and ends NCCL's waits. */
+/** Notifies the other ranks and ends NCCL's waits. */
 function giveUp(session: Session, reason: string): void {
   session.rendezvous.abort(reason);
   setTimeout(() => session.openedCommunicators()?.abort(), abortDelay);

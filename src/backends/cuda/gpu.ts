@@ -1,6 +1,6 @@
 /**
- * One rank's GPU: the driver, its primary context made current on this thread, and what is known of the device. Everything else of the back end
- * is handed a Gpu.
+ * One rank's GPU: the driver, its primary context made current on this thread, and the device's properties. The rest of
+ * the back end is handed a Gpu.
  */
 import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -27,7 +27,7 @@ export interface Gpu {
   readonly memoryBytes: number;
   /** 13000 for 13.0. */
   readonly driverVersion: number;
-  /** Functions as they are, for calls whose status means more than success, and for those made in every run. */
+  /** Unchecked functions, for calls whose status means more than success and for calls made in every run. */
   readonly raw: DriverFunctions;
   /** Functions that throw `gpu-call-failed`. */
   readonly call: Checked<DriverFunctions>;
@@ -35,14 +35,14 @@ export interface Gpu {
   readonly check: (status: number, call: string) => void;
   /** Greatest (most urgent) and least priority of streams. */
   readonly priorities: { readonly greatest: number; readonly least: number };
-  /** Makes the context current: needed once per thread and after another library changed it. */
+  /** Makes the context current: needed once per thread, and after another library has changed it. */
   readonly makeCurrent: () => void;
 }
 
-/** Kernels use instructions of Ampere: bfloat16 conversions and maxima that pass NaN on. */
+/** Kernels use instructions of Ampere: bfloat16 conversions, and maxima that propagate NaN. */
 export const oldestCapability = 80;
 
-/** Streams that wait for a signal hold a hardware queue each; the driver reads this when it starts. */
+/** A stream that waits for a signal holds a hardware queue. The driver reads this variable when it starts. */
 const hardwareQueues = "32";
 
 /** Opens GPU `ordinal` for `rank`. Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`. */
@@ -69,9 +69,9 @@ export function openGpu(rank: number, ordinal: number): Gpu {
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   if (capability < oldestCapability) tooOld(rank, text(name), capability);
-  // Never released: cuBLASLt and NCCL keep state in the context as long as the process lives.
+  // Never released: cuBLASLt and NCCL keep state in the context for the life of the process.
   const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));
-  // In every run: the function itself, not its wrapper.
+  // Called in every run, so it uses the raw function.
   const makeCurrent = (): void => {
     const status = raw.cuCtxSetCurrent(context);
     if (status !== 0) failed("cuCtxSetCurrent", status);

@@ -12,10 +12,10 @@ import { createRunner, type RunnerOptions } from "./run/runner.ts";
 import { streamIsIdle, waitUntil } from "./run/stuck/wait.ts";
 import type { Session } from "./session.ts";
 
-/** `timeout` is also for NCCL to connect and for slots to be zeroed. */
+/** `timeout` also applies to connecting NCCL and to zeroing slots. */
 export type PrepareOptions = RunnerOptions;
 
-/** All ranks call it together. */
+/** Collective: all ranks call it together. */
 export async function prepareProgram(session: Session, program: Program, options: PrepareOptions): Promise<Prepared> {
   const resources = createResources();
   try {

@@ -1,9 +1,9 @@
-/** Whether this machine can run the CUDA back end at all, asked before processes are started for it. */
+/** Checks whether this machine can run the CUDA back end, before processes are started for it. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { driverPrototypes, type Out } from "./bindings/driver-api.ts";
 import { loadLibrary } from "./bindings/native-library.ts";
 
-/** Throws `backend-unavailable` where there is no driver, or fewer than `count` GPUs. */
+/** Throws `backend-unavailable` if there is no driver, or fewer than `count` GPUs. */
 export function requireGpus(count: number): void {
   const { functions } = loadLibrary("driver", driverPrototypes);
   const found: Out = [0];

@@ -1,5 +1,5 @@
 /**
- * What is to be given back, in the reverse order of its making: handles, memory, mappings. Node 20 has Symbol.dispose but no
+ * Handles, memory and mappings to release, in reverse order of creation. Node 20 has Symbol.dispose but no
  * DisposableStack.
  */
 export interface Resources extends Disposable {
@@ -9,7 +9,7 @@ export interface Resources extends Disposable {
   defer(release: () => void): void;
 }
 
-/** Every release is tried; the first error is thrown when all have been. */
+/** Every release is tried. The first error is thrown at the end. */
 export function createResources(): Resources {
   const releases: (() => void)[] = [];
   return {

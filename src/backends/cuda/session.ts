@@ -1,4 +1,7 @@
-/** What one rank holds as long as its Group is open, shared by all its Programs: the GPU, memory, streams, kernels, libraries. */
+/**
+ * What one rank holds while its Group is open, shared by all its Programs: the GPU, memory, streams, kernels,
+ * libraries.
+ */
 import type { PeerHeap } from "./memory/peer-memory.ts";
 import { createPeerHeap } from "./memory/peer-memory.ts";
 import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts";
@@ -24,17 +27,17 @@ export interface Session extends Disposable {
   readonly pool: StreamPool;
   readonly compiler: Compiler;
   readonly modules: Modules;
-  /** For work of the host's: zeroing, staging. */
+  /** For the host's own work: zeroing and staging. */
   readonly hostStream: number;
-  /** For reading the words of slots while other streams are stuck; idle until then. */
+  /** Reads the words of slots while other streams are stuck; idle otherwise. */
   readonly slotStream: number;
   readonly staging: Staging;
-  /** Libraries are loaded when a Program needs them. */
+  /** Libraries are loaded when a Program first needs them. */
   readonly products: () => Gemms;
   readonly communicators: () => Communicators;
-  /** All ranks ask for it together, first when they prepare a Program. */
+  /** Collective: all ranks request it together, first when they prepare a Program. */
   readonly clock: () => Promise<WorldClock>;
-  /** Null if none was needed so far. */
+  /** Null if none has been needed yet. */
   readonly openedCommunicators: () => Communicators | null;
 }
 
@@ -43,7 +46,7 @@ export interface SessionOptions {
   readonly cacheFolder: string | null;
 }
 
-/** Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`; holds nothing then. */
+/** Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`; then holds nothing. */
 export function openSession({ rendezvous, cacheFolder }: SessionOptions): Session {
   const resources = createResources();
   try {

@@ -1,10 +1,11 @@
 /**
- * What the CUDA back end asks of whoever started its processes, one per GPU: who am I, a way to exchange a few bytes with the other
- * ranks, and news of their end. It knows nothing of launchers, sockets or environment variables; a launcher gives it a
- * `Rendezvous`, and a test may give it one of its own.
+ * What the CUDA back end needs from the launcher of its processes, one per GPU: the rank, a way to exchange a few bytes
+ * with the other ranks, and news when one ends. The back end knows nothing of launchers, sockets or environment
+ * variables. A launcher provides a `Rendezvous`; a test may provide its own.
  *
- * All ranks make the same calls in the same order, so calls are matched by their position. No call waits for ever: when the
- * launcher's time is up, or a rank has aborted or died, every pending and later call rejects with a DiagnosticError that says which rank is missing.
+ * All ranks make the same calls in the same order, so calls are matched by position. No call waits forever: when the
+ * launcher's timeout expires, or a rank aborts or dies, every pending and later call rejects with a DiagnosticError
+ * that names the missing rank.
  */
 export interface Rendezvous {
   readonly rank: number;
@@ -15,24 +16,24 @@ export interface Rendezvous {
   allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
   /** Resolves when every rank has called it. */
   barrier(): Promise<void>;
-  /** Tells all ranks, once, that this one gives up, and why. Returns at once; later calls do nothing. */
+  /** Notifies all ranks, once, that this one gives up, and why. Returns at once; later calls do nothing. */
   abort(reason: string): void;
   /**
-   * Aborts when another rank has called `abort` or has died; `signal.reason` is then an Error that names the rank. Runs that wait for the GPU watch
-   * it, so that they end within a second and not with the time-out.
+   * Aborts when another rank has called `abort` or died; `signal.reason` is then an Error that names the rank. Runs
+   * that wait for the GPU watch it, so they end within a second instead of at the timeout.
    */
   readonly signal: EndOfWorld;
 }
 
-/** What the back end asks of an AbortSignal: any such will do. */
+/** The parts of an AbortSignal that the back end uses. */
 export interface EndOfWorld {
-  /** Once it has aborted: an Error. */
+  /** An Error, once it has aborted. */
   readonly reason: unknown;
   /** Throws `reason` once it has aborted. */
   throwIfAborted(): void;
 }
 
-/** The world of one process that has one GPU: nobody to wait for. */
+/** The world of one process with one GPU, which waits for no other rank. */
 export function soloRendezvous(): Rendezvous {
   return {
     rank: 0,

@@ -1,4 +1,7 @@
-/** What a failed call of a GPU library becomes: a Diagnostic with call, code, name, text, rank and, where one was under way, the command. */
+/**
+ * Turns a failed call of a GPU library into a Diagnostic: call, code, name, text, rank and, if one was under way, the
+ * command.
+ */
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 
 export interface FailedCall {
@@ -6,9 +9,9 @@ export interface FailedCall {
   /** The C function. */
   readonly call: string;
   readonly status: number;
-  /** As the library names the status: `CUDA_ERROR_INVALID_VALUE`. */
+  /** The library's name of the status: `CUDA_ERROR_INVALID_VALUE`. */
   readonly name: string;
-  /** What the library says about it. */
+  /** The library's description of it. */
   readonly text: string;
 }
 
@@ -25,7 +28,7 @@ export function callFailed({ rank, call, status, name, text }: FailedCall): neve
   ]);
 }
 
-/** The same error, at the place where it belongs. Anything else is thrown on as it is. */
+/** The same error with the place it belongs to. Any other value is returned unchanged. */
 export function failedAt(error: unknown, place: Place): unknown {
   if (!(error instanceof DiagnosticError)) return error;
   return new DiagnosticError(
@@ -43,12 +46,12 @@ function placeText({ place }: Diagnostic): string {
 
 type AnyFunction = (...values: never[]) => unknown;
 
-/** The functions of a table that return a status, without it: they throw instead. */
+/** The functions of a table that return a status, as functions that throw instead. */
 export type Checked<F> = {
   readonly [K in keyof F]: F[K] extends (...values: infer A) => number ? (...values: A) => void : F[K];
 };
 
-/** Wraps every function of the table, so that a status other than `success` is handed to `failed`, which throws. */
+/** Wraps every function of the table: any status other than `success` goes to `failed`, which throws. */
 export function checkedCalls<F>(functions: F, failed: (call: string, status: number) => never): Checked<F> {
   const entries = Object.entries<AnyFunction>(
     // oxlint-disable-next-line typescript/consistent-type-assertions -- a table of the FFI: every entry is a function

@@ -87,7 +87,7 @@ export const CUBLASLT_MATMUL_DESC_TRANSA = 3;
 export const CUBLASLT_MATMUL_DESC_TRANSB = 4;
 export const CUBLASLT_MATMUL_DESC_EPILOGUE = 7;
 export const CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8;
-/** int32: multiprocessors that the algorithm is to be chosen for; 0 for all. */
+/** int32: the number of SMs to choose the algorithm for; 0 for all. */
 export const CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15;
 export const CUBLASLT_EPILOGUE_BIAS = 4;
 
@@ -99,6 +99,6 @@ export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7;
 export const CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8;
 export const CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
 
-/** Bytes of a cublasLtMatmulAlgo_t, with which a cublasLtMatmulHeuristicResult_t begins. */
+/** Bytes of a cublasLtMatmulAlgo_t, the first member of a cublasLtMatmulHeuristicResult_t. */
 export const CUBLASLT_ALGO_SIZE = 64;
 export const CUBLASLT_HEURISTIC_RESULT_SIZE = 96;

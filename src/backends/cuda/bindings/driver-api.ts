@@ -1,6 +1,6 @@
 /**
- * The functions of libcuda.so.1 that Braid calls. Names are those the library exports: cuda.h maps `cuMemAlloc` to `cuMemAlloc_v2` and so
- * on. Constants carry their names in cuda.h.
+ * The functions of libcuda.so.1 that Braid calls, under the names that the library exports: cuda.h maps `cuMemAlloc` to
+ * `cuMemAlloc_v2` and so on. Constants have their names in cuda.h.
  */
 import type { Prototypes } from "./native-library.ts";
 

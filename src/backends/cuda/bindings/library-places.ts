@@ -1,12 +1,12 @@
 /**
- * Where NVIDIA's libraries lie: the loader's own path first, then the toolkit's folders, then the wheels of a Python environment, which
- * is where a machine that runs PyTorch has them. Nothing is loaded here; `braid doctor` shows the same places.
+ * Where NVIDIA's libraries are looked for: the loader's own path, the toolkit's folders, then the wheels of a Python
+ * environment, where a machine with PyTorch has them. Nothing is loaded here; `braid doctor` shows the same places.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 
-/** The four libraries. Files are asked for in this order, newest first. */
+/** The four libraries. File names are tried in this order, newest first. */
 export const cudaLibraries = {
   driver: { title: "CUDA driver", files: ["libcuda.so.1"] },
   nvrtc: { title: "NVRTC", files: ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"] },
@@ -16,7 +16,9 @@ export const cudaLibraries = {
 
 export type CudaLibrary = keyof typeof cudaLibraries;
 
-/** Existing folders in the order of the search, without repetition. The loader's path comes before them and is not among them. */
+/**
+ * Existing folders in search order, without duplicates. The loader's path is searched before them and is not listed.
+ */
 export function libraryFolders(): readonly string[] {
   const toolkits = ["CUDA_HOME", "CUDA_PATH"].flatMap((name) => variable(name));
   const installed = ["/usr/local/cuda", ...matching("/usr/local", /^cuda-\d/).toReversed()];
@@ -29,14 +31,14 @@ export function libraryFolders(): readonly string[] {
   );
 }
 
-/** What the loader is asked for, in order: the bare names, then every existing file. */
+/** What to ask the loader for, in order: the bare names, then every existing file. */
 export function libraryCandidates(library: CudaLibrary): readonly string[] {
   const { files } = cudaLibraries[library];
   const found = libraryFolders().flatMap((folder) => files.map((file) => path.join(folder, file)).filter(existsSync));
   return [...files, ...found];
 }
 
-/** site-packages of the environment in use and of the python3 on the PATH. */
+/** site-packages of the active environment and of the python3 on the PATH. */
 function sitePackages(): readonly string[] {
   const prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].flatMap((name) => variable(name));
   const interpreters = variable("PATH")
@@ -62,7 +64,7 @@ function matching(folder: string, pattern: RegExp): readonly string[] {
   }
 }
 
-/** These name places of the machine's; they configure the loader and the toolkit, not Braid. */
+/** These variables configure the loader and the toolkit, not Braid. */
 function variable(name: string): readonly string[] {
   // oxlint-disable-next-line node/no-process-env
   const value = process.env[name];

@@ -1,6 +1,7 @@
 /**
- * Loads a library through koffi and binds a table of C prototypes. Handles and device pointers are plain numbers (`uint64_t`; addresses lie
- * below 2^53), arrays that C reads or writes during a call are typed arrays, out-parameters are arrays of one element.
+ * Loads a library through koffi and binds a table of C prototypes. Handles and device pointers are plain numbers
+ * (`uint64_t`; addresses are below 2^53). Arrays that C reads or writes during a call are typed arrays, and
+ * out-parameters are arrays of one element.
  */
 import { createRequire } from "node:module";
 import type * as Koffi from "koffi";
@@ -11,18 +12,18 @@ import { type CudaLibrary, cudaLibraries, libraryCandidates, libraryFolders } fr
 /** A C prototype per function, in koffi's notation. */
 export type Prototypes<F> = { readonly [K in keyof F & string]: string };
 
-/** Structs that are passed by value; koffi knows types by their names. */
+/** Structs that are passed by value. koffi identifies types by name. */
 const byValue = { CUipcMemHandle: 64, ncclUniqueId: 128 } as const;
 
 export interface LoadedLibrary<F> {
-  /** What the loader found it by. */
+  /** The name under which the loader found it. */
   readonly file: string;
   readonly functions: F;
 }
 
 /**
- * Binds every function of the table. Throws `backend-unavailable` where koffi or the library is missing, says which places were
- * searched, and names the functions that the library lacks.
+ * Binds every function of the table. Throws `backend-unavailable` if koffi or the library is missing, with the places
+ * that were searched, or with the functions that the library lacks.
  */
 export function loadLibrary<F>(library: CudaLibrary, prototypes: Prototypes<F>): LoadedLibrary<F> {
   const koffi = requireKoffi();
@@ -83,8 +84,8 @@ function requireKoffi(): typeof Koffi {
 const neverUnload = 0x1002;
 
 /**
- * koffi unloads a library with the last of its functions. CUDA's libraries hold threads and state of the process that do not survive
- * that.
+ * koffi unloads a library with the last of its functions. CUDA's libraries hold threads and process state that do not
+ * survive that.
  */
 function keepLoaded(koffi: typeof Koffi, file: string): void {
   const dlopen: (name: string, flags: number) => number = koffi

@@ -1,6 +1,7 @@
 /**
- * Generated sources to machine code of this GPU, by NVRTC. What was compiled once is kept on disk by source, options, architecture and the versions of compiler and
- * driver; a cache that cannot be read or written costs time, never a run.
+ * Compiles generated sources to machine code for this GPU, by NVRTC. Results are cached on disk, keyed by source,
+ * options, architecture and the versions of compiler and driver. A cache that cannot be read or written costs time but
+ * never fails a run.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -16,7 +17,7 @@ import { out } from "../gpu.ts";
 export interface Compiler {
   /** The machine code (a cubin) of a source. Throws `gpu-call-failed`. */
   readonly compile: (source: string) => Uint8Array;
-  /** How many sources were compiled, and how many came from the disk. */
+  /** How many sources were compiled, and how many came from the disk cache. */
   readonly counts: () => { readonly compiled: number; readonly fromDisk: number };
 }
 
@@ -36,7 +37,7 @@ export function defaultCacheFolder(): string {
   return path.join(home === undefined || home === "" ? path.join(os.homedir(), ".cache") : home, "braid", "kernels");
 }
 
-/** NVRTC is loaded when something has to be compiled. Throws `backend-unavailable` then. */
+/** NVRTC is loaded at the first compilation, which throws `backend-unavailable` if it is missing. */
 export function createCompiler(target: CompilerTarget): Compiler {
   const options = [`-arch=sm_${target.capability}`, "--fmad=false", "-default-device", "--std=c++17"];
   let nvrtc: NvrtcFunctions | null = null;
@@ -104,7 +105,7 @@ function logOf(nvrtc: NvrtcFunctions, program: number): string {
   return new TextDecoder().decode(log.subarray(0, Math.max(0, log.length - 1)));
 }
 
-/** A source of ours that the compiler refuses: everything that a report needs. */
+/** The compiler rejects one of our sources: a bug, with everything a report needs. */
 function refused(rank: number, source: string, log: string): never {
   return fail({
     code: "gpu-call-failed",
@@ -120,7 +121,7 @@ function refused(rank: number, source: string, log: string): never {
 function readCached(file: string): Uint8Array | null {
   try {
     const bytes = readFileSync(file);
-    // An ELF file; anything else is a write that was cut short.
+    // An ELF file; anything else is an interrupted write.
     return bytes.length > 4 && bytes.readUInt32BE(0) === 0x7f454c46 ? new Uint8Array(bytes) : null;
   } catch {
     return null;
@@ -130,11 +131,11 @@ function readCached(file: string): Uint8Array | null {
 function writeCached(file: string, image: Uint8Array): void {
   try {
     mkdirSync(path.dirname(file), { recursive: true });
-    // Other ranks write the same file: a rename shows it whole or not at all.
+    // Other ranks write the same file. A rename shows it whole or not at all.
     const unfinished = `${file}.${process.pid}`;
     writeFileSync(unfinished, image);
     renameSync(unfinished, file);
   } catch {
-    // A cache is not needed.
+    // The run goes on without a cache.
   }
 }

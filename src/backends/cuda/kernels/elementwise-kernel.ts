@@ -1,6 +1,6 @@
 /**
- * The kernel of a group of nests without reductions: a thread takes a vector of neighbouring elements, and several of them a block apart, so that enough
- * bytes are in flight to keep the memory busy.
+ * The kernel of a group of nests without reductions. A thread takes vectors of neighbouring elements, several of them a
+ * block apart, so that enough bytes are in flight to keep memory busy.
  *
  *     add of two bfloat16 tensors -> per thread 4 x (2 loads of 16 bytes), 32 float additions, 4 stores of 16 bytes
  */
@@ -17,7 +17,7 @@ import { accessesOf, parametersOf, parametersText, resultLines } from "./text/re
 import { type AlignmentOf, vectorWidth } from "./plan/vector-width.ts";
 
 const blockThreads = 256;
-/** Vectors per thread once there are enough threads without it. */
+/** Vectors per thread, if there are enough threads without it. */
 const vectorsPerThread = 4;
 const manyVectors = 1 << 19;
 
@@ -48,12 +48,12 @@ export function elementwiseKernel(group: readonly GroupedNest[], alignmentOf: Al
 }
 
 export interface Vectors {
-  /** Elements of a vector, and how many vectors there are. */
+  /** Elements per vector, and the number of vectors. */
   readonly width: number;
   readonly vectors: number;
 }
 
-/** `bytes`: of the narrowest access of a vector. */
+/** `bytes` is the size of the narrowest access of a vector. */
 export function vectorsOf(
   group: readonly GroupedNest[],
   alignmentOf: AlignmentOf,
@@ -66,19 +66,19 @@ export function vectorsOf(
 }
 
 export interface ElementwiseForm extends Vectors {
-  /** Vectors that a thread takes at once: `first`, and others each `stride` behind the one before. */
+  /** Vectors that a thread takes at once: `first`, and the others `stride` apart. */
   readonly copies: number;
   readonly stride: number;
-  /** Of all numbers that are computed. */
+  /** The largest number that is computed. */
   readonly most: number;
 }
 
 export interface ElementwiseBody {
   readonly parameters: readonly Memory[];
   readonly parameterText: string;
-  /** Of the numbers of vectors. */
+  /** The type of vector numbers. */
   readonly type: string;
-  /** What a thread does with its vectors, the first of which is `first`. */
+  /** The work of a thread on its vectors, of which the first is `first`. */
   readonly lines: readonly string[];
 }
 
@@ -125,7 +125,7 @@ function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf, smalles
   return vectorWidth(loads, [nest.target], nest.atoms, nest.loops.at(-1), alignmentOf, smallest);
 }
 
-/** Intermediate quotients of the thread's number, apart per nest. */
+/** Renames intermediate quotients of the thread's number, so that nests keep theirs apart. */
 function renamed(line: string, { prefix }: BodyContext): string {
   return line.replaceAll(/\bt_(\d+)\b/g, `${prefix}t_$1`);
 }

@@ -1,6 +1,6 @@
 /**
- * A matrix product that cuBLASLt does not do: integers, operands without a contiguous axis, a bias that repeats. Tiles of 32 x 32 through shared memory,
- * any strides, any batch axes, accumulated in the compute type in the order of k.
+ * A GEMM that cuBLASLt does not support: integers, operands without a contiguous axis, a bias that repeats. It uses
+ * tiles of 32 x 32 in shared memory, any strides and batch axes, and accumulates in the compute type in order of k.
  */
 import type { Contraction } from "../../../kernels/gemm/contraction.ts";
 import type { Memory } from "../../../kernels/nests/nest.ts";
@@ -14,7 +14,7 @@ import { withPrelude } from "./text/prelude.ts";
 const tile = 32;
 const rowsPerThread = 4;
 
-/** Operands are the kernel's parameters a, b, then bias if there is one, then c. */
+/** The kernel's parameters are a, b, the bias if there is one, then c. */
 export function gemmKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
   const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
   const type = computeType[dtype];

@@ -1,8 +1,11 @@
-/** What a generator makes: the text of one kernel, how it is launched, and which memory each of its pointer parameters takes. */
+/**
+ * The result of a generator: the text of one kernel, how it is launched, and the memory that each of its pointer
+ * parameters takes.
+ */
 import type { Memory } from "../../../kernels/nests/nest.ts";
 
 export interface KernelSource {
-  /** Complete; the kernel is `extern "C"` and called `kernelName`. */
+  /** The complete source; the kernel is `extern "C"` and named `kernelName`. */
   readonly text: string;
   readonly grid: readonly [x: number, y: number, z: number];
   readonly block: readonly [x: number, y: number, z: number];
@@ -16,14 +19,17 @@ export function memoryKey(memory: Memory): string {
   return memory.kind === "scratch" ? `s${memory.offset}` : `${memory.kind[0] ?? ""}${memory.position}`;
 }
 
-/** The name of the parameter that points to `memory`, given all parameters: scratch places are numbered, so that text does not depend on offsets. */
+/**
+ * The name of the parameter that points to `memory`, given all parameters. Scratch places are numbered, so the text
+ * does not depend on offsets.
+ */
 export function parameterName(parameters: readonly Memory[], memory: Memory): string {
   if (memory.kind !== "scratch") return `${memory.kind}${memory.position}`;
   const places = parameters.filter(({ kind }) => kind === "scratch").map(memoryKey);
   return `scratch${places.indexOf(memoryKey(memory))}`;
 }
 
-/** Every memory once, in the order of first mention. */
+/** Every memory once, in order of first mention. */
 export function distinctMemories(memories: readonly Memory[]): readonly Memory[] {
   return [...new Map(memories.map((memory) => [memoryKey(memory), memory])).values()];
 }

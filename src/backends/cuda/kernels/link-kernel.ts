@@ -1,8 +1,9 @@
 /**
- * The kernel of a combination over links: few blocks, so that most multiprocessors stay with the GEMM beside it, many wide loads in flight per thread, because
- * a peer's memory answers late, and its meetings with the peers inside.
+ * The kernel of a combination over links. It has few thread blocks, which leaves most SMs to the GEMM beside it, and
+ * many wide loads in flight per thread, because peers' memory has a high latency. It synchronizes with the peers
+ * itself.
  *
- *     8 blocks of 512 threads, each with 16 loads of 16 bytes on their way: 4 vectors of 4 members' inputs
+ *     8 blocks of 512 threads, each with 16 loads of 16 bytes in flight: 4 vectors of 4 ranks' inputs
  */
 import type { Kernel } from "../../../commands/kernel.ts";
 import { planKernel } from "../../../kernels/kernel-plan.ts";
@@ -15,13 +16,19 @@ import { withPrelude } from "./text/prelude.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
 const blockThreads = 512;
-/** By measurement on H200: as fast as 64 with accesses of 16 bytes. Narrow ones need more for as many bytes on their way. */
+/**
+ * Measured on H200: with 16-byte accesses 8 blocks are as fast as 64. Narrower accesses need more blocks for the same
+ * bytes in flight.
+ */
 const fewBlocks = 8;
 const mostBlocks = 64;
 const wideBytes = 16;
 const loadsPerThread = 16;
 
-/** Null for a kernel that is not one loop over elements. Parameters behind those of `parameters` are the meetings'. */
+/**
+ * Null for a kernel that is not one loop over elements. The signals' and waits' parameters follow those of
+ * `parameters`.
+ */
 export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, meetings: Meetings): KernelSource | null {
   const [group, ...others] = groupPhases(planKernel(kernel).phases);
   if (group?.kind !== "nests" || others.length > 0) return null;

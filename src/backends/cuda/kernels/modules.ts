@@ -1,11 +1,11 @@
-/** Compiled kernels loaded into the GPU, each source once, and launches of them with argument blocks that are made beforehand. */
+/** Loads compiled kernels into the GPU, each source once, and launches them with argument blocks made beforehand. */
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { Compiler } from "./compiler.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 
 export interface Modules extends Disposable {
-  /** A launch of the kernel with these pointers on this stream. Allocates nothing when it runs. */
+  /** A launch of the kernel with these pointers on this stream. Running it allocates nothing. */
   readonly prepareLaunch: (
     source: KernelSource,
     pointers: readonly number[],

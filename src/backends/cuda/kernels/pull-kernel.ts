@@ -1,8 +1,9 @@
 /**
- * The kernel of a copy over a link that is too small for the copy engines to be worth their start: few blocks, so that most
- * multiprocessors stay with the GEMM beside it, and many wide loads in flight per thread, because a peer's memory answers late.
+ * The kernel of a copy over a link that is too small to be worth starting a copy engine. It has few thread blocks,
+ * which leaves most SMs to the GEMM beside it, and many wide loads in flight per thread, because peers' memory has a
+ * high latency.
  *
- *     16 blocks of 512 threads with 8 loads of 16 bytes each: 1 MiB on its way at a time
+ *     16 blocks of 512 threads with 8 loads of 16 bytes each: 1 MiB in flight
  */
 import { indented } from "./text/indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
@@ -11,7 +12,7 @@ const blockThreads = 512;
 const mostBlocks = 16;
 const loadsPerThread = 8;
 
-/** By the bytes of one access. */
+/** Keyed by the bytes of one access. */
 const words = [
   { bytes: 16, type: "uint4" },
   { bytes: 8, type: "uint2" },
@@ -27,7 +28,7 @@ export function pullKernel(bytes: number, alignment: number): KernelSource {
   const rest = bytes - count * word.bytes;
   const blocks = Math.max(1, Math.min(mostBlocks, Math.ceil(count / (blockThreads * loadsPerThread))));
   const threads = blocks * blockThreads;
-  // Beyond 2^32 words the counter must not wrap, and below the shorter type is faster.
+  // From 2^32 words on the counter must not wrap; below, the shorter type is faster.
   const type = count + threads * loadsPerThread < 2 ** 32 ? "unsigned" : "unsigned long long";
   const each = (line: string): readonly string[] => [
     "#pragma unroll",

@@ -1,7 +1,8 @@
 /**
- * Kernels of a reduction. Which threads share an element, and in which order its parts are added, follows from the reduced extents and the layout
- * alone (reduction-shape.ts), never from how many elements there are: a chunk of a tensor has the bits of the same elements of the whole. Threads add up in
- * shared memory. A long reduction is cut into parts of their own blocks, whose accumulators a second kernel adds.
+ * Kernels of a reduction. The reduced extents and the layout alone decide which threads share an element and in which
+ * order its parts are added (plan/reduction-shape.ts), never the number of elements. A chunk of a tensor therefore has
+ * the bits of the same elements of the whole. Threads add through shared memory. A long reduction is cut into parts
+ * with their own blocks, whose accumulators a second kernel adds.
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
 import type { Access, Memory, Nest } from "../../../kernels/nests/nest.ts";
@@ -38,7 +39,7 @@ export interface ReductionPlan {
   readonly kernels: readonly KernelSource[];
 }
 
-/** Bytes of scratch that the parts of a reduction need; 0 where it is not cut. */
+/** Bytes of scratch for the parts of a reduction; 0 if it is not cut. */
 export function partBytes(nest: Nest): number {
   const parts = partCount(nest);
   return parts === 1 ? 0 : parts * count(nest.loops) * elementBytes(accumulatorDType(nest));
@@ -58,14 +59,14 @@ export function reductionKernels(nest: Nest, alignmentOf: AlignmentOf, partsAt: 
   };
 }
 
-/** Row-major by part, the last atom, and then by the kept loops, so that neighbours stay neighbours. */
+/** Row-major by part (the last atom), then by the kept loops, so that neighbours stay neighbours. */
 function partialOffset({ loops, atoms }: Nest): Affine {
   const terms = loops.map(({ atom }, i) => ({ atom, coefficient: count(loops.slice(i + 1)) }));
   const part = { atom: atoms.length - 1, coefficient: count(loops) };
   return { constant: 0, terms: [...terms.toSorted((a, b) => a.atom - b.atom), part] };
 }
 
-/** The same elements from the accumulators of their parts. */
+/** The same elements, from the accumulators of their parts. */
 function sumOfParts(cut: Nest, partial: Access, parts: number): Nest {
   return {
     ...cut,
@@ -146,7 +147,7 @@ function reductionKernel(
   };
 }
 
-/** The sums of the lanes of an element, in a tree. */
+/** Sums the lanes of an element in a tree. */
 function addingLanes(
   accumulator: string,
   { keptWidth, lanes, laneStride }: ReductionShape,

@@ -1,6 +1,7 @@
 /**
- * The kernel of a group of nests by tiles (tile-plan.ts): a block reads its tile of every staged operand along that operand's rows, all of it before it waits for any, turns it in
- * shared memory, and computes and stores along the results' rows. Rows of the shared tiles are padded so that reading a column meets every bank once.
+ * The kernel of a group of nests by tiles (plan/tile-plan.ts). A block reads its tile of every staged operand along
+ * that operand's rows, all loads before it waits for any. It transposes the tile in shared memory, then computes and
+ * stores along the results' rows. Rows of shared tiles are padded so that reading a column touches every bank once.
  */
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
@@ -15,7 +16,7 @@ import type { StagedLoad, TilePlan } from "./plan/tile-plan.ts";
 
 const blockThreads = 256;
 
-/** All nests of `group` have loops of the same extents. */
+/** All nests of `group` loop over the same extents. */
 export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): KernelSource {
   const { across, along, side, staged, width } = plan;
   const extents = at(group, 0).nest.loops.map(({ extent }) => extent);
@@ -85,7 +86,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   return { text: withPrelude(`${indented(text)}\n`), grid: [blocks, 1, 1], block: [blockThreads, 1, 1], parameters };
 }
 
-/** The first position of the block's tile in every loop; tiles along the results follow each other. */
+/** The first position of the block's tile in every loop. Consecutive tiles lie along the results. */
 function cornerLines(
   tiles: readonly number[],
   tiled: readonly number[],
@@ -107,7 +108,7 @@ function cornerLines(
   return lines;
 }
 
-/** Skips what lies beyond the loops in a tile that is not full. */
+/** Skips positions outside the loops in a partial tile. */
 function leaving(extents: readonly number[], side: number, positions: readonly number[]): readonly string[] {
   const tests = positions.flatMap((position) => {
     const extent = at(extents, position);
@@ -122,7 +123,7 @@ function readLines({ access, width }: StagedLoad, to: string, { nameOf, prefix }
   return moveLines(access, to, from, width);
 }
 
-/** The staged loads count as given where the others are read. */
+/** Staged loads count as given while the others are read. */
 function withoutStaged(context: BodyContext, nest: number, staged: readonly StagedLoad[]): BodyContext {
   const own = staged.filter((load) => load.nest === nest).map(({ instruction }) => [instruction, ""] as const);
   return { ...context, given: new Map([...context.given, ...own]) };

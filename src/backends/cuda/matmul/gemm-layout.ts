@@ -1,12 +1,16 @@
 /**
- * A Contraction as cuBLASLt takes it: column-major matrices with a leading dimension and an optional transposition, read in place. A row-major
- * c = a b is the column-major c^T = b^T a^T, so the operands trade places and nothing is copied.
+ * A Contraction in the form that cuBLASLt takes: column-major matrices with a leading dimension and an optional
+ * transposition, read in place. A row-major c = a b is the column-major c^T = b^T a^T, so the operands swap places and
+ * nothing is copied.
  */
 import type { BatchAxis, Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 
-/** `rows` x `columns` in column-major order; read transposed where `transposed`. Leading dimension and batch stride in elements. */
+/**
+ * `rows` x `columns` in column-major order, read transposed if `transposed`. Leading dimension and batch stride count
+ * elements.
+ */
 export interface MatrixLayout {
   readonly rows: number;
   readonly columns: number;
@@ -26,21 +30,24 @@ export interface GemmLayout {
   /** beta is 1, and C is D. */
   readonly accumulate?: boolean;
   readonly batchCount: number;
-  /** Element offsets of further batch axes: one product each. */
+  /** Element offsets of the remaining batch axes; each is a GEMM call. */
   readonly offsets: readonly { readonly a: number; readonly b: number; readonly c: number }[];
 }
 
 export type FloatDType = "double" | "float" | "half" | "bfloat16";
 
-/** More products than this take longer to launch than the generated kernel takes to run them as one. */
+/** More GEMM calls than this take longer to launch than the generated kernel takes to run as one. */
 const mostGemms = 64;
 
-/** Null where cuBLASLt has no form for it: integers, no contiguous axis, a bias that repeats or lies along the other axis. */
+/**
+ * Null if cuBLASLt has no form for it: integers, no contiguous axis, or a bias that repeats or lies along the other
+ * axis.
+ */
 export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const { dtype, m, n, k, bias, accumulate = false } = contraction;
   if (!isFloat(dtype)) return null;
   const byRows = contraction.c.column === 1 || n === 1;
-  // Column-major result: a b as it is. The bias runs along n, which the epilogue adds to rows of the result only.
+  // A column-major result is a b as it is. The bias runs along n, but the epilogue adds it to rows of the result only.
   if (!byRows && bias !== null) return null;
   if (bias !== null && bias !== 1 && n > 1) return null;
   const a = matrix(contraction.a, m, k);
@@ -70,7 +77,7 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
 
 type Unbatched = Omit<MatrixLayout, "batchStride">;
 
-/** Along an axis of one element any stride will do. Null: neither axis is contiguous, or lines overlap. */
+/** For an axis of one element any stride is fine. Null if neither axis is contiguous, or rows overlap. */
 function matrix({ row, column }: MatrixStrides, rows: number, columns: number): Unbatched | null {
   if ((row === 1 || rows === 1) && (column >= rows || columns === 1)) {
     return { rows, columns, leading: columns === 1 ? rows : column, transposed: false };
@@ -94,7 +101,10 @@ interface Batch {
   readonly offsets: GemmLayout["offsets"];
 }
 
-/** The axes that step evenly as one, the largest of what is left as cuBLASLt's batch, the rest as products of their own. */
+/**
+ * Merges axes with even steps. The largest remaining axis becomes cuBLASLt's batch, the others become separate GEMM
+ * calls.
+ */
 function batchOf(axes: readonly BatchAxis[]): Batch | null {
   const joined = axes.reduce<readonly BatchAxis[]>((done, axis) => {
     const outer = done.at(-1);

@@ -1,4 +1,7 @@
-/** Matrix products through cuBLASLt as calls with their arguments bound. Each stream has a workspace of its own; recipes.ts has the algorithms. */
+/**
+ * GEMMs through cuBLASLt, as calls with their arguments bound. Each stream has its own workspace; recipes.ts chooses
+ * the algorithms.
+ */
 import type { DType } from "../../../numerics/dtype.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { callFailed, checkedCalls } from "../bindings/call-error.ts";
@@ -20,17 +23,17 @@ export interface GemmAddresses {
   readonly c: number;
 }
 
-/** Where a product runs. */
+/** Where a GEMM runs. */
 export interface GemmPlace {
   readonly stream: number;
-  /** The stream's own, of `workspaceBytes`. */
+  /** The stream's own workspace, of `workspaceBytes`. */
   readonly workspace: number;
-  /** Multiprocessors that it leaves to kernels beside it: a product that fills all holds them until it ends. */
+  /** SMs left free for kernels beside it: a GEMM that occupies all SMs holds them until it ends. */
   readonly margin: number;
 }
 
 export interface Gemms extends Disposable {
-  /** Null where cuBLASLt has no algorithm for it. Allocates nothing when it runs. */
+  /** Null if cuBLASLt has no algorithm for it. Running it allocates nothing. */
   readonly prepare: (layout: GemmLayout, addresses: GemmAddresses, place: GemmPlace) => (() => void) | null;
 }
 
@@ -99,7 +102,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
   };
 }
 
-/** What alpha and beta point to, in the type of the sums. */
+/** The memory that alpha and beta point to, in the accumulator's type. */
 function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly one: number; readonly zero: number } {
   const { address, view } = blocks.take(32);
   view.setFloat32(0, 1, true);

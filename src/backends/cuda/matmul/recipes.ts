@@ -1,6 +1,7 @@
 /**
- * What cuBLASLt needs to know of a product beside addresses: descriptors of the operation and of the matrices, and an algorithm. The library is asked once per shape, layout and
- * alignment; half and bfloat16 are accumulated in float32, also across a split of k.
+ * What cuBLASLt needs for a GEMM besides addresses: descriptors of the operation and the matrices, and an algorithm.
+ * The library is queried once per shape, layout and alignment. half and bfloat16 accumulate in float32, also across a
+ * split of k.
  */
 import type { Checked } from "../bindings/call-error.ts";
 import {
@@ -31,11 +32,11 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
 import type { FloatDType, MatrixLayout, GemmLayout } from "./gemm-layout.ts";
 
-/** Of every stream that multiplies: what the fastest algorithms of Hopper ask for. */
+/** Workspace bytes of every stream that runs GEMMs: what the fastest algorithms on Hopper ask for. */
 export const workspaceBytes = 64 << 20;
 
 interface TypeRow {
-  /** cudaDataType of elements, and of alpha and beta. */
+  /** cudaDataType of the elements, and of alpha and beta. */
   readonly data: number;
   readonly scale: number;
   readonly compute: number;
@@ -62,16 +63,16 @@ export interface Recipe {
 export interface RecipeOptions {
   /** An address, 0 without one. */
   readonly bias: number;
-  /** Of the left and right operand and of the result. */
+  /** Alignments of the left operand, the right operand and the result. */
   readonly alignments: readonly number[];
-  /** How many the product is to run on; 0 for all. */
+  /** SMs that the GEMM may run on; 0 for all. */
   readonly multiprocessors: number;
 }
 
-/** Null where cuBLASLt has no algorithm. */
+/** Null if cuBLASLt has no algorithm. */
 export type Recipes = (layout: GemmLayout, options: RecipeOptions) => Recipe | null;
 
-/** `resources` own what is made. The recipes throw `gpu-call-failed`. */
+/** `resources` owns what is created. The recipes throw `gpu-call-failed`. */
 export function createRecipes(
   raw: CublasLtFunctions,
   call: Checked<CublasLtFunctions>,

@@ -1,7 +1,7 @@
-/** How many multiprocessors a product is to have that leaves some to kernels beside it (schedule option `smMargin`). */
+/** How many SMs a GEMM may use if it leaves an SM margin (schedule option `smMargin`). */
 import { fail } from "../../../diagnostics/diagnostic.ts";
 
-/** SM_COUNT_TARGET of cuBLASLt: 0 for all that there are. Throws `bad-option` where a margin leaves the product none. */
+/** SM_COUNT_TARGET of cuBLASLt; 0 for all SMs. Throws `bad-option` if the margin leaves none. */
 export function smTarget(multiprocessors: number, margin: number): number {
   if (margin === 0) return 0;
   if (margin < multiprocessors) return multiprocessors - margin;

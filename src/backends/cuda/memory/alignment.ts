@@ -1,4 +1,4 @@
-/** How an address is aligned, on which kernels and algorithms depend. */
+/** The alignment of an address, which kernels and algorithms depend on. */
 
 /** The largest power of two, at most 256, that divides the address. */
 export function alignmentOf(address: number): number {

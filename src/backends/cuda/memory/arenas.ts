@@ -1,6 +1,6 @@
 /**
- * Where the buffers of a Program lie for one rank: its own arenas in device memory, every rank's symmetric arena in peer memory, and behind
- * each symmetric arena the slots that its rank waits on and the gates of its kernels over links.
+ * Where the buffers of a Program lie for one rank: its own arenas in device memory, every rank's symmetric arena in
+ * peer memory, and after each symmetric arena the slots that its rank waits on and the gates of its kernels over links.
  */
 import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
@@ -12,24 +12,24 @@ import type { DeviceMemory } from "./device-memory.ts";
 import type { PeerHeap } from "./peer-memory.ts";
 
 export interface Arenas {
-  /** Of own and peers' symmetric buffers. */
+  /** For the rank's own buffers and all symmetric ones. */
   readonly bufferAddress: (buffer: BufferId) => number;
-  /** Of the slot's word, which lies in the memory of the rank that waits. */
+  /** The slot's word, in the memory of the rank that waits. */
   readonly slotAddress: (slot: SlotId) => number;
-  /** Of the two words by which the blocks of a launch over links meet; `command` is one of this rank. */
+  /** The two words that synchronize the blocks of a launch over links; `command` is one of this rank. */
   readonly gateAddress: (command: number) => number;
-  /** The slots that this rank waits on and its gates, to be zeroed; both 0 where there are none. */
+  /** The slots that this rank waits on, and its gates, which have to be zeroed. Both are 0 if there are none. */
   readonly ownSlots: { readonly address: number; readonly bytes: number };
 }
 
 const privateArenas = ["input", "output", "temporary"] as const;
 
-/** A word per slot; slots of different ranks never share a sector. */
+/** One word per slot. Slots of different ranks never share a sector. */
 const slotBytes = 4;
 const alignment = 256;
 const gateBytes = 8;
 
-/** All ranks call it together. Throws `gpu-memory`. */
+/** Collective: all ranks call it together. Throws `gpu-memory`. */
 export async function placeProgram(
   program: Program,
   rank: number,

@@ -1,4 +1,7 @@
-/** Device memory of one rank. An allocation that fails says what was asked, what Braid holds and what the GPU has free. */
+/**
+ * Device memory of one rank. A failed allocation reports the requested size, what Braid holds and what the GPU has
+ * free.
+ */
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import type { Checked } from "../bindings/call-error.ts";
 import { CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS, type DriverFunctions, type Out } from "../bindings/driver-api.ts";
@@ -10,7 +13,7 @@ export interface DeviceBlock extends Disposable {
   readonly bytes: number;
 }
 
-/** What is needed of a Gpu. */
+/** The parts of a Gpu that this needs. */
 export interface MemoryCalls extends Pick<Gpu, "rank" | "ordinal" | "name" | "memoryBytes" | "check"> {
   readonly raw: Pick<DriverFunctions, "cuMemAlloc_v2">;
   readonly call: Pick<Checked<DriverFunctions>, "cuMemFree_v2" | "cuMemGetInfo_v2">;
@@ -19,7 +22,7 @@ export interface MemoryCalls extends Pick<Gpu, "rank" | "ordinal" | "name" | "me
 export interface DeviceMemory {
   /** `what` names the use in messages: "workspaces of matmul". Throws `gpu-memory`. */
   readonly allocate: (bytes: number, what: string) => DeviceBlock;
-  /** Bytes of all blocks that are held. */
+  /** Total bytes of the blocks that are held. */
   readonly held: () => number;
 }
 

@@ -1,13 +1,14 @@
 /**
- * Pinned host memory: what the driver reads during a call or a run (argument blocks, batches of memory operations, constants) and what the GPU writes for
- * the host (progress words). Pieces are cut from large blocks and given back all at once.
+ * Pinned host memory: what the driver reads during a call or a run (argument blocks, batches of memory operations,
+ * constants) and what the GPU writes for the host (progress words). Pieces are cut from large blocks and freed all at
+ * once.
  */
 import { CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE } from "../bindings/driver-api.ts";
 import { bytesAt } from "../bindings/native-library.ts";
 import { type Gpu, out } from "../gpu.ts";
 
 export interface HostPiece {
-  /** On the host and, unified addressing being given, on the GPU. A multiple of 64. */
+  /** The address on the host and, with unified addressing, on the GPU. A multiple of 64. */
   readonly address: number;
   /** The same bytes, zeroed. */
   readonly view: DataView;

@@ -1,25 +1,28 @@
 /**
- * Memory that other ranks map: allocated once, announced to all ranks by a CUDA IPC handle, mapped there once. An allocation is known by (rank, number,
- * generation): a released one waits to be used again, under the same mapping; one that is replaced because it is too small gets the next
- * generation, and peers unmap the old one.
+ * Memory that other ranks map: allocated once, announced to all ranks by a CUDA IPC handle, and mapped there once. An
+ * allocation is identified by (rank, number, generation). A released one is kept for reuse under the same mapping. One
+ * that is replaced because it is too small gets the next generation, and peers unmap the old one.
  */
 import { CU_IPC_HANDLE_SIZE, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS } from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { Rendezvous } from "../world.ts";
 import type { DeviceBlock, DeviceMemory } from "./device-memory.ts";
 
-/** One rank's part of a piece of peer memory, as mapped in this process. */
+/** One piece of peer memory, as mapped in this process. */
 export interface PeerMemory {
-  /** By rank: where its bytes lie in this process's addresses; 0 where it has none. */
+  /** By rank: the address of its bytes in this process; 0 if it has none. */
   readonly addresses: readonly number[];
-  /** Makes the memory free for another use. All ranks do so at the same point. */
+  /** Frees the memory for another use. All ranks release at the same point. */
   readonly release: () => void;
 }
 
 export interface PeerHeap extends Disposable {
-  /** All ranks call it together; each asks for its own size, and 0 is a size. Throws `gpu-memory`, `gpu-call-failed`. */
+  /**
+   * Collective: all ranks call it together, each with its own size, which may be 0. Throws `gpu-memory`,
+   * `gpu-call-failed`.
+   */
   readonly allocate: (bytes: number) => Promise<PeerMemory>;
-  /** Gives peers' memory back: they may free it when all ranks have. */
+  /** Unmaps peers' memory. They may free it once all ranks have done so. */
   readonly unmap: () => void;
 }
 
@@ -64,7 +67,7 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
       own.push(made);
       return made;
     }
-    // Freed when the peers have unmapped it.
+    // Freed after the peers have unmapped it.
     stale.push(old.block);
     old.generation += 1;
     old.block = memory.allocate(bytes, "peer-visible buffers");
@@ -107,7 +110,7 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
       const addresses = announced.map((message, rank) =>
         rank === rendezvous.rank ? taken.block.address : map(rank, parse(message)),
       );
-      // Nobody frees or uses memory before all have mapped it.
+      // No rank frees or uses memory before all have mapped it.
       await rendezvous.barrier();
       for (const block of stale) block[Symbol.dispose]();
       stale = [];

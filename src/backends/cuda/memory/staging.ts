@@ -1,6 +1,7 @@
 /**
- * Inputs and outputs between JavaScript's memory and the GPU, through one pinned buffer in pieces: a copy from pageable memory would go through the
- * driver's own staging anyway, and without a bound on what it pins. Both wait until the bytes are there.
+ * Moves inputs and outputs between JavaScript's memory and the GPU, in pieces through one pinned buffer. A copy from
+ * pageable memory would use the driver's own staging, without a bound on what it pins. Both directions wait until the
+ * bytes have arrived.
  */
 import type { Gpu } from "../gpu.ts";
 import { pinnedBlock } from "./host-blocks.ts";
@@ -12,7 +13,7 @@ export interface Staging extends Disposable {
 
 const stagingBytes = 16 << 20;
 
-/** `wait` returns when everything on `stream` is done. */
+/** `wait` returns when all work on `stream` is done. */
 export function createStaging(gpu: Gpu, stream: number, wait: () => void): Staging {
   const { address, buffer } = pinnedBlock(gpu, stagingBytes);
   const staged = new Uint8Array(buffer);

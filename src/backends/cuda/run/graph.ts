@@ -1,6 +1,7 @@
 /**
- * A list as a CUDA graph: captured from stream 0 by running its actions once without executing them, launched with one call per run. Streams fork from stream 0 and
- * rejoin it (stream-edges.ts), signals are batches that a graph holds as they are, kernels keep the priority of their stream.
+ * Captures a list as a CUDA graph: its actions run once from stream 0 without executing, and one call launches the
+ * graph per run. Streams fork from stream 0 and rejoin it (stream-edges.ts). Signals are batches of memory operations,
+ * which a graph can hold, and kernels keep the priority of their stream.
  */
 import {
   CU_STREAM_CAPTURE_MODE_RELAXED,
@@ -12,7 +13,9 @@ export interface CapturedGraph extends Disposable {
   readonly launch: () => void;
 }
 
-/** `enqueue` issues the whole list. Throws what it throws, and `gpu-call-failed`; no capture is under way then. */
+/**
+ * `enqueue` issues the whole list. Throws what it throws, and `gpu-call-failed`. No capture is under way afterwards.
+ */
 export async function captureGraph(gpu: Gpu, stream: number, enqueue: () => Promise<void>): Promise<CapturedGraph> {
   gpu.call.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
   let graph: number;
@@ -20,12 +23,12 @@ export async function captureGraph(gpu: Gpu, stream: number, enqueue: () => Prom
     await enqueue();
     graph = out((value) => gpu.call.cuStreamEndCapture(stream, value));
   } catch (error) {
-    // Ends the capture; what it holds by then is given up.
+    // Ends the capture and drops what it holds.
     gpu.raw.cuStreamEndCapture(stream, [0]);
     throw error;
   }
   try {
-    // Or all kernels get the priority of the stream that the graph is launched on, NCCL's too.
+    // Without this flag all kernels, NCCL's included, get the priority of the stream that the graph is launched on.
     const flags = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     const exec = out((value) => gpu.call.cuGraphInstantiateWithFlags(value, graph, flags));
     gpu.call.cuGraphUpload(exec, stream);

@@ -1,21 +1,24 @@
-/** When an event of the GPU took place, on the host's clock. */
+/** Finds when an event of the GPU took place, on the host's clock. */
 import type { Checked } from "../bindings/call-error.ts";
 import { CUDA_ERROR_NOT_READY, type DriverFunctions } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
 import type { WorldClock } from "./world-clock.ts";
 
-/** What is needed of a Gpu. */
+/** The parts of a Gpu that this needs. */
 export interface EventCalls extends Pick<Gpu, "check"> {
   readonly call: Pick<Checked<DriverFunctions>, "cuEventRecord">;
   readonly raw: Pick<DriverFunctions, "cuEventQuery">;
 }
 
-/** An idle stream takes microseconds; one that does not come to the event in this time is left alone. */
+/**
+ * An idle stream takes microseconds. A stream that does not reach the event in this many milliseconds counts as busy.
+ */
 const patience = 100;
 
 /**
- * Records the event on the stream, which should be idle, and asks until it is done: it took place after the last question that was answered with no was asked, and before
- * the answer yes came. Milliseconds, `error` with that of the clock; null for a stream that is busy. Throws `gpu-call-failed`.
+ * Records the event on the stream, which should be idle, and queries it until it is done. The event took place between
+ * the last query that answered "not ready" and the one that answered "done". Returns milliseconds with an `error` that
+ * includes the clock's; null for a busy stream. Throws `gpu-call-failed`.
  */
 export function placeEvent(
   { call, raw, check }: EventCalls,

@@ -1,6 +1,6 @@
 /**
- * One rank's list, prepared: its actions in order with the command of each, the streams and events it holds, and the edges that let the host wait for
- * stream 0 alone.
+ * One rank's prepared list: its actions in order, the command of each, the streams and events it holds, and the edges
+ * that let the host wait for stream 0 alone.
  */
 import { isBlocking } from "../../../commands/blocking.ts";
 import type { CommandStreamId } from "../../../commands/command.ts";
@@ -22,31 +22,31 @@ import { createStreamScratch } from "./streams/stream-scratch.ts";
 import { missingEdges } from "./streams/stream-edges.ts";
 import { streamPriorities } from "./streams/stream-priorities.ts";
 
-/** A command that has work. */
+/** A command that puts work on its stream. */
 export interface PreparedCommand {
   readonly index: number;
   readonly stream: CommandStreamId;
-  /** Its own actions, joined with nobody's; made when asked for. */
+  /** Its own actions, not joined with those of its neighbours; made on demand. */
   readonly actions: () => readonly Action[];
 }
 
 export interface PreparedList {
   /** In issue order, forks first and joins last. */
   readonly actions: readonly Action[];
-  /** commandOf[i]: the command of actions[i]; -1 for the back end's own edges. */
+  /** commandOf[i] is the command of actions[i]; -1 for edges that the back end adds. */
   readonly commandOf: Int32Array;
   readonly forks: readonly Action[];
   readonly commands: readonly PreparedCommand[];
   readonly joins: readonly Action[];
   readonly progress: Progress;
-  /** Runs of several waits that are one batch, each by the command of the first, which is what the stream says of it. */
+  /** Runs of several waits that form one batch, keyed by the first command of each, which the stream reports. */
   readonly waitRuns: ReadonlyMap<number, readonly Wait[]>;
   readonly slots: SlotReader;
-  /** By CommandStreamId. */
+  /** Indexed by CommandStreamId. */
   readonly streams: readonly number[];
-  /** By EventId. */
+  /** Indexed by EventId. */
   readonly events: readonly number[];
-  /** Set by an action that leaves NCCL at work in the background: the next one has to wait. */
+  /** Set by an action that leaves NCCL working in the background; the next action has to wait. */
   readonly busy: { communicator: Communicator | null };
 }
 

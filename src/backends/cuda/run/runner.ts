@@ -1,6 +1,7 @@
 /**
- * Runs a prepared list: eagerly the first time, which lets libraries load and connect; then as a graph, where all ranks could capture one. A run of a graph costs the host
- * two calls of the driver, one that makes the context current and the launch; nothing is allocated or awaited before the launch. Runs in a row are a launch each, without waiting between.
+ * Runs a prepared list. The first run is eager, which lets libraries load and connect. Later runs replay a graph if all
+ * ranks could capture one. A replay costs the host two driver calls: making the context current, and the launch.
+ * Nothing is allocated or awaited before the launch. Runs in a row are one launch each, without waiting in between.
  */
 import type { Program } from "../../../commands/program.ts";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
@@ -23,17 +24,17 @@ export type GraphUse = "auto" | "on" | "off";
 
 export interface RunnerOptions {
   readonly graph: GraphUse;
-  /** Milliseconds, for runs that name no other. */
+  /** Milliseconds; the default for runs that do not name a timeout. */
   readonly timeout: number;
-  /** Called when a run has failed: signals and streams are in no known state, so the Group cannot go on. */
+  /** Called after a failed run: signals and streams are in an unknown state, so the Group cannot go on. */
   readonly broken: (reason: string) => void;
 }
 
 export type Runner = (options: ExecuteOptions) => Promise<RunReport>;
 
 /**
- * What the driver is given before the host waits, in graphs and in actions of a list: a call that its queue has no room for blocks this thread, and behind a GPU that is stuck no
- * time-out would end it.
+ * How much the driver may queue before the host waits, in graphs and in actions of a list. A call that does not fit
+ * into the driver's queue blocks this thread, and if the GPU is stuck, no timeout could end the run.
  */
 const mostGraphsAhead = 64;
 const mostActionsAhead = 1024;
@@ -62,7 +63,7 @@ export function createRunner(
     } catch (error) {
       problem = error;
     }
-    // The whole world or nobody: ranks that replay beside ranks that issue eagerly would meet NCCL in different ways.
+    // All ranks replay or none: a rank that replays would call NCCL differently from one that issues eagerly.
     const votes = await rendezvous.allGather(Uint8Array.of(made === null ? 0 : 1));
     if (votes.every(([vote]) => vote === 1)) return made === null ? null : resources.own(made);
     made?.[Symbol.dispose]();
@@ -70,7 +71,7 @@ export function createRunner(
     return null;
   };
 
-  /** Null when everything is with the driver already. */
+  /** Returns null if everything is already with the driver. */
   const issue = (deadline: Deadline, trace: boolean): Promise<void> | null => {
     if (trace) {
       traced ??= traceList(session, program, list, clock, resources);
@@ -91,10 +92,10 @@ export function createRunner(
 
   const ended = (): boolean => streamIsIdle(gpu, stream);
 
-  /** Resolves to the milliseconds that it waited, for the end of all that has been handed over. */
+  /** Waits until everything that was queued has finished. Resolves to the milliseconds it waited. */
   const makeRoom = async (deadline: Deadline): Promise<number> => {
     const start = performance.now();
-    // Waits may be so short that none of them gives way to messages or looks at the clock.
+    // Waits may be too short to let messages in or to look at the clock.
     await pause(0);
     deadline.signal.throwIfAborted();
     if (performance.now() > deadline.at) deadline.expired();
@@ -115,7 +116,7 @@ export function createRunner(
     try {
       gpu.makeCurrent();
       const current = performance.now();
-      // Recording its event is the work of who measures, not of the run: it is no part of the host's time.
+      // Recording the event belongs to the measurement, so it does not count as host time.
       const watch = deviceTime ? (stopwatch ??= createStopwatch(session, stream, resources)) : null;
       watch?.start();
       const watching = performance.now();
@@ -132,7 +133,7 @@ export function createRunner(
       watch?.stop();
       await waitUntil(ended, deadline);
       const over = performance.now();
-      // For the next run, which then begins with its launch; after a failed one there is none.
+      // Prepares the next run, which then starts with its launch. After a failed run there is no next one.
       list.progress.reset();
       return {
         milliseconds: over - start,
@@ -141,7 +142,7 @@ export function createRunner(
         ...(trace && traced !== null ? traced.read() : { trace: [] }),
       };
     } catch (error) {
-      // What another rank's end is told by does not say what this one was doing.
+      // The message about another rank's end does not say what this rank was doing.
       const notes = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
       broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
       throw withNotes(error, notes);

@@ -1,4 +1,4 @@
-/** Two timing events around what is put on a stream: the time of a run as the GPU sees it. */
+/** Two timing events around work on a stream: the time of a run as the GPU sees it. */
 import type { Out } from "../bindings/driver-api.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";

@@ -1,7 +1,8 @@
 /**
- * A traced run: timing events around every command that takes time, on its own stream, read when the run has ended. Traced runs are eager, since events inside a graph
- * cannot be read. The events around a wait say when its stream came to it and when it could go on. Times count from an event at the run's begin, for whose completion the host waits and notes the time on
- * the world's clock: by it the times of several GPUs come on one axis.
+ * A traced run: timing events around every command that takes time, on its own stream, read after the run. Traced runs
+ * are eager because events inside a graph cannot be read. The events around a wait say when its stream reached it and
+ * when it went on. Times count from an event at the start of the run. The host waits for that event and notes its time
+ * on the world clock, which puts the times of several GPUs on one axis.
  */
 import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
@@ -17,11 +18,11 @@ import type { WorldClock } from "./world-clock.ts";
 
 export interface TracedList {
   readonly list: Enqueued;
-  /** After the run: every command of the rank, in order of start, and when the run began. */
+  /** Called after the run: every command of the rank in order of start, and when the run began. */
   readonly read: () => { readonly trace: readonly TraceEvent[]; readonly origins: readonly TraceOrigin[] };
 }
 
-/** wait: between its events the stream stands. */
+/** wait: the stream stands still between the two events. */
 const timed: { readonly [K in Command["kind"]]: "work" | "wait" | null } = {
   launch: "work",
   copy: "work",
@@ -34,7 +35,7 @@ const timed: { readonly [K in Command["kind"]]: "work" | "wait" | null } = {
   free: null,
 };
 
-/** The list with its timing events, made once. */
+/** The list with its timing events; made once. */
 export function traceList(
   session: Session,
   program: Program,

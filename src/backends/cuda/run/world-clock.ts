@@ -1,6 +1,7 @@
 /**
- * One clock for the ranks of a world, so that the times of several GPUs can be put on one axis. Processes that share a kernel share its monotonic clock, and
- * nothing is estimated; those that do not (a time namespace, another host) find the difference to rank 0's clock by round trips over the rendezvous.
+ * One clock for all ranks, which puts the times of several GPUs on one axis. Processes under one kernel share its
+ * monotonic clock, and nothing is estimated. Others (another time namespace, another host) measure the offset to rank
+ * 0's clock by round trips over the rendezvous.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
@@ -8,29 +9,29 @@ import { at } from "../../../support/invariant.ts";
 import type { Rendezvous } from "../world.ts";
 
 export interface HostClock {
-  /** Equal where two processes read the same clock. */
+  /** Equal if two processes read the same clock. */
   readonly name: string;
-  /** Milliseconds since some time in the past. */
+  /** Milliseconds since an arbitrary time in the past. */
   readonly now: () => number;
 }
 
 export interface WorldClock {
   /** Milliseconds on rank 0's clock. */
   readonly now: () => number;
-  /** `now` is off by at most so many milliseconds. */
+  /** The largest error of `now`, in milliseconds. */
   readonly error: number;
 }
 
 const roundTrips = 16;
 
-/** All ranks call it together. */
+/** Collective: all ranks call it together. */
 export async function openWorldClock(
   { rank, worldSize, allGather }: Pick<Rendezvous, "rank" | "worldSize" | "allGather">,
   host: HostClock = hostClock(),
 ): Promise<WorldClock> {
   if (worldSize === 1) return { now: host.now, error: 0 };
   const names = (await allGather(new TextEncoder().encode(host.name))).map((bytes) => new TextDecoder().decode(bytes));
-  // All ranks see the same names, so all go on in the same way.
+  // All ranks see the same names, so all take the same branch.
   if (names.every((name) => name === names[0])) return { now: host.now, error: 0 };
   const own = new Float64Array(2 * roundTrips);
   for (let i = 0; i < roundTrips; i++) {
@@ -45,8 +46,9 @@ export async function openWorldClock(
 }
 
 /**
- * How far the own clock is ahead of the other's. `own` and `other` hold, for each exchange, when the rank sent its part and when it had those of all. Whoever has all parts has
- * them after they were sent: own sent - other received <= offset <= own received - other sent, for every exchange.
+ * How far this rank's clock is ahead of the other's. `own` and `other` hold, for each exchange, when the rank sent its
+ * part and when it had received all parts. Nobody receives a part before it was sent, so for every exchange: own sent -
+ * other received <= offset <= own received - other sent.
  */
 export function clockOffset(
   own: Float64Array,
@@ -67,7 +69,7 @@ export function hostClock(): HostClock {
   return { name: clockName(), now: () => Number(process.hrtime.bigint()) / nanosecondsPerMillisecond };
 }
 
-/** Of the kernel that runs and of the time namespace. Where they cannot be read, of this process alone. */
+/** Names the running kernel and the time namespace. If they cannot be read, names this process alone. */
 function clockName(): string {
   try {
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()} ${readlinkSync("/proc/self/ns/time")}`;

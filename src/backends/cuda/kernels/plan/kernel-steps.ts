@@ -1,6 +1,6 @@
 /**
- * A Kernel as what the GPU launches, in order: generated kernels and matrix products, over the planner that the CPU's kernels have too. A HostUnit without
- * reductions and products is one generated kernel.
+ * A Kernel as the sequence of launches on the GPU: generated kernels and GEMMs, planned by the planner of the CPU's
+ * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
 import type { Kernel } from "../../../../commands/kernel.ts";
 import type { View } from "../../../../commands/transfer.ts";
@@ -36,13 +36,13 @@ export type KernelStep =
 
 export interface KernelSteps {
   readonly steps: readonly KernelStep[];
-  /** Of the stream that launches them: values between the steps, and the parts of reductions. */
+  /** Scratch of the stream that launches them: values between the steps, and the parts of reductions. */
   readonly scratchBytes: number;
 }
 
 const scratchAlignment = 256;
 
-/** `alignmentOf` answers for inputs and outputs; scratch is aligned to 64 bytes. */
+/** `alignmentOf` covers inputs and outputs; scratch is aligned to 64 bytes. */
 export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps {
   const { phases, valueBytes } = planKernel(kernel);
   const groups = groupPhases(phases);
@@ -67,7 +67,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
   return { steps, scratchBytes: parts === 0 ? valueBytes : partsFrom + parts };
 }
 
-/** A box of elements to another of the same shape; input 0 to output 0. Bits are kept. */
+/** Copies a box of elements to another of the same shape, from input 0 to output 0, bit for bit. */
 export function copyKernel(source: View, destination: View, alignmentOf: AlignmentOf): KernelSource {
   const { dtype, shape } = destination;
   const space = createIndexSpace(unsplit(shape));
@@ -87,7 +87,7 @@ export function copyKernel(source: View, destination: View, alignmentOf: Alignme
   return oneNest(nest, alignmentOf);
 }
 
-/** `count` neutral elements of the reduction, into output 0. */
+/** Writes `count` neutral elements of the reduction to output 0. */
 export function identityKernel(
   op: ReductionOpType,
   dtype: View["dtype"],

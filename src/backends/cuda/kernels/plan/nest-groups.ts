@@ -1,6 +1,7 @@
 /**
- * Which nests of a unit run in one kernel: neighbours without a reduction that can loop over the same extents, where each reads what an earlier one
- * of the group wrote at the very index that it writes itself, if at all. The value then stays in a register.
+ * Decides which nests of a unit run in one kernel: neighbours without a reduction that loop over the same extents. A
+ * nest may read what an earlier nest of the group wrote only at the index that it writes itself; the value then stays
+ * in a register.
  */
 import { affineKey } from "../../../../kernels/nests/affine.ts";
 import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
@@ -16,9 +17,9 @@ export type PhaseGroup =
 
 export interface GroupedNest {
   readonly nest: Nest;
-  /** Loads that take the result of an earlier nest of the group: its position there, by instruction. */
+  /** Loads that take the result of an earlier nest of the group: its position in the group, by instruction. */
   readonly given: ReadonlyMap<number, number>;
-  /** Whether anybody reads the result from memory. */
+  /** Whether any kernel reads the result from memory. */
   readonly stores: boolean;
 }
 
@@ -50,11 +51,11 @@ export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
   return groups;
 }
 
-/** All have loops of the same extents. */
+/** All nests loop over the same extents. */
 function mayJoin(group: readonly Nest[], nest: Nest): boolean {
   if (group.length === mostNests) return false;
   return group.every((earlier) => {
-    // Every thread writes only its own elements: reading them back is all that the order within a kernel allows.
+    // A thread writes only its own elements, and within a kernel it may read back only those.
     const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, earlier.target.memory));
     const overwrites = [...loadsOf(earlier), earlier.target].some(({ memory }) =>
       sameMemory(memory, nest.target.memory),
@@ -84,7 +85,10 @@ function grouped(
   return { nest, given, stores };
 }
 
-/** Scratch that two values share is written before it is read again: then the reader is not ours, but storing does no harm. */
+/**
+ * Scratch that two values share is written again before it is read. The reader may then be of the other value, and
+ * storing is harmless.
+ */
 function readsFirst(phase: Phase, memory: Memory): boolean {
   if (phase.kind === "nest") return loadsOf(phase.nest).some((access) => sameMemory(access.memory, memory));
   const { a, b, bias } = phase;
@@ -95,7 +99,9 @@ function sameElement(earlier: Nest, stored: Access, nest: Nest, read: Access): b
   return stored.dtype === read.dtype && positionKey(earlier, stored) === positionKey(nest, read);
 }
 
-/** The offset in terms of the loops' positions, by which nests with different atoms compare; "" where a division is in it. */
+/**
+ * The offset in terms of the loops' positions, which compares nests with different atoms; "" if it contains a division.
+ */
 function positionKey({ loops, atoms }: Nest, { offset }: Access): string {
   const positions = new Map(loops.map(({ atom }, position) => [atom, position]));
   const terms = offset.terms.map(({ atom, coefficient }) => ({ atom: positions.get(atom) ?? -1, coefficient }));

@@ -1,6 +1,7 @@
 /**
- * How the threads of a reduction share the work. Rows: memory runs along the reduced loops; `lanes` neighbouring threads take one element of the result, a vector each in turn. Columns:
- * memory runs along the kept loops; a warp takes 32 vectors of the result, eight warps take turns over the reduced ones.
+ * How the threads of a reduction share the work. Rows: memory runs along the reduced loops, and `lanes` neighbouring
+ * threads take one element of the result, a vector each in turn. Columns: memory runs along the kept loops, a warp
+ * takes 32 vectors of the result, and eight warps take turns over the reduced ones.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
 import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";
@@ -8,19 +9,19 @@ import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 export const blockThreads = 256;
 const mostColumnLanes = 8;
-/** Elements of a column that one thread adds before another thread shares the column. */
+/** Elements of a column that one thread adds before a second thread shares the column. */
 const columnShare = 8;
-/** Reduced elements of one part: enough to outweigh what writing and adding the parts costs. */
+/** Reduced elements of one part, enough to outweigh the cost of writing and adding the parts. */
 const rowPart = 1 << 14;
 const columnPart = 1 << 9;
 
-/** Into how many parts of their own blocks a long reduction is cut: by the reduced extents and the layout alone. */
+/** How many parts a long reduction is cut into. Depends on the reduced extents and the layout alone. */
 export function partCount(nest: Nest): number {
   const reduced = count(nest.reducedLoops);
   return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));
 }
 
-/** Who takes what. A vector is of `keptWidth` kept and `reducedWidth` reduced elements, of which one is 1. */
+/** How threads share elements. A vector has `keptWidth` kept and `reducedWidth` reduced elements, one of which is 1. */
 export interface ReductionShape {
   readonly width: number;
   readonly keptWidth: number;
@@ -28,7 +29,7 @@ export interface ReductionShape {
   readonly vectorLoop: Loop | undefined;
   readonly keptVectors: number;
   readonly reducedVectors: number;
-  /** Threads that share one kept vector, a power of two, and how far apart they are in the block. */
+  /** Threads that share one kept vector (a power of two), and their distance in the block. */
   readonly lanes: number;
   readonly laneStride: number;
   readonly lane: string;

@@ -1,6 +1,6 @@
 /**
- * Nests brought to loops of the same extents, where that is possible by splitting: arrangeLoops joins the loops of each nest as far as its own operands allow, so that
- * nests over the same elements may come with different loops.
+ * Brings nests to loops of the same extents by splitting, where possible. arrangeLoops merges the loops of each nest as
+ * far as its own operands allow, so nests over the same elements may have different loops.
  *
  *     [4096, 8192] (a bias repeats) and [33554432]  ->  both [4096, 8192]
  */
@@ -8,7 +8,7 @@ import { type Affine, type Atom, coefficientOf } from "../../../../kernels/nests
 import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";
 import { at } from "../../../../support/invariant.ts";
 
-/** Null where the extents have no common refinement, or a division holds a loop together. */
+/** Null if the extents have no common refinement, or a division prevents a split. */
 export function refineLoops(nests: readonly Nest[]): readonly Nest[] | null {
   const extents = commonExtents(nests.map(({ loops }) => loops.map(({ extent }) => extent)));
   if (extents === null) return null;

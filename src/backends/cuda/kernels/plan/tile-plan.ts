@@ -1,8 +1,9 @@
 /**
- * Whether a group of nests is better computed by tiles: where an operand lies along another axis than the results, a thread that walks along the results would read
- * one element of every row. A tile of both axes is read along the operand, turned in shared memory, and written along the results.
+ * Decides whether a group of nests is better computed by tiles. If an operand lies along another axis than the results,
+ * a thread that walks along the results reads one element of every row. Instead a tile of both axes is read along the
+ * operand, transposed in shared memory, and written along the results.
  *
- *     set(permute(x [4096, 8192], [1, 0])): results along x's rows' number, x along its columns: tiles of 64 x 64
+ *     set(permute(x [4096, 8192], [1, 0])): results along x's rows, x along its columns: tiles of 64 x 64
  */
 import { coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Nest } from "../../../../kernels/nests/nest.ts";
@@ -13,7 +14,7 @@ import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 /** A load that goes through shared memory. */
 export interface StagedLoad {
-  /** Position of its nest in the group, and of the load in the nest's body. */
+  /** The position of its nest in the group, and of the load in the nest's body. */
   readonly nest: number;
   readonly instruction: number;
   readonly access: Access;
@@ -34,14 +35,14 @@ export interface TilePlan {
   readonly width: number;
 }
 
-/** Both extents have to be as long, or a tile is mostly empty. */
+/** Both extents must be at least this long, or tiles are mostly empty. */
 const shortestExtent = 16;
-/** What every GPU gives a block without being asked. */
+/** Shared memory that every GPU gives a block by default. */
 const mostSharedBytes = 48 << 10;
-/** Shared memory has banks of so many bytes: no access of a thread is wider. */
+/** The width of a bank of shared memory: no access of a thread is wider. */
 const bankBytes = 4;
 
-/** Null where a thread per vector does as well. */
+/** Null if one thread per vector is as good. */
 export function planTiles(group: readonly GroupedNest[], alignmentOf: AlignmentOf): TilePlan | null {
   const nests = group.map(({ nest }) => nest);
   const { loops } = at(nests, 0);
@@ -87,7 +88,7 @@ function stepOf({ loops }: Nest, { offset }: Access, position: number): number {
   return coefficientOf(offset, at(loops, position).atom);
 }
 
-/** As many elements as one bank holds, where the access allows. */
+/** As many elements as one bank holds, if the access allows. */
 function widthAlong(nest: Nest, access: Access, position: number, alignmentOf: AlignmentOf): number {
   const widest = vectorWidth([], [access], nest.atoms, at(nest.loops, position), alignmentOf);
   return Math.min(widest, Math.max(1, bankBytes / elementBytes(access.dtype)));

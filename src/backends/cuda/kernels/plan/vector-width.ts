@@ -1,16 +1,17 @@
 /**
- * How many neighbouring elements a thread takes at once, so that contiguous operands move in accesses of 16 bytes: a power of two that divides
- * the extent of the innermost loop, and for which every contiguous access starts at a multiple of its bytes.
+ * How many neighbouring elements a thread takes at once, so that contiguous operands move in accesses of 16 bytes. It
+ * is a power of two that divides the extent of the innermost loop, and every contiguous access starts at a multiple of
+ * its bytes.
  */
 import { type Atom, coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop, Memory } from "../../../../kernels/nests/nest.ts";
 import { at } from "../../../../support/invariant.ts";
 import { elementBytes } from "../text/element-text.ts";
 
-/** Bytes, a power of two, of which the address of the memory is a multiple. */
+/** The alignment of the memory's address in bytes, a power of two. */
 export type AlignmentOf = (memory: Memory) => number;
 
-/** How an access moves along the vectorised loop: `divided` unevenly, through a quotient or remainder. */
+/** How an access moves along the vectorised loop; `divided` moves unevenly, through a quotient or remainder. */
 export type AccessForm = "contiguous" | "same" | "strided" | "divided";
 
 const accessBytes = 16;
@@ -22,7 +23,10 @@ export function accessForm(access: Access, atoms: readonly Atom[], loop: Loop): 
   return step === 0 ? "same" : step === 1 ? "contiguous" : "strided";
 }
 
-/** `loads` may be of any form but `divided`; `stores` must be contiguous for more than 1. `smallest`: bytes of the narrowest element that fills an access. */
+/**
+ * `loads` may have any form but `divided`; `stores` must be contiguous for a width above 1. `smallest` is the size in
+ * bytes of the narrowest element that fills an access.
+ */
 export function vectorWidth(
   loads: readonly Access[],
   stores: readonly Access[],

@@ -1,6 +1,6 @@
 /**
- * The body of a nest for `width` neighbouring indices at once: every load first, into registers, so that many are in flight, then the arithmetic
- * element by element.
+ * The body of a nest for `width` neighbouring indices: all loads first, into registers, so that many are in flight,
+ * then the arithmetic element by element.
  */
 import { coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Instruction, Loop, Memory, Nest } from "../../../../kernels/nests/nest.ts";
@@ -13,7 +13,7 @@ import { accessForm } from "../plan/vector-width.ts";
 
 export interface BodyContext {
   readonly nest: Nest;
-  /** Sets the names of this nest's variables apart from those of others. */
+  /** Keeps the names of this nest's variables apart from those of other nests. */
   readonly prefix: string;
   /** The loop along which `width` elements are taken; undefined for nests without loops. */
   readonly loop: Loop | undefined;
@@ -21,11 +21,11 @@ export interface BodyContext {
   readonly nameOf: (memory: Memory) => string;
   /** For the offsets of accesses. */
   readonly offsetType: string;
-  /** Loads that take a value that is already in a register: its name, by instruction. */
+  /** Loads whose value is already in a register: its name, by instruction. */
   readonly given: ReadonlyMap<number, string>;
 }
 
-/** Registers for the loads: declared once, filled by `loadLines`. `copies` is the first dimension. */
+/** Declares the registers that `loadLines` fills. `copies` is the first dimension. */
 export function registerLines(context: BodyContext, copies: number): readonly string[] {
   return loadsOf(context).map(({ access, position }) => {
     const count = formOf(context, access) === "same" ? 1 : context.width;
@@ -53,7 +53,7 @@ export function loadLines(context: BodyContext, copy: string): readonly string[]
   });
 }
 
-/** The arithmetic for element `element` of copy `copy`; the last instruction's value is `resultName`. */
+/** The arithmetic for element `element` of copy `copy`. The last instruction's value is `resultName`. */
 export function valueLines(context: BodyContext, copy: string, element: string): readonly string[] {
   return context.nest.body.map((instruction, i) => {
     const text = context.given.get(i) ?? valueText(context, instruction, i, copy, element);
@@ -69,7 +69,7 @@ export function operandNames(context: BodyContext, operands: readonly number[]):
   return operands.map((operand) => valueName(context, operand));
 }
 
-/** The stored element that the last instruction loaded, where it is a load from memory: a copy keeps its bits. */
+/** The stored element that the last instruction loaded, if it is a load from memory: a copy keeps its bits. */
 export function loadedElement(context: BodyContext, copy: string, element: string): string | null {
   const last = context.nest.body.length - 1;
   const instruction = context.nest.body[last];
@@ -77,7 +77,7 @@ export function loadedElement(context: BodyContext, copy: string, element: strin
   return elementOf(context, instruction.access, last, copy, element);
 }
 
-/** Moves `width` neighbouring elements between a register array and memory, in accesses as wide as they can be. */
+/** Moves `width` neighbouring elements between a register array and memory, in the widest possible accesses. */
 export function moveLines(access: Access, to: string, from: string, width: number): readonly string[] {
   const bytes = elementBytes(access.dtype);
   const { text, bytes: chunk } = accessType(width * bytes);

@@ -1,4 +1,4 @@
-/** How elements lie in memory and become values of their dtype's compute type, in CUDA C++. */
+/** How elements are stored, and how they become values of their dtype's compute type, in CUDA C++. */
 import { type DType, dtypes } from "../../../../numerics/dtype.ts";
 import type { Expression, ScalarType } from "../../../../numerics/scalar/expression.ts";
 import { expressionText } from "./expression-text.ts";
@@ -14,7 +14,7 @@ export const storageTypes: { readonly [D in DType]: string } = {
   bool: "unsigned char",
 };
 
-/** The dtype whose elements are values of a compute type as they are: what accumulators lie in. */
+/** The dtype that stores values of a compute type unchanged; accumulators use it. */
 export const accumulatorDTypes: { readonly [T in ScalarType]: DType } = {
   f64: "double",
   f32: "float",

@@ -1,4 +1,4 @@
-/** Lines of a generated source as text that people can read. */
+/** Indents the lines of a generated source for readers. */
 
 /** Two spaces per open brace; directives at the margin. */
 export function indented(lines: readonly string[]): string {

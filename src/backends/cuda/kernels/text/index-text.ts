@@ -1,17 +1,17 @@
 /**
- * Index arithmetic in generated kernels: a thread's number becomes loop variables by divisions by constants, which the compiler turns into
- * multiplications; loop variables become element offsets.
+ * Index arithmetic in generated kernels. A thread's number becomes loop variables by divisions by constants, which the
+ * compiler turns into multiplications. Loop variables become element offsets.
  */
 import { type Affine, type Atom, largest } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop } from "../../../../kernels/nests/nest.ts";
 import { at } from "../../../../support/invariant.ts";
 
-/** The type of numbers up to `most`. */
+/** The type for numbers up to `most`. */
 export function indexType(most: number): string {
   return most < 2 ** 31 ? "unsigned" : "unsigned long long";
 }
 
-/** The one that holds the values of all. Offsets are computed in the type of the loop variables. */
+/** The type that holds the values of all. Offsets are computed in the type of the loop variables. */
 export function widerType(types: readonly string[]): string {
   return types.every((type) => type === "unsigned") ? "unsigned" : "unsigned long long";
 }
@@ -21,8 +21,8 @@ export function loopName(prefix: string, atom: number): string {
 }
 
 /**
- * Declares the variables of `loops` from `flat`, the row-major number of the iteration. `step` elements of the innermost loop are one
- * iteration. Names are prefix + atom.
+ * Declares the variables of `loops` from `flat`, the row-major number of the iteration. An iteration covers `step`
+ * elements of the innermost loop. Names are prefix + atom.
  */
 export function loopVariables(
   loops: readonly Loop[],

@@ -1,19 +1,20 @@
 /**
- * Signals and waits inside a kernel: what stands around a launch on its stream as signals and waits of a GPU's memory operations may instead be its first
- * and last lines. The kernel then has its multiprocessors when its peers are ready; one that is launched only then finds them taken by a product.
+ * Signals and waits inside a kernel. The memory operations around a launch may instead be the kernel's first and last
+ * lines. The kernel then already occupies its SMs when its peers become ready; a kernel launched only then would find
+ * them taken by a GEMM.
  *
  *     signal a, wait b, launch, signal c, wait d     ->     launch { block 0: raise a, await b, open the gate; ..; last block: raise c, await d }
  *
- * The words are those of memory operations, so that a peer may use either.
+ * The words are those of the memory operations, so a peer may use either form.
  */
 
-/** How many of each, in this order: no signal behind a wait. */
+/** The number of each, in this order: no signal comes after a wait. */
 export interface MeetingShape {
   readonly signals: number;
   readonly waits: number;
 }
 
-/** Before the kernel's work, and behind it. */
+/** Before and after the kernel's work. */
 export interface Meetings {
   readonly before: MeetingShape;
   readonly after: MeetingShape;
@@ -26,8 +27,9 @@ function meets({ before, after }: Meetings): boolean {
 }
 
 /**
- * Behind the pointers of the operands, 64 bits each: the gate's two words, which are 0 between runs; the word that says what a stream waits for; then per meeting
- * the words to raise, and those to wait for, each with what the stream says when it waits long.
+ * The parameters after the operands' pointers, 64 bits each: the gate's two words, which are 0 between runs; the word
+ * that reports what a stream waits for; then, before and after the work, the words to raise and the words to wait for,
+ * each of the latter with the report of a long wait.
  */
 export function meetingParameters(meetings: Meetings): readonly string[] {
   if (!meets(meetings)) return [];
@@ -57,7 +59,7 @@ export function meetingBefore({ before }: Meetings, blocks: number, threads: num
   ];
 }
 
-/** Lines behind it. */
+/** Lines after the work. */
 export function meetingAfter(meetings: Meetings, blocks: number, threads: number): readonly string[] {
   if (!meets(meetings)) return [];
   const { before, after } = meetings;
@@ -68,7 +70,7 @@ export function meetingAfter(meetings: Meetings, blocks: number, threads: number
     "__shared__ unsigned isLast;",
     "__syncthreads();",
     "if (threadIdx.x == 0) {",
-    // All stores of the block come before its count, all counts before the last block's signals.
+    // All stores of the block come before its count, and all counts before the last block's signals.
     "__threadfence_system();",
     `isLast = atomicAdd(gate + 1, 1u) == ${blocks - 1}u;`,
     "__threadfence_system();",
@@ -84,7 +86,7 @@ export function meetingAfter(meetings: Meetings, blocks: number, threads: number
   ];
 }
 
-/** Operations take turns with the warps of a block, so that waits do not stand in line. */
+/** The warps of a block take the operations in turn, so that waits do not queue up. */
 function operationLines({ signals, waits }: MeetingShape, place: string, threads: number): readonly string[] {
   const thread = (i: number): number => (32 * i) % threads;
   return [

@@ -1,20 +1,24 @@
-/** Device functions that generated kernels call. A kernel's source holds those that it uses, so that sources stay short and stable. */
+/**
+ * Device functions that generated kernels call. A kernel's source contains only those it uses, which keeps sources
+ * short and stable.
+ */
 const helpers: Readonly<Record<string, string>> = {
   braid_abs: `static __device__ __forceinline__ int braid_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
 static __device__ __forceinline__ long long braid_abs(long long x) {
   return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
 }`,
-  // The most negative integer over -1 wraps to itself.
+  // The most negative integer divided by -1 wraps to itself.
   braid_div: `static __device__ __forceinline__ int braid_div(int x, int y) {
   return y == -1 ? (int)(0u - (unsigned)x) : x / y;
 }
 static __device__ __forceinline__ long long braid_div(long long x, long long y) {
   return y == -1 ? (long long)(0ull - (unsigned long long)x) : x / y;
 }`,
-  /*
-   * For a = |x| and t = 1 / (1 + p a): Phi(-a) = exp(-a^2 / 2) t Q(t), the form of Abramowitz and Stegun 7.1.26, with coefficients of our own: a minimax
-   * fit (Lawson's iteration) of 5e-8 where Phi is large and of 3.3e-5 of Phi in the tail to -5.7, 1e-4 beyond. The reciprocal and the power are
-   * the hardware's, within 2^-22. About 16 instructions; normcdff takes 60.
+  /**
+   * For a = |x| and t = 1 / (1 + p a): Phi(-a) = exp(-a^2 / 2) t Q(t), the form of Abramowitz and Stegun 7.1.26 with
+   * our own coefficients. They are a minimax fit (Lawson's iteration): 5e-8 where Phi is large, 3.3e-5 of Phi in the
+   * tail down to -5.7, 1e-4 beyond. The reciprocal and the power are the hardware's, within 2^-22. About 16
+   * instructions; normcdff takes 60.
    */
   braid_normal_cdf: `static __device__ __forceinline__ float braid_normal_cdf(float x) {
   const float t = braid_reciprocal(fmaf(0.290363075f, fabsf(x), 1.0f));
@@ -31,7 +35,7 @@ static __device__ __forceinline__ long long braid_div(long long x, long long y) 
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }`,
-  // NaN if either is, and -0 below 0.
+  // NaN if either operand is; -0 is below 0.
   braid_max: extremum("max", ">"),
   braid_min: extremum("min", "<"),
   // Toward zero, saturating, NaN to 0.
@@ -71,7 +75,8 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
   return x;
 }`,
-  // Who waits says so every millisecond: what others say who are past their waits, of the same stream, does not stand for long.
+  // A waiting kernel reports what it waits for every millisecond, because reports of waits that are over overwrite the
+  // word of the same stream.
   braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
   long long start = clock64();
   bool said = false;
@@ -86,7 +91,7 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 }`,
 };
 
-/** Helpers stand after those that they call. */
+/** A helper comes after the ones that it calls. */
 const order: readonly string[] = [
   "braid_abs",
   "braid_div",

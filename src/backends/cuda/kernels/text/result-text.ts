@@ -1,4 +1,7 @@
-/** What a generated kernel does with the values of its nests: encode them, keep them for later nests of the group, store them; and the list of its parameters. */
+/**
+ * What a generated kernel does with the values of its nests (encode them, keep them for later nests of the group, store
+ * them), and its parameter list.
+ */
 import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
@@ -25,7 +28,7 @@ export function resultLines(
   ];
 }
 
-/** Element `v` of copy `copy`: its value, and what is stored of it. */
+/** Element `v` of copy `copy`: its value, and what is stored for it. */
 function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
   const { prefix } = context;
   return [
@@ -35,7 +38,7 @@ function elementLines(context: BodyContext, stores: boolean, copy: string): read
   ];
 }
 
-/** What is stored of the last value. Its rounding and the packing into 16 bits are one step; a copy keeps its bits. */
+/** What is stored for the last value. Its rounding and the packing into 16 bits are one step; a copy keeps its bits. */
 function storedText(context: BodyContext, copy: string): string {
   const { body, target } = context.nest;
   const copied = loadedElement(context, copy, "v");
@@ -51,7 +54,7 @@ function storeLines(nest: Nest, prefix: string, nameOf: (memory: Memory) => stri
   return moveLines(nest.target, to, `${prefix}s`, width);
 }
 
-/** What the kernel of a group reads and writes. */
+/** The memory that the kernel of a group reads and writes. */
 export function parametersOf(group: readonly GroupedNest[]): readonly Memory[] {
   return distinctMemories(
     group.flatMap(({ nest, given, stores }): readonly Memory[] => [

@@ -13,16 +13,19 @@ import type { Progress } from "../stuck/progress.ts";
 /** A call of the driver or of a library with its arguments bound. */
 export type Action = () => void;
 
-/** What a command does on its stream: calls, memory operations, which neighbours may join into one call, and kernels that may take in those around them. */
+/**
+ * What a command puts on its stream: calls, memory operations, which neighbours may join into one call, and kernels
+ * that may absorb the signals and waits around them.
+ */
 export type Work =
   | { readonly kind: "call"; readonly action: Action }
   | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
   | ({ readonly kind: "meeting"; readonly operations: MeetingOperations } & MeetingLaunch);
 
 export interface MeetingLaunch {
-  /** Of the kernel. */
+  /** Thread blocks of the kernel. */
   readonly blocks: number;
-  /** The kernel with these operations inside. */
+  /** Launches the kernel with these operations inside. */
   readonly launch: (operations: MeetingOperations) => Action;
 }
 
@@ -36,15 +39,18 @@ export interface ActionContext {
   readonly progress: Progress;
   readonly streamOf: (stream: CommandStreamId) => number;
   readonly eventOf: (event: EventId) => number;
-  /** The stream's own scratch and workspace, of at least as many bytes; the same at every call with so many or fewer bytes. */
+  /**
+   * The stream's own scratch and workspace, of at least `bytes` bytes; the same address for every call that asks for no
+   * more.
+   */
   readonly scratchOf: (stream: CommandStreamId, bytes: number) => number;
   readonly workspaceOf: (stream: CommandStreamId, bytes: number) => number;
-  /** Two words that are 0 between runs, one pair per command. */
+  /** Two words per command that are 0 between runs. */
   readonly gateOf: (command: number) => number;
-  /** Of launches that were prepared before. */
+  /** Steps of launches that were prepared before. */
   readonly steps: Map<string, KernelSteps>;
   readonly communicators: ReadonlyMap<string, Communicator>;
-  /** NCCL goes on with a call in the background: the next action has to wait. */
+  /** NCCL continues a call in the background: the next action has to wait. */
   readonly inProgress: (communicator: Communicator) => void;
 }
 

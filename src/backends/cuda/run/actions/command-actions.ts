@@ -1,6 +1,7 @@
 /**
- * One rank's commands as work for its streams: closures over addresses, streams and argument blocks that are made when the Program is prepared. A run calls them in list
- * order and allocates nothing. Signals thereby reach the driver before the waits that follow them in the list, as hardware with fewer queues than streams needs.
+ * Turns one rank's commands into work for its streams: closures over addresses, streams and argument blocks, made when
+ * the Program is prepared. A run calls them in list order and allocates nothing. Signals reach the driver before the
+ * waits that follow them in the list, as hardware with fewer queues than streams requires.
  */
 import type { Command, CommandStreamId } from "../../../../commands/command.ts";
 import { dispatch, type RuleTable } from "../../../../support/dispatch.ts";

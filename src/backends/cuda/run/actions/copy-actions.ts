@@ -1,4 +1,4 @@
-/** Copies of strided boxes as calls: the copy engines or a kernel, as copy-plan.ts chooses. */
+/** Copies of strided boxes as calls: by the copy engines or by a kernel, as copy-plan.ts chooses. */
 import type { Command } from "../../../../commands/command.ts";
 import type { View } from "../../../../commands/transfer.ts";
 import { copyKernel } from "../../kernels/plan/kernel-steps.ts";
@@ -8,7 +8,7 @@ import { type Action, type ActionContext, addressIn, checked } from "./action-co
 import { planCopy } from "./copy-plan.ts";
 import { encodePlaneCopy } from "./plane-copy.ts";
 
-/** `crossesLink`: one side is a peer's. */
+/** `crossesLink`: one side is in a peer's memory. */
 export function copyActions(
   { source, destination, engine, stream }: Extract<Command, { readonly kind: "copy" }>,
   crossesLink: boolean,
@@ -50,7 +50,7 @@ export function copyActions(
   }
 }
 
-/** A kernel that copies the box between these addresses. */
+/** The launch of a kernel that copies the box between these addresses. */
 export function copyLaunch(
   source: View,
   from: number,

@@ -1,7 +1,7 @@
 /**
- * How a strided box is copied: as few copy-engine calls as it takes, contiguous runs or pitched planes, or by a kernel where rows are short or there are too many
- * planes. Between GPUs the copy engines move long rows at the link's rate and leave the multiprocessors to the GEMM; inside one GPU a
- * kernel is as fast and takes any strides.
+ * Plans the copy of a strided box: as few copy engine calls as possible (contiguous runs or pitched planes), or a
+ * kernel if rows are short or planes are many. Between GPUs the copy engines move long rows at the link's rate and
+ * leave the SMs to the GEMM. Within a GPU a kernel is as fast and takes any strides.
  */
 import type { CopyEngine } from "../../../../commands/command.ts";
 import type { View } from "../../../../commands/transfer.ts";
@@ -20,7 +20,7 @@ export type CopyPlan =
       readonly pitch: Sides;
       readonly offsets: readonly Sides[];
     }
-  /** One run of bytes, by a kernel of few blocks. */
+  /** One run of bytes, copied by a kernel with few thread blocks. */
   | { readonly kind: "pull"; readonly bytes: number }
   | { readonly kind: "kernel" };
 
@@ -34,13 +34,13 @@ interface Axis extends Sides {
   readonly extent: number;
 }
 
-/** Rows shorter than this take the copy engine longer than a kernel. */
+/** A kernel copies rows shorter than this many bytes faster than the copy engine. */
 const shortestRow = 512;
 const mostPlanes = 16;
-/** What every driver takes as a pitch. */
+/** The largest pitch that every driver accepts. */
 const largestPitch = 2 ** 31 - 1;
 
-/** `crossesLink`: one side is a peer's. `engine` is what the command asks for. */
+/** `crossesLink`: one side is in a peer's memory. `engine` is what the command asks for. */
 export function planCopy(source: View, destination: View, crossesLink: boolean, engine: CopyEngine = "copy"): CopyPlan {
   const axes = joinedAxes(source, destination);
   if (axes === null) return { kind: "none" };
@@ -62,7 +62,10 @@ export function planCopy(source: View, destination: View, crossesLink: boolean, 
   return { kind: "planes", width, height: rows.extent, pitch, offsets: offsetsOver(outer) };
 }
 
-/** Axes in bytes, outermost (by the destination's stride) first; of one element dropped, even neighbours merged. Null: no elements. */
+/**
+ * Axes in bytes, outermost first by the destination's stride, without axes of one element and with contiguous
+ * neighbours merged. Null if there are no elements.
+ */
 function joinedAxes(source: View, destination: View): readonly Axis[] | null {
   const element = dtypes[source.dtype].bytes;
   const axes = destination.shape.map((extent, i): Axis => ({

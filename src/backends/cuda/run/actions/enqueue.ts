@@ -1,4 +1,4 @@
-/** Issues a prepared list, in order. An error becomes one of the command that it belongs to. */
+/** Issues a prepared list in order. An error names the command it belongs to. */
 import { commandDetails } from "../../../../commands/command-text.ts";
 import type { Program } from "../../../../commands/program.ts";
 import type { Place } from "../../../../diagnostics/diagnostic.ts";
@@ -11,13 +11,13 @@ import { type Deadline, waitUntil } from "../stuck/wait.ts";
 
 export interface Enqueued {
   readonly actions: readonly Action[];
-  /** commandOf[i]: the command of actions[i]. */
+  /** commandOf[i] is the command of actions[i]. */
   readonly commandOf: Int32Array;
-  /** Whether the action before left NCCL at work in the background; asked after each. */
+  /** Whether the last action left NCCL working in the background; checked after each action. */
   readonly busy: { communicator: Communicator | null };
 }
 
-/** Resolves when everything is with the driver; waits only where NCCL works on a call in the background. */
+/** Resolves when everything is with the driver. Waits only where NCCL continues a call in the background. */
 export async function enqueueList(
   session: Session,
   program: Program,
@@ -33,7 +33,7 @@ export async function enqueueList(
   }
 }
 
-/** From `first` on, up to and including an action that leaves NCCL busy; the number of the action after it. */
+/** Runs actions from `first` up to and including one that leaves NCCL busy. Returns the number of the next action. */
 function runActions(session: Session, program: Program, { actions, commandOf, busy }: Enqueued, first: number): number {
   let i = first;
   try {
@@ -47,7 +47,7 @@ function runActions(session: Session, program: Program, { actions, commandOf, bu
   }
 }
 
-/** -1: an edge of the back end's own. */
+/** `index` -1 stands for an edge that the back end added. */
 function placeOf(program: Program, rank: number, index: number): Place {
   const own = at(program.ranks, rank);
   if (index < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };

@@ -1,13 +1,14 @@
 /**
- * Work of a list as actions, where memory operations that follow each other in the list on one stream become one call: in a graph, one node. A kernel over links takes
- * in those right before and behind it.
+ * Joins consecutive memory operations of one stream into one call, which is one node of a graph. A kernel over links
+ * absorbs the operations directly before and after it.
  *
  *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
  *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word and in slot 3's, write 0 to both
  *     worker 1: waitSignal slot 3
  *
- * Operations of a batch are enqueued in its order. Signals are issued with the next batch of their stream, later than the list has them, where only work of other
- * streams stands between that waits for no peer; nothing else changes its place, since a signal that is held back behind a wait of another stream could hang.
+ * The operations of a batch are enqueued in order. A signal may be issued later than in the list, with the next batch
+ * of its stream, if only work of other streams that waits for no peer stands between. Nothing else moves: a signal
+ * delayed past another stream's wait could hang.
  */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import { at } from "../../../../support/invariant.ts";
@@ -18,21 +19,21 @@ import { encodeBatch, memoryOperations } from "./memory-operations.ts";
 
 export interface StreamWork {
   readonly stream: CommandStreamId;
-  /** The command that it belongs to; -1 for none. */
+  /** The command it belongs to; -1 for none. */
   readonly index: number;
   readonly work: Work;
 }
 
-/** As the list has it. */
+/** Work as the list has it. */
 export interface ListedWork extends StreamWork {
   /** Whether it waits for peers. */
   readonly isBlocking: boolean;
 }
 
-/** Far below what the driver takes in one call, 256. */
+/** Well below 256, the most the driver takes in one call. */
 const mostOperations = 64;
 
-/** In list order. A joined piece belongs to its kernel, or to the first of its commands. */
+/** In list order. Joined work belongs to its kernel, or to the first of its commands. */
 export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
   const mayMeet = leavesRoom(list, multiprocessors);
   const joined: StreamWork[] = [];
@@ -52,10 +53,10 @@ export function joinWork(list: readonly ListedWork[], multiprocessors: number): 
   return joined;
 }
 
-/** The list with signals right before the memory operations that follow them on their stream, where no wait for a peer stands between. */
+/** Moves signals to the next memory operations of their stream where no wait for a peer stands between. */
 function signalsWithNext(list: readonly ListedWork[]): readonly StreamWork[] {
   const previous = new Map<CommandStreamId, number>();
-  /** By position: those that go right before it. */
+  /** By position: the signals that move to directly before it. */
   const sinking = new Map<number, number>();
   let lastBlocking = -1;
   for (const [position, { stream, work, isBlocking }] of list.entries()) {
@@ -80,8 +81,9 @@ function isSignals(work: Work | undefined): boolean {
 }
 
 /**
- * A block that waits for a peer may hold a multiprocessor by itself. Each stream has one kernel under way, and if they all wait, half of the GPU has to be left for
- * what their peers need of it. Otherwise kernels are launched when their peers are ready.
+ * A thread block that waits for a peer may occupy an SM by itself, and each stream may have one such kernel under way.
+ * If all of them wait, half of the GPU must stay free for the work their peers need. Otherwise kernels are launched
+ * only when their peers are ready.
  */
 function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boolean {
   const most = new Map<CommandStreamId, number>();
@@ -90,7 +92,10 @@ function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boole
   return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= multiprocessors / 2;
 }
 
-/** Neighbours on one stream as one piece, or as two of which the second has some of the first's; null where they stay as they are. */
+/**
+ * Joins two neighbours of one stream into one piece of work, or into two if the second absorbs part of the first. Null
+ * if they stay as they are.
+ */
 function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, Work?] | null {
   if (first.kind === "call" || second.kind === "call") return null;
   if (second.kind === "memory") {
@@ -109,7 +114,7 @@ function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, 
   return left.length === 0 ? [meeting] : [{ kind: "memory", operations: left }, meeting];
 }
 
-/** Lays out the arguments of memory operations; a call is its action. */
+/** Lays out the arguments of memory operations; a call already is an action. */
 export function workAction(work: Work, stream: CommandStreamId, context: ActionContext): Action {
   switch (work.kind) {
     case "call":

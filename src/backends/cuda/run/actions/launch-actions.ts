@@ -1,4 +1,4 @@
-/** Kernels of a Program as launches: generated kernels, and matrix products through cuBLASLt where it has a form for them. */
+/** Kernels of a Program as launches: generated kernels, and cuBLASLt for matmuls that it supports. */
 import type { Launch } from "../../../../commands/command.ts";
 import type { Memory } from "../../../../kernels/nests/nest.ts";
 import type { Address } from "../../../../kernels/phase.ts";
@@ -40,7 +40,7 @@ function stepsOf(
   return made;
 }
 
-/** Of places in the scratch, as the planner gives them out. */
+/** The alignment of places in scratch that the planner gives out, in bytes. */
 const scratchPlaceAlignment = 64;
 
 function stepAction(

@@ -1,4 +1,4 @@
-/** A launch of a kernel over links, with the signals and waits that it takes in. */
+/** The launch of a kernel over links, with the signals and waits that it absorbs. */
 import type { Launch } from "../../../../commands/command.ts";
 import { touchesPeers } from "../../../../commands/touches-peers.ts";
 import type { Memory } from "../../../../kernels/nests/nest.ts";
@@ -9,7 +9,7 @@ import { alignmentOf } from "../../memory/alignment.ts";
 import { type ActionContext, addressIn, type MeetingLaunch } from "./action-context.ts";
 import { meetingValues, shapesOf } from "./meeting-operations.ts";
 
-/** Of a kernel that touches peers' memory and is one loop over elements, with its meetings; null for others. `index`: of the command. */
+/** For a kernel that touches peers' memory and is one loop over elements; null for others. `index` is the command's. */
 export function linkLaunch(command: Launch, index: number, context: ActionContext): MeetingLaunch | null {
   const { program, rank, session, blocks } = context;
   const { kernel: id, inputs, outputs, stream } = command;

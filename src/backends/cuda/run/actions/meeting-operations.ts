@@ -1,6 +1,6 @@
 /**
- * Which signals and waits around a kernel it can take in (kernels/meeting-text.ts): before it and behind it so many as are in order, signals first. What else stands there stays
- * a batch of memory operations.
+ * Decides which signals and waits around a kernel it can absorb (kernels/text/meeting-text.ts): before and after it, as
+ * many as are in order, signals first. The others stay a batch of memory operations.
  */
 import type { Meetings, MeetingShape } from "../../kernels/text/meeting-text.ts";
 import type { StreamOperation } from "./memory-operations.ts";
@@ -12,17 +12,17 @@ export interface MeetingOperations {
 
 export const noOperations: MeetingOperations = { before: [], after: [] };
 
-/** As many as a kernel has parameters for without doubt: two per wait. */
+/** A number of operations for which every kernel has parameters: a wait needs two. */
 const mostInside = 128;
 
-/** The last of them that may stand inside, before the kernel's work. */
+/** The last operations that may stand inside the kernel, before its work. */
 export function takenBefore(operations: readonly StreamOperation[]): readonly StreamOperation[] {
   let from = operations.length;
   while (from > 0 && isInOrder(operations.slice(from - 1))) from--;
   return operations.slice(from);
 }
 
-/** Whether all may stand inside: signals and then waits. */
+/** Whether all may stand inside: signals, then waits. */
 export function isInOrder(operations: readonly StreamOperation[]): boolean {
   const firstWait = operations.findIndex(({ kind }) => kind === "wait");
   return (
@@ -40,7 +40,7 @@ export function meetingValues({ before, after }: MeetingOperations, gate: number
   const all = [...before, ...after];
   if (all.length === 0) return [];
   const wait = all.find((operation) => operation.kind === "wait");
-  // Nobody says anything where nobody waits.
+  // A kernel without waits has nothing to report.
   return [gate, wait?.progress ?? gate, ...all.flatMap(wordsOf)];
 }
 

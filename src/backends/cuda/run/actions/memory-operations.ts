@@ -1,11 +1,13 @@
 /**
- * Signals as stream memory operations: signal writes 1 into the waiting rank's word, waitSignal waits for 1 in own memory and writes 0. A stream says what it waits for
- * before and when it is past it. Commands carry no value, so a batch is made once and replayed, in a graph too. Layout: CUstreamBatchMemOpParams of cuda.h.
+ * Signals as stream memory operations: signal writes 1 into the waiting rank's word; waitSignal waits for 1 in its own
+ * memory and writes 0. A stream also reports what it waits for, and that it is past it. Commands carry no value, so a
+ * batch is made once and replayed, in a graph too. Layout: CUstreamBatchMemOpParams of cuda.h.
  *
- *     waitSignal a, waitSignal b     ->     says a; wait for a, wait for b; a = 0, b = 0; past b
+ *     waitSignal a, waitSignal b     ->     report a; wait for a, wait for b; a = 0, b = 0; report past b
  *
- * Waits that follow each other are one run, and a stream speaks once before it and once behind it: a word in the host's memory takes longer than all else, 1.5 us on an
- * H200. That all words stay 1 until the last has come tells which have not, where a run does not end.
+ * Consecutive waits form one run with one report before and one after: writing a word of host memory takes 1.5 us on an
+ * H200, longer than the rest. All words stay 1 until the last signal has arrived, so in a run that hangs the words show
+ * which signals are missing.
  */
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
@@ -19,14 +21,14 @@ import {
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import { passedWord } from "../stuck/progress.ts";
 
-/** What stands in for commands; addresses are of words of 4 bytes. */
+/** What commands become; addresses are of 4-byte words. */
 export type StreamOperation =
   | { readonly kind: "say"; readonly progress: number; readonly value: number }
   | { readonly kind: "signal"; readonly word: number }
-  /** `says`: what the stream writes to `progress` before it waits. */
+  /** `says`: the word that the stream writes to `progress` before it waits. */
   | { readonly kind: "wait"; readonly word: number; readonly progress: number; readonly says: number };
 
-/** What the GPU has. */
+/** What the GPU executes. */
 export type MemoryOperation =
   | { readonly kind: "write"; readonly address: number; readonly value: number }
   /** Holds the stream until the word has the value. */
@@ -35,8 +37,8 @@ export type MemoryOperation =
 export type Wait = Extract<StreamOperation, { readonly kind: "wait" }>;
 
 /**
- * What one stream does, in its order. A run of waits takes their words back when all have come: a peer raises a word again only after it has heard that the wait is over, and nothing
- * that a run holds could tell it.
+ * The operations of one stream, in order. A run of waits resets its words after all signals have arrived. A peer raises
+ * a word again only after it has heard that the wait is over, which nothing inside the run can tell it.
  */
 export function memoryOperations(operations: readonly StreamOperation[]): readonly MemoryOperation[] {
   return piecesOf(operations).flatMap((piece): readonly MemoryOperation[] => {
@@ -61,14 +63,14 @@ export function memoryOperations(operations: readonly StreamOperation[]): readon
   });
 }
 
-/** The runs of waits among what one stream does. */
+/** The runs of waits among a stream's operations. */
 export function waitRuns(operations: readonly StreamOperation[]): readonly (readonly Wait[])[] {
   return piecesOf(operations).flatMap((piece) => (piece.kind === "waits" ? [piece.waits] : []));
 }
 
 type Piece = Exclude<StreamOperation, Wait> | { readonly kind: "waits"; readonly waits: readonly Wait[] };
 
-/** A second wait for a word begins a run of its own: the first has to take the word back. */
+/** A second wait for a word starts a new run, because the first has to reset the word. */
 function piecesOf(operations: readonly StreamOperation[]): readonly Piece[] {
   const pieces: Piece[] = [];
   let run: Wait[] | null = null;
@@ -91,7 +93,7 @@ export function encodeBatch(operations: readonly MemoryOperation[], blocks: Host
   return address;
 }
 
-/** The bytes of one operation: its type at 0, the address at 8, the value at 16, flags at 24. */
+/** Writes the bytes of one operation: type at 0, address at 8, value at 16, flags at 24. */
 export function writeOperation(view: DataView, offset: number, operation: MemoryOperation): void {
   const waits = operation.kind === "wait";
   view.setUint32(offset, waits ? CU_STREAM_MEM_OP_WAIT_VALUE_32 : CU_STREAM_MEM_OP_WRITE_VALUE_32, true);

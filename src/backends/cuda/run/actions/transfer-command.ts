@@ -1,4 +1,4 @@
-/** This rank's part of a transfer, as the calls of NCCL that its plan names. */
+/** This rank's part of a transfer, as the NCCL calls of its plan. */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import type { Collective } from "../../../../commands/transfer.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
@@ -9,7 +9,7 @@ import { planCollective, planGroup, type TransferPlan } from "../../nccl/transfe
 import { type Action, type ActionContext, addressIn } from "./action-context.ts";
 import { copyLaunch } from "./copy-actions.ts";
 
-/** `name`: of the communicator. `index`: of the command. */
+/** `name` is the communicator's, `index` the command's. */
 export function transferActionsOf(
   name: string,
   stream: CommandStreamId,

@@ -1,14 +1,15 @@
 /**
- * Which streams of a list do not begin after stream 0's start or do not end before its end. The back end adds those edges: then the host waits for one stream, and
- * the whole list can be captured into a graph from stream 0. A verified program has no races without them; they only make the order explicit.
+ * Finds streams of a list that do not start after stream 0's start or do not end before its end. The back end adds
+ * those edges. The host then waits for one stream, and the whole list can be captured into a graph from stream 0. A
+ * verified program has no races without them; they only make the order explicit.
  */
 import type { Command, CommandStreamId, EventId } from "../../../../commands/command.ts";
 import { at } from "../../../../support/invariant.ts";
 
 export interface StreamEdges {
-  /** To wait for stream 0 at the start. */
+  /** Streams that wait for stream 0 at the start. */
   readonly forks: readonly CommandStreamId[];
-  /** Stream 0 is to wait for at the end. */
+  /** Streams that stream 0 waits for at the end. */
   readonly joins: readonly CommandStreamId[];
 }
 
@@ -23,7 +24,7 @@ function forksOf(commands: readonly Command[]): readonly CommandStreamId[] {
   for (const command of commands) {
     if (begun.has(command.stream)) continue;
     begun.add(command.stream);
-    // Every recordEvent stands after a first command of its stream, which has its edge by then.
+    // A recordEvent always follows another command of its stream, which has the edge.
     if (command.kind !== "waitEvent") forks.push(command.stream);
   }
   return forks;

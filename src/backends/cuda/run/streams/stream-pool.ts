@@ -1,9 +1,9 @@
-/** CUDA streams and events, made once and lent to Programs. A stream that is given back must be idle. */
+/** CUDA streams and events, made once and lent to Programs. A stream must be idle when it is returned. */
 import { CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_STREAM_NON_BLOCKING } from "../../bindings/driver-api.ts";
 import { type Gpu, out } from "../../gpu.ts";
 import type { Resources } from "../../resources.ts";
 
-/** 0 is the highest; the GPU has only so many, and all below them are the same. */
+/** 0 is the highest. A GPU has few priorities; all below its lowest are the same. */
 export type StreamPriority = number;
 export const lowestPriority: StreamPriority = Infinity;
 
@@ -11,7 +11,7 @@ export const lowestPriority: StreamPriority = Infinity;
 export type EventUse = "order" | "time";
 
 export interface StreamPool extends Disposable {
-  /** Returned to the pool by `resources`. */
+  /** `resources` returns it to the pool. */
   readonly stream: (priority: StreamPriority, resources: Resources) => number;
   readonly event: (use: EventUse, resources: Resources) => number;
 }
@@ -19,7 +19,7 @@ export interface StreamPool extends Disposable {
 export function createStreamPool(gpu: Gpu): StreamPool {
   const made: { readonly streams: number[]; readonly events: number[] } = { streams: [], events: [] };
   const events = { order: new Array<number>(), time: new Array<number>() };
-  /** By the driver's number of their priority, which falls as priority rises. */
+  /** Keyed by the driver's number of the priority, which falls as the priority rises. */
   const streams = new Map<number, number[]>();
   const lend = (list: number[], make: () => number, resources: Resources): number => {
     const handle = list.pop() ?? make();

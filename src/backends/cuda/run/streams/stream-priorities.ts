@@ -1,7 +1,7 @@
 /**
- * Which stream's kernels and copies go first where a multiprocessor or an engine is free. Copies and communication do: they are few, and other ranks wait for
- * them. Of products on several streams those on the first of them, as the list has them: copies behind them wait in that order, and a GPU that began with the
- * second would hold all of them up.
+ * Chooses which stream goes first when an SM or a copy engine becomes free. Copies and communication do: they are few,
+ * and other ranks wait for them. GEMMs on compute stream 0 have higher priority than those on stream 1. Copies wait for
+ * results in stream order, so a GPU that started with stream 1 would delay every copy.
  */
 import type { StreamInfo } from "../../../../commands/command.ts";
 import type { StreamPriority } from "./stream-pool.ts";

@@ -1,11 +1,11 @@
-/** Scratch and workspaces: hidden memory of one stream each, which its commands use one after the other. */
+/** Scratch and workspaces: memory that belongs to one stream, whose commands use it in turn. */
 import type { DeviceBlock, DeviceMemory } from "../../memory/device-memory.ts";
 import type { Resources } from "../../resources.ts";
 
-/** The address of at least `bytes` bytes that belong to `stream`; 0 for none. */
+/** Returns the address of at least `bytes` bytes that belong to `stream`; 0 for none. */
 export type StreamScratch = (stream: number, bytes: number) => number;
 
-/** A stream that asks for more gets another block and keeps the first. `what` names the use in messages. */
+/** A stream that asks for more gets a new block and keeps the first. `what` names the use in messages. */
 export function createStreamScratch(memory: DeviceMemory, resources: Resources, what: string): StreamScratch {
   const blocks = new Map<number, DeviceBlock>();
   return (stream, bytes) => {

@@ -1,7 +1,8 @@
 /**
- * How far the streams of a run have come, for the message of a run that does not end. Before a stream waits for a peer, in the same batch of memory operations, it
- * writes the number of the command into pinned memory, and after a wait for a signal that it is past it; completed events say more in
- * an eager run. Of a run of waits it writes the first before and the last behind; the words of their slots say which have come.
+ * How far the streams of a run have come, for the message of a run that hangs. Before a stream waits for a peer, it
+ * writes the number of the command into pinned memory, in the same batch of memory operations. After the wait it writes
+ * that it is past it. For a run of waits it writes once before the first and once after the last; the words of their
+ * slots show which signals have arrived. In an eager run, completed events say more.
  */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import { commandDetails } from "../../../../commands/command-text.ts";
@@ -13,25 +14,25 @@ import type { HostBlocks } from "../../memory/host-blocks.ts";
 export interface Progress {
   /** The address of a stream's word. */
   readonly address: (stream: CommandStreamId) => number;
-  /** To be called between runs. */
+  /** Call it between runs. */
   readonly reset: () => void;
-  /** The last command that the stream said it came to; null if it has said nothing in this run. */
+  /** The last command that the stream reported; null if it reported nothing in this run. */
   readonly last: (stream: CommandStreamId) => { readonly command: number; readonly passed: boolean } | null;
 }
 
 const passedBit = 0x8000_0000;
 
-/** What a stream writes when it comes to a command. */
+/** The word that a stream writes when it reaches a command. */
 export function progressWord(command: number): number {
   return command + 1;
 }
 
-/** The command of a word that `progressWord` made. */
+/** The command of a word made by `progressWord`. */
 export function commandOf(word: number): number {
   return word - 1;
 }
 
-/** What it writes when it is past what it came to. */
+/** The word that it writes once it is past that command. */
 export function passedWord(word: number): number {
   return word + passedBit;
 }
@@ -52,14 +53,17 @@ export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">
 
 /** Where a stream stands. */
 export interface Standing {
-  /** What it has come to. */
+  /** The command it has reached. */
   readonly command: number;
-  /** Of a waitSignal, the commands of its run whose signals have not come: those, or where `isKnown` is false one at least of them. */
+  /**
+   * For a waitSignal: the commands of its run whose signals have not arrived. If `isKnown` is false, at least one of
+   * them is missing.
+   */
   readonly missing: readonly number[];
   readonly isKnown: boolean;
 }
 
-/** One line: what the stream is at, and the peers that it waits for. Null: it has not said that it came to anything. */
+/** One line: what the stream is doing and which peers it waits for. Null if it has reported nothing. */
 export function stuckStream(
   program: Program,
   rank: number,

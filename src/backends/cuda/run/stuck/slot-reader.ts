@@ -1,6 +1,7 @@
 /**
- * The words that a rank waits for, as they are while its streams are stuck: an asynchronous copy into pinned memory, on a stream that nothing else is ever on. Stream, memory
- * and addresses are there before, since making them could wait for the very streams that do not end.
+ * Reads the words that a rank waits for while its streams are stuck: an asynchronous copy into pinned memory, on a
+ * stream that nothing else uses. Stream, memory and addresses are made beforehand, because making them could wait for
+ * the stuck streams.
  */
 import { CUDA_ERROR_NOT_READY, CUDA_SUCCESS } from "../../bindings/driver-api.ts";
 import type { Gpu } from "../../gpu.ts";
@@ -9,18 +10,18 @@ import type { HostBlocks } from "../../memory/host-blocks.ts";
 
 export interface SlotReader {
   /**
-   * What is in a word of this rank's slots, by its address. Null where the GPU does not say within 200 ms: one that is gone, or hardware queues that stuck streams hold. Holds the thread
-   * until then; never throws.
+   * Returns the word at an address of this rank's slots. Null if the GPU does not answer within 200 ms: it is gone, or
+   * stuck streams hold its hardware queues. Blocks the thread meanwhile; never throws.
    */
   readonly read: () => ((word: number) => number) | null;
 }
 
-/** What it needs of the driver. */
+/** The driver calls that it needs. */
 export interface ReadingGpu {
   readonly raw: Pick<Gpu["raw"], "cuMemcpyDtoHAsync_v2" | "cuStreamQuery">;
 }
 
-/** Milliseconds for the copy; it takes microseconds where the GPU is well. */
+/** Milliseconds for the copy, which takes microseconds on a healthy GPU. */
 const patience = 200;
 
 export function createSlotReader(
@@ -44,7 +45,7 @@ export function createSlotReader(
   };
 }
 
-/** Of this thread, in milliseconds: whoever is told of a run that does not end cannot wait for an event loop. */
+/** Blocks this thread, in milliseconds: the code that reports a hang cannot wait for an event loop. */
 function sleep(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

@@ -1,4 +1,7 @@
-/** What the streams of a run that does not end are at: the message of its time-out, and the notes of a run that another rank's end cut short. */
+/**
+ * What the streams of a hanging run are doing: the timeout message, and the notes of a run that another rank's end cut
+ * short.
+ */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import type { Program } from "../../../../commands/program.ts";
 import { DiagnosticError, fail } from "../../../../diagnostics/diagnostic.ts";
@@ -15,11 +18,11 @@ export interface StuckRun {
   readonly list: Pick<PreparedList, "streams" | "events" | "progress" | "waitRuns" | "slots">;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
-  /** How many were issued one behind the other. */
+  /** How many runs were issued in a row. */
   readonly runs: number;
 }
 
-/** Throws `timed-out`, with a line for every stream that has not ended. `timeout` in milliseconds. */
+/** Throws `timed-out` with a line for every stream that has not finished. `timeout` is in milliseconds. */
 export function timedOut(run: StuckRun, timeout: number): never {
   const { gpu, program, runs } = run;
   const own = at(program.ranks, gpu.rank);
@@ -37,9 +40,10 @@ export function timedOut(run: StuckRun, timeout: number): never {
 }
 
 /**
- * A line for every stream that has not ended: what it came to, and the peers that it waits for. In a graph, which runs apart from the
- * streams, those that have come to a peer and are not known to be past it. Words and events stay as a run leaves them: of runs in a row they may be of the one before that
- * which does not end, as the last line then says. A word of being past, whichever run it is of, says nothing.
+ * A line for every stream that has not finished: the command it reached and the peers it waits for. A graph runs apart
+ * from the streams; then the lines are of streams that reached a wait for a peer and are not known to be past it. Words
+ * and events keep the state of the last run. With several runs in a row they may belong to the run before the one that
+ * hangs, and the last line says so. A "past" word says nothing, whichever run wrote it.
  */
 export function stuckStreams(run: StuckRun): readonly string[] {
   const lines = streamLines(run, standingIn(run.list));
@@ -64,7 +68,10 @@ function streamLines({ gpu, program, list, eager }: StuckRun, standingAt: Standi
   });
 }
 
-/** Of a run of waits, by the first, those whose words are still 0, from the first such on; of any other command itself. Words are read when they are first asked for, all at once. */
+/**
+ * For a run of waits, keyed by its first: the waits whose words are still 0, starting at the first of those. For any
+ * other command, the command itself. All words are read at the first request.
+ */
 function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
   let reading: { readonly words: ReturnType<SlotReader["read"]> } | null = null;
   return (command) => {
@@ -77,7 +84,7 @@ function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
   };
 }
 
-/** The error with further notes on its first diagnostic. */
+/** The error with more notes on its first diagnostic. */
 export function withNotes(error: unknown, notes: readonly string[]): unknown {
   if (!(error instanceof DiagnosticError) || notes.length === 0) return error;
   const [first, ...others] = error.diagnostics;
@@ -85,7 +92,7 @@ export function withNotes(error: unknown, notes: readonly string[]): unknown {
   return new DiagnosticError([{ ...first, notes: [...(first.notes ?? []), ...notes] }, ...others]);
 }
 
-/** The last recordEvent of the stream that has completed, -1 for none. */
+/** The last recordEvent of the stream that has completed; -1 for none. */
 function lastEvent(
   gpu: StuckRun["gpu"],
   program: Program,

@@ -1,10 +1,10 @@
-/** Waits of the host for the GPU that end: with the work, the time, or another rank's abort. */
+/** The host's waits for the GPU. They end when the work is done, when the time is up, or when another rank aborts. */
 import { CUDA_ERROR_NOT_READY } from "../../bindings/driver-api.ts";
 import type { Gpu } from "../../gpu.ts";
 import type { EndOfWorld } from "../../world.ts";
 import { pause } from "../pause.ts";
 
-/** Throws `gpu-call-failed` for what the GPU reports about earlier work. */
+/** Throws `gpu-call-failed` for errors that the GPU reports about earlier work. */
 export function streamIsIdle(gpu: Gpu, stream: number): boolean {
   const status = gpu.raw.cuStreamQuery(stream);
   if (status === CUDA_ERROR_NOT_READY) return false;
@@ -13,19 +13,19 @@ export function streamIsIdle(gpu: Gpu, stream: number): boolean {
 }
 
 export interface Deadline {
-  /** On performance.now's clock. */
+  /** On the clock of performance.now. */
   readonly at: number;
   readonly signal: EndOfWorld;
   /** Throws the diagnostic of a run that takes too long. */
   readonly expired: () => never;
 }
 
-/** Runs that end within this many milliseconds are waited for without giving way to others. */
+/** For this many milliseconds the wait spins. */
 const spin = 0.2;
-/** Then every turn of the event loop; after this many, once a millisecond. */
+/** Then it checks at every turn of the event loop, and after this many milliseconds once a millisecond. */
 const eager = 50;
 
-/** Returns when `done` does; hears other ranks meanwhile. */
+/** Returns when `done` returns true. Messages of other ranks arrive meanwhile. */
 export async function waitUntil(done: () => boolean, { at, signal, expired }: Deadline): Promise<void> {
   const start = performance.now();
   while (performance.now() < start + spin) if (done()) return;
