@@ -79,7 +79,7 @@ export async function benchLowering(): Promise<Bench> {
   const pipeline = allgatherMatmul(8, devices);
   const hosts = Array.from({ length: devices }, (_, rank) => lower(pipeline, { rank }));
   bench.add("record and link AG+matmul, 8 ranks, 8 chunks", () => {
-    link(hosts.map((host, rank) => record(host, { rank, sizes: new Map(), numberOfStreams: 8 })));
+    link(hosts.map((host, rank) => record(host, { rank, sizes: new Map(), streams: 8 })));
   });
   await bench.run();
   return bench;

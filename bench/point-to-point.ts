@@ -37,10 +37,10 @@ const pipeline = [chunks, devices, rows / chunks, columns];
 
 const cases: readonly Case[] = [true, false].flatMap((product): Case[] => [
   { name: "collectives", shape: pipeline, sharded: 1, product },
-  { name: "ring, get", shape: ring, sharded: 0, product, options: { communicatorBackend: "cuda" } },
-  { name: "ring, put", shape: ring, sharded: 0, product, options: { communicatorBackend: "cuda", p2pProtocol: "put" } },
+  { name: "ring, get", shape: ring, sharded: 0, product, options: { backend: "cuda" } },
+  { name: "ring, put", shape: ring, sharded: 0, product, options: { backend: "cuda", protocol: "put" } },
   { name: "ring, sends and receives", shape: ring, sharded: 0, product },
-  { name: "broadcasts", shape: ring, sharded: 0, product, options: { pointToPoint: "broadcast" } },
+  { name: "broadcasts", shape: ring, sharded: 0, product, options: { p2p: "broadcast" } },
 ]);
 
 function fusionOf({ shape, sharded, product }: Case): Fusion {
@@ -58,11 +58,9 @@ function fusionOf({ shape, sharded, product }: Case): Fusion {
 
 function programOf(each: Case): Program {
   const fusion = fusionOf(each);
-  const { p2pProtocol = "get" } = each.options ?? {};
+  const { protocol = "get" } = each.options ?? {};
   return link(
-    Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...each.options, rank }), { rank, p2pProtocol }),
-    ),
+    Array.from({ length: devices }, (_, rank) => record(lower(fusion, { ...each.options, rank }), { rank, protocol })),
   );
 }
 

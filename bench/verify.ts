@@ -8,7 +8,7 @@ import { type CommandList, DeviceMesh, Fusion, type HostProgram, link, lower, ma
 interface Pipeline {
   readonly name: string;
   readonly fusion: (devices: number) => Fusion;
-  readonly communicatorBackend: "nccl" | "cuda";
+  readonly backend: "nccl" | "cuda";
 }
 
 function allgatherMatmul(shape: readonly number[], did: number, devices: number): Fusion {
@@ -27,22 +27,22 @@ const pipelines: readonly Pipeline[] = [
   {
     name: "collectives",
     fusion: (devices) => allgatherMatmul([devices, devices, 4, 64], 1, devices),
-    communicatorBackend: "nccl",
+    backend: "nccl",
   },
   {
     name: "ring, sends and receives",
     fusion: (devices) => allgatherMatmul([devices, 4, 64], 0, devices),
-    communicatorBackend: "nccl",
+    backend: "nccl",
   },
   {
     name: "ring, copies",
     fusion: (devices) => allgatherMatmul([devices, 4, 64], 0, devices),
-    communicatorBackend: "cuda",
+    backend: "cuda",
   },
 ];
 
 function listsOf(hosts: readonly HostProgram[]): readonly CommandList[] {
-  return hosts.map((host, rank) => record(host, { rank, numberOfStreams: 8 }));
+  return hosts.map((host, rank) => record(host, { rank, streams: 8 }));
 }
 
 /** As many chunks as devices. */
@@ -55,9 +55,9 @@ export async function benchVerify(): Promise<Bench> {
     warmupTime: 0,
   });
   for (const devices of [8, 64]) {
-    for (const { name, fusion, communicatorBackend } of pipelines) {
+    for (const { name, fusion, backend } of pipelines) {
       const built = fusion(devices);
-      const hosts = Array.from({ length: devices }, (_, rank) => lower(built, { rank, communicatorBackend }));
+      const hosts = Array.from({ length: devices }, (_, rank) => lower(built, { rank, backend }));
       const program = link(listsOf(hosts));
       const commands = program.ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
       if (!verify(program).ok) throw new Error(`${name} does not verify`);

@@ -77,8 +77,8 @@ export async function* largeRows(
 function loweringsOf({ lowerings, sharesK }: LargeCase, dtype: LargeDType): LargeCase["lowerings"] {
   if (dtype === "bfloat16") return lowerings;
   if (sharesK) return [];
-  return lowerings.filter(({ insertReshardingAfter, pointToPoint }) =>
-    pointToPoint === undefined ? insertReshardingAfter === false : pointToPoint === "rotated",
+  return lowerings.filter(({ insertReshardingAfter, p2p }) =>
+    p2p === undefined ? insertReshardingAfter === false : p2p === "rotated",
   );
 }
 

@@ -2,18 +2,18 @@
 import type { LoweringOptions } from "../../src/passes/options.ts";
 
 export function labelOf({
-  communicatorBackend,
-  p2pProtocol,
-  pointToPoint,
+  backend,
+  protocol,
+  p2p,
   insertReshardingAfter,
-  interStreamSynchronization,
+  interStreamSync,
 }: Partial<LoweringOptions>): string {
   return [
-    communicatorBackend,
-    p2pProtocol,
-    pointToPoint,
+    backend,
+    protocol,
+    p2p,
     insertReshardingAfter === true ? "resharding after" : null,
-    interStreamSynchronization === true ? "streams synchronized" : null,
+    interStreamSync === true ? "streams synchronized" : null,
   ]
     .filter(Boolean)
     .join(", ");

@@ -45,12 +45,12 @@ interface Variant {
   readonly graph: "on" | "off";
 }
 
-const get = { communicatorBackend: "cuda", p2pProtocol: "get" } as const;
-const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
+const get = { backend: "cuda", protocol: "get" } as const;
+const put = { backend: "cuda", protocol: "put" } as const;
 
 const variants: readonly Variant[] = [
-  { name: "nccl", lowering: { communicatorBackend: "nccl" }, lane: false, streams: 4, graph: "off" },
-  { name: "nccl, graph", lowering: { communicatorBackend: "nccl" }, lane: false, streams: 4, graph: "on" },
+  { name: "nccl", lowering: { backend: "nccl" }, lane: false, streams: 4, graph: "off" },
+  { name: "nccl, graph", lowering: { backend: "nccl" }, lane: false, streams: 4, graph: "on" },
   { name: "get, lane, 2 streams", lowering: get, lane: true, streams: 2, graph: "off" },
   { name: "get, lane, 2 streams, graph", lowering: get, lane: true, streams: 2, graph: "on" },
   { name: "get, lane, 8 streams, graph", lowering: get, lane: true, streams: 8, graph: "on" },
@@ -121,13 +121,13 @@ async function measure(
     c.axis(0).parallelize("Stream");
   }
   const data = f.data();
-  const { p2pProtocol = "get" } = lowering;
+  const { protocol = "get" } = lowering;
   const lists = Array.from({ length: devices }, (_, each) =>
     record(lower(f, { ...lowering, rank: each }), {
       rank: each,
       sizes: sizesFromMeshes(data.tensors),
-      numberOfStreams: streams,
-      p2pProtocol,
+      streams,
+      protocol,
     }),
   );
   const linked = link(lists);

@@ -28,17 +28,17 @@ const inputSets = 8;
 interface Replayed {
   readonly name: string;
   readonly build: (devices: number) => Fusion;
-  readonly p2pProtocol: "get" | "put";
+  readonly protocol: "get" | "put";
   readonly schedule: ScheduleOptions;
 }
 
 const replayed: readonly Replayed[] = [
-  { name: "get", build: gatherAndMultiply, p2pProtocol: "get", schedule: {} },
-  { name: "put", build: gatherAndMultiply, p2pProtocol: "put", schedule: {} },
+  { name: "get", build: gatherAndMultiply, protocol: "get", schedule: {} },
+  { name: "put", build: gatherAndMultiply, protocol: "put", schedule: {} },
   {
     name: "all-reduce in chunks, by kernels that wait for their peers",
     build: multiplyAndReduce,
-    p2pProtocol: "get",
+    protocol: "get",
     schedule: { computeStreams: 1, smMargin: 8 },
   },
 ];
@@ -79,17 +79,17 @@ function multiplyAndReduce(devices: number): Fusion {
   return f;
 }
 
-async function replay(world: PartContext["world"], { build, p2pProtocol, schedule }: Replayed): Promise<string> {
+async function replay(world: PartContext["world"], { build, protocol, schedule }: Replayed): Promise<string> {
   const { rank, worldSize: devices } = world;
   const fusion = build(devices);
   const data = fusion.data();
   const sizes = sizesFromMeshes(data.tensors);
   const lists = Array.from({ length: devices }, (_, each) =>
-    record(lower(fusion, { communicatorBackend: "cuda", p2pProtocol, rank: each }), {
+    record(lower(fusion, { backend: "cuda", protocol, rank: each }), {
       rank: each,
       sizes,
-      numberOfStreams: 3,
-      p2pProtocol,
+      streams: 3,
+      protocol,
     }),
   );
   const program = moveCopiesToLane(applySchedule(link(lists), schedule));

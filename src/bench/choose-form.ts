@@ -69,8 +69,8 @@ interface NamedShape {
 const chunkCounts = [2, 4, 8] as const;
 
 /** `serial` is apart. */
-const byLibrary = { communicatorBackend: "nccl", overlap: true } as const;
-const inPeersMemory = { communicatorBackend: "cuda", overlap: true } as const;
+const byLibrary = { backend: "nccl", overlap: true } as const;
+const inPeersMemory = { backend: "cuda", overlap: true } as const;
 
 /** Of loops of collectives. What reduces is one kernel in peers' memory; what gathers copies there, which loops over devices do better. */
 const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
@@ -96,7 +96,7 @@ function shapesOf(
   const serial: NamedShape = {
     shape: shape("serial"),
     name: "",
-    lowering: { communicatorBackend: "nccl", overlap: false },
+    lowering: { backend: "nccl", overlap: false },
   };
   // Several outputs have been the best nowhere.
   const loop: NamedShape = {

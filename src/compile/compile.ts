@@ -16,8 +16,8 @@ export const verifyUses = ["on", "off"] as const;
 export type VerifyUse = (typeof verifyUses)[number];
 
 export interface LinkOptions {
-  readonly numberOfStreams: number;
-  readonly p2pProtocol: NonNullable<RecordOptions["p2pProtocol"]>;
+  readonly streams: number;
+  readonly protocol: NonNullable<RecordOptions["protocol"]>;
   readonly copyLane: CopyLane;
   readonly schedule: ScheduleOptions;
   readonly verify: VerifyUse;

@@ -21,7 +21,7 @@ export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly devices: number;
   /** A back end or its name; "cpu" if not given. */
   readonly on?: BackendName | Backend;
-  /** `numberOfStreams`: how many worker streams a Stream loop alternates over; 4 if not given. */
+  /** How many worker streams a Stream loop alternates over; 4 if not given. */
   readonly streams?: number;
   /**
    * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same

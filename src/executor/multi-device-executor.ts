@@ -148,12 +148,12 @@ export class MultiDeviceExecutor {
 
 function linkOptions({
   streams = 4,
-  p2pProtocol = "get",
+  protocol = "get",
   copyLane = "inline",
   schedule = {},
   verify = "on",
 }: ExecutorOptions): LinkOptions {
-  return { numberOfStreams: streams, p2pProtocol, copyLane, schedule, verify };
+  return { streams, protocol, copyLane, schedule, verify };
 }
 
 function unknownRank(rank: number, devices: number): never {

@@ -7,20 +7,20 @@ import type { CommunicatorBackend } from "../host/nodes.ts";
 
 export interface LoweringOptions {
   /** Which idiom is lowered, and the backend printed on communications. */
-  readonly communicatorBackend: CommunicatorBackend;
+  readonly backend: CommunicatorBackend;
   /** How a DID axis that becomes a Stream axis is lowered. */
-  readonly pointToPoint: "linear" | "rotated" | "broadcast";
-  readonly p2pProtocol: "get" | "put";
+  readonly p2p: "linear" | "rotated" | "broadcast";
+  readonly protocol: "get" | "put";
   /** Stream axes become loops over streams; else they are axes as others, and all communication of an op comes before or after all of it. */
   readonly overlap: boolean;
-  readonly interStreamSynchronization: boolean;
+  readonly interStreamSync: boolean;
   readonly insertReshardingAfter: boolean;
   /** Stream may stand on a contracted axis: a loop adds one chunk's product after the other to the output. */
   readonly accumulate: boolean;
   readonly deallocate: boolean;
-  readonly shrinkStreamBuffers: boolean;
+  readonly shrink: boolean;
   /** Names of passes to leave out. */
-  readonly disablePasses: readonly string[];
+  readonly disablePass: readonly string[];
 }
 
 type OptionRow =
@@ -36,21 +36,21 @@ type OptionRow =
 
 /** A `switch` whose default is true has a `--no-...` flag. */
 export const loweringOptionSchema = {
-  communicatorBackend: {
+  backend: {
     type: "choice",
     choices: ["nccl", "cuda", "ucc"],
     default: "nccl",
     flag: "--backend",
     help: "communication idiom that is lowered",
   },
-  pointToPoint: {
+  p2p: {
     type: "choice",
     choices: ["linear", "rotated", "broadcast"],
     default: "rotated",
     flag: "--p2p",
     help: "how a DID axis that becomes a Stream axis is lowered: linear for nccl, rotated for nccl and cuda, broadcast for all",
   },
-  p2pProtocol: {
+  protocol: {
     type: "choice",
     choices: ["get", "put"],
     default: "get",
@@ -63,7 +63,7 @@ export const loweringOptionSchema = {
     flag: "--no-overlap",
     help: "take Stream axes for axes as others: communication and computation one after the other",
   },
-  interStreamSynchronization: {
+  interStreamSync: {
     type: "switch",
     default: false,
     flag: "--inter-stream-sync",
@@ -82,26 +82,26 @@ export const loweringOptionSchema = {
     help: "let Stream stand on a contracted axis: the products of the chunks are added in the output, one after the other",
   },
   deallocate: { type: "switch", default: true, flag: "--no-deallocate", help: "leave out Deallocate statements" },
-  shrinkStreamBuffers: {
+  shrink: {
     type: "switch",
     default: true,
     flag: "--no-shrink",
     help: "keep loop-local buffers at full extent",
   },
-  disablePasses: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
+  disablePass: { type: "names", default: [], flag: "--disable-pass", help: "leave out a pass, by name" },
 } as const satisfies { readonly [K in keyof LoweringOptions]: OptionRow };
 
 const defaultLoweringOptions: LoweringOptions = {
-  communicatorBackend: "nccl",
-  pointToPoint: "rotated",
-  p2pProtocol: "get",
+  backend: "nccl",
+  p2p: "rotated",
+  protocol: "get",
   overlap: true,
-  interStreamSynchronization: false,
+  interStreamSync: false,
   insertReshardingAfter: false,
   accumulate: false,
   deallocate: true,
-  shrinkStreamBuffers: true,
-  disablePasses: [],
+  shrink: true,
+  disablePass: [],
 };
 
 /** Defaults filled in; throws `bad-option` for a value outside the schema or an option it does not have. */
@@ -113,24 +113,24 @@ export function resolveLoweringOptions(options: Partial<LoweringOptions> = {}): 
 }
 
 /** Options that say how a back end does what it does not do. Throws `bad-option`. */
-function requireIdiom({ communicatorBackend, pointToPoint }: LoweringOptions, given: Partial<LoweringOptions>): void {
-  if (pointToPoint === "linear" && communicatorBackend !== "nccl") {
+function requireIdiom({ backend, p2p }: LoweringOptions, given: Partial<LoweringOptions>): void {
+  if (p2p === "linear" && backend !== "nccl") {
     fail({
       code: "bad-option",
-      message: `pointToPoint linear coalesces sends and receives, which the ${communicatorBackend} backend does not`,
-      place: optionPlace("pointToPoint"),
-      found: `linear with communicatorBackend ${communicatorBackend}`,
-      expected: communicatorBackend === "cuda" ? "rotated or broadcast" : "broadcast",
-      help: 'use another schedule, or communicatorBackend "nccl" (--backend nccl)',
+      message: `p2p linear coalesces sends and receives, which the ${backend} backend does not`,
+      place: optionPlace("p2p"),
+      found: `linear with backend ${backend}`,
+      expected: backend === "cuda" ? "rotated or broadcast" : "broadcast",
+      help: 'use another schedule, or backend "nccl" (--backend nccl)',
     });
   }
-  if (given.p2pProtocol !== undefined && communicatorBackend !== "cuda") {
+  if (given.protocol !== undefined && backend !== "cuda") {
     fail({
       code: "bad-option",
-      message: `the ${communicatorBackend} backend has no point-to-point protocol`,
-      place: optionPlace("p2pProtocol"),
-      found: `${given.p2pProtocol} with communicatorBackend ${communicatorBackend}`,
-      expected: 'no p2pProtocol, or communicatorBackend "cuda"',
+      message: `the ${backend} backend has no point-to-point protocol`,
+      place: optionPlace("protocol"),
+      found: `${given.protocol} with backend ${backend}`,
+      expected: 'no protocol, or backend "cuda"',
       help: "leave the protocol out, or set the backend to cuda (--backend cuda)",
     });
   }

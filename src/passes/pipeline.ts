@@ -46,10 +46,10 @@ const promisesOf: ReadonlyMap<string, readonly Stage[]> = new Map([
 
 /** Lowers a Fusion to one rank's HostProgram. Throws `bad-option` for a pass that does not exist, and what passes and validators find. */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
-  requireKnownPasses(context.options.disablePasses);
+  requireKnownPasses(context.options.disablePass);
   const prepared = prepareFusion(fusion, context.options);
   validate("fusion", prepared);
-  const disabled = new Set(context.options.disablePasses);
+  const disabled = new Set(context.options.disablePass);
   const run = <From extends Stage, To extends Stage>(
     pass: Pass<From, To>,
     program: StagePrograms[From] & StagePrograms[To],
@@ -70,7 +70,7 @@ function runObserved<From extends Stage, To extends Stage>(
   const result = pass.run(program, context);
   const same: unknown = program;
   const changed = result !== same;
-  const unsure = context.options.disablePasses.flatMap((name) => promisesOf.get(name) ?? []);
+  const unsure = context.options.disablePass.flatMap((name) => promisesOf.get(name) ?? []);
   if (changed && !unsure.includes(pass.to)) validate(pass.to, result);
   observe({ pass: pass.name, program: result, changed });
   return result;
@@ -88,7 +88,7 @@ function requireKnownPasses(names: readonly string[]): void {
     fail({
       code: "bad-option",
       message: required.has(name) ? `pass ${name} cannot be left out` : `there is no pass ${name}`,
-      place: { kind: "option", text: "disablePasses (--disable-pass)" },
+      place: { kind: "option", text: "disablePass (--disable-pass)" },
       found: name,
       expected: `one of ${passNames.filter((known) => !required.has(known)).join(", ")}`,
       help: "name one of these passes",

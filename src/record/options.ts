@@ -15,31 +15,31 @@ export interface RecordOptions {
   readonly sizes?: NamedNumbers;
   /** Values of other scalars that the program names. */
   readonly scalars?: NamedNumbers;
-  /** The value of `numberOfStreams`; 4 if not given. */
-  readonly numberOfStreams?: number;
+  /** Worker streams that a Stream loop alternates over (the program's `numberOfStreams`); 4 if not given. */
+  readonly streams?: number;
   /** Who copies in one-sided point-to-point; "get" (the receiver) if not given. */
-  readonly p2pProtocol?: (typeof protocols)[number];
+  readonly protocol?: (typeof protocols)[number];
 }
 
 export interface ResolvedRecordOptions {
   readonly rank: number;
   readonly sizes: ReadonlyMap<string, number>;
   readonly scalars: ReadonlyMap<string, number>;
-  readonly numberOfStreams: number;
-  readonly p2pProtocol: (typeof protocols)[number];
+  readonly streams: number;
+  readonly protocol: (typeof protocols)[number];
 }
 
 /** Throws `bad-argument` and `bad-extent`. */
 export function resolveRecordOptions(options: RecordOptions): ResolvedRecordOptions {
-  const { rank, numberOfStreams = 4, p2pProtocol = "get" } = options;
+  const { rank, streams = 4, protocol = "get" } = options;
   requireWholeNumber("record(program, { rank })", rank, 0);
-  requireWholeNumber("record(program, { numberOfStreams })", numberOfStreams, 1);
-  if (!isOneOf(protocols, p2pProtocol)) {
+  requireWholeNumber("record(program, { streams })", streams, 1);
+  if (!isOneOf(protocols, protocol)) {
     fail({
       code: "bad-argument",
       message: "a point-to-point protocol does not exist",
-      place: { kind: "call", text: "record(program, { p2pProtocol })" },
-      found: String(p2pProtocol),
+      place: { kind: "call", text: "record(program, { protocol })" },
+      found: String(protocol),
       expected: protocols.join(" or "),
       help: "use one of these names",
     });
@@ -68,7 +68,7 @@ export function resolveRecordOptions(options: RecordOptions): ResolvedRecordOpti
       help: `give ${name} a whole number`,
     });
   }
-  return { rank, sizes, scalars, numberOfStreams, p2pProtocol };
+  return { rank, sizes, scalars, streams, protocol };
 }
 
 function toMap(numbers: NamedNumbers | undefined): ReadonlyMap<string, number> {

@@ -62,14 +62,14 @@ export interface LastKernel {
 }
 
 export function createRecorder(program: HostProgram, options: ResolvedRecordOptions): Recorder {
-  const { rank, sizes, scalars, numberOfStreams } = options;
+  const { rank, sizes, scalars, streams } = options;
   const values = new Map([
     ...sizesFromMeshes(program.tensors),
     ...sizes,
     ...scalars,
     ["rank", rank] as const,
     ["deviceIdx.x", rank] as const,
-    ["numberOfStreams", numberOfStreams] as const,
+    ["numberOfStreams", streams] as const,
   ]);
   const tape = createTape(program);
   return {

@@ -177,7 +177,7 @@ describe("braid bench", () => {
       "braid;form=rotated,linear;backend=cuda",
     );
     expect(status).toBe(0);
-    expect(err).toContain("left out: braid (form=linear, backend=cuda): pointToPoint linear coalesces");
+    expect(err).toContain("left out: braid (form=linear, backend=cuda): p2p linear coalesces");
     expect(out).not.toContain("linear");
   });
 

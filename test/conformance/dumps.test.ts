@@ -60,7 +60,7 @@ const fusions: Readonly<Record<string, () => Fusion>> = {
 };
 
 /** nvFuser neither frees nor shrinks. */
-const unchanged = { deallocate: false, shrinkStreamBuffers: false } as const;
+const unchanged = { deallocate: false, shrink: false } as const;
 
 describe.each(Object.keys(fusions))("%s", (name) => {
   it("prints as nvFuser printed it", () => {
@@ -110,7 +110,7 @@ describe("point-to-point dumps", () => {
     onMesh([x, y]);
     x.axis(0).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
-    const text = print(lower(f, { ...unchanged, pointToPoint: "linear" }), { style: "2025-05" });
+    const text = print(lower(f, { ...unchanged, p2p: "linear" }), { style: "2025-05" });
     expect(normaliseDump(text).text).toBe(dump("e2b-allgather-p2p-nccl"));
   });
 
@@ -125,7 +125,7 @@ describe("point-to-point dumps", () => {
     x.axis(0).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
     const lines = (of: string): string[] => of.split("\n");
-    const text = lines(normaliseDump(print(lower(f, { ...unchanged, communicatorBackend: "cuda" }))).text);
+    const text = lines(normaliseDump(print(lower(f, { ...unchanged, backend: "cuda" }))).text);
     // The dump is of the time when both Waits stood in the branch, that of the send first.
     const own = text.findLastIndex((line) => line.trim().startsWith("IF Manual"));
     const branch = text.splice(own, 3);

@@ -46,7 +46,7 @@ describe("a Stream contraction axis", () => {
 
   it.each(["left", "right", "both"] as const)("gathered from the devices: %s", async (side) => {
     for (const devices of [1, 2, 3, 5]) {
-      for (const options of [{}, { communicatorBackend: "cuda" }, { pointToPoint: "broadcast" }] as const) {
+      for (const options of [{}, { backend: "cuda" }, { p2p: "broadcast" }] as const) {
         const f = new Fusion();
         const [a, b] = [f.input([6, devices], "float"), f.input([devices, 5], "float")];
         const c = matmul(a, b);
@@ -97,8 +97,8 @@ describe("a Stream contraction axis", () => {
     }
     gradient.axis(0).parallelize("DIDx");
     weight.axis(0).parallelize("Stream");
-    for (const communicatorBackend of ["nccl", "cuda"] as const) {
-      await expectOracle(f, { devices, accumulate: true, communicatorBackend });
+    for (const backend of ["nccl", "cuda"] as const) {
+      await expectOracle(f, { devices, accumulate: true, backend });
     }
   });
 

@@ -35,7 +35,7 @@ import { type ScheduleOptions, schedules } from "../support/point-to-point-sched
 const forms: readonly (readonly [name: string, chunks: number | null, options: ScheduleOptions])[] = [
   ...Object.entries(schedules).map(([name, options]) => [name, null, options] as const),
   ["Allgather_Nccl", 3, {}],
-  ["Allgather_Cuda", 3, { communicatorBackend: "cuda" }],
+  ["Allgather_Cuda", 3, { backend: "cuda" }],
 ];
 
 function linked(
@@ -46,8 +46,8 @@ function linked(
 ): Program {
   const ranks = Array.from({ length: devices }, (_, rank) => {
     const host = edit(lower(fusion, { rank, accumulate: true, ...options }));
-    const { p2pProtocol } = options;
-    return record(host, { rank, numberOfStreams: 2, ...(p2pProtocol === undefined ? {} : { p2pProtocol }) });
+    const { protocol } = options;
+    return record(host, { rank, streams: 2, ...(protocol === undefined ? {} : { protocol }) });
   });
   return link(ranks);
 }
@@ -71,7 +71,7 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
     const copies = program.ranks.flatMap(({ commands }) =>
       commands.filter((command) => command.kind === "copy" && command.source.buffer !== command.destination.buffer),
     );
-    const most = options.communicatorBackend === "cuda" ? devices * devices * (chunks ?? 1) : devices;
+    const most = options.backend === "cuda" ? devices * devices * (chunks ?? 1) : devices;
     expect(copies.length).toBeLessThanOrEqual(most);
   });
 
@@ -108,7 +108,7 @@ describe("back-propagation of matmul + reduce-scatter", () => {
   it.each(["rows", "columns"] as const)(
     "makes both gradients of one gather, in one loop: C over %s",
     async (scattered) => {
-      for (const options of [{}, { communicatorBackend: "cuda" }, { pointToPoint: "broadcast" }] as const) {
+      for (const options of [{}, { backend: "cuda" }, { p2p: "broadcast" }] as const) {
         const host = lower(gradients(4, scattered), { accumulate: true, ...options });
         // A loop that makes the workers wait for the caller, and one over the chunks.
         expect(host.body.filter(({ kind }) => kind === "ForLoop")).toHaveLength(2);
@@ -124,8 +124,8 @@ describe("back-propagation of matmul + reduce-scatter", () => {
 describe("other lowering options", () => {
   it.each([
     { insertReshardingAfter: true },
-    { communicatorBackend: "cuda", interStreamSynchronization: true },
-    { shrinkStreamBuffers: false, deallocate: false },
+    { backend: "cuda", interStreamSync: true },
+    { shrink: false, deallocate: false },
   ] as const)("%j leave the results", async (options) => {
     for (const layout of layouts) {
       await expectOracle(layoutFusion(layout, { devices: 3, chunks: null }), {

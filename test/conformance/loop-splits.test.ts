@@ -22,7 +22,7 @@ function kindsOf(host: HostProgram): readonly Statement["kind"][] {
 describe.each(deviceCounts)("on %i devices", (devices) => {
   const runs = async (build: () => Fusion, sizes: Sizes = new Map()): Promise<void> => {
     await expectOracle(build(), { devices, sizes });
-    await expectOracle(build(), { devices, sizes, communicatorBackend: "cuda" });
+    await expectOracle(build(), { devices, sizes, backend: "cuda" });
   };
 
   it.each(loopSplitCollectives)("$name", async ({ build, sizes, kinds, communications }) => {
@@ -79,7 +79,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
 
   it.each(["rotated", "broadcast"] as const)(
     "test_column_parallel_linear_forward, %s: chunks of tokens come from the devices while others are multiplied",
-    async (pointToPoint) => {
+    async (p2p) => {
       const [hidden, tokens] = [2, 4];
       const build = (): Fusion => {
         const f = new Fusion();
@@ -94,9 +94,9 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
         y.axis(0).parallelize("Stream");
         return f;
       };
-      expect(collectivesOf(build(), devices, { pointToPoint })).toBe(pointToPoint === "broadcast" ? "Broadcast 1" : "");
-      for (const communicatorBackend of ["nccl", "cuda"] as const) {
-        await expectOracle(build(), { devices, pointToPoint, communicatorBackend });
+      expect(collectivesOf(build(), devices, { p2p })).toBe(p2p === "broadcast" ? "Broadcast 1" : "");
+      for (const backend of ["nccl", "cuda"] as const) {
+        await expectOracle(build(), { devices, p2p, backend });
       }
     },
   );
@@ -128,7 +128,7 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
     onMesh([x, w, bias, y], devices);
     x.axis(0).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
-    await expectOracle(f, { devices, communicatorBackend: backend });
+    await expectOracle(f, { devices, backend });
   });
 
   it.each(["nccl", "cuda"] as const)("test_allgather_matmul_no_overlap, %s", async (backend) => {
@@ -146,6 +146,6 @@ describe.each(deviceCounts)("on %i devices", (devices) => {
     };
     expect(collectivesOf(build(), devices)).toBe("Allgather 1");
     expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication", "Linear"]);
-    await expectOracle(build(), { devices, communicatorBackend: backend });
+    await expectOracle(build(), { devices, backend });
   });
 });

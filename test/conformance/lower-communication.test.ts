@@ -33,6 +33,5 @@ it.each([
   y.setDeviceMesh(new DeviceMesh(receivers));
   y.axis(1).parallelize(type);
   expect(collectivesOf(f, 2)).toBe(communications);
-  for (const communicatorBackend of ["nccl", "cuda"] as const)
-    await expectOracle(f, { devices: 2, communicatorBackend });
+  for (const backend of ["nccl", "cuda"] as const) await expectOracle(f, { devices: 2, backend });
 });

@@ -8,7 +8,7 @@ import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.
 import type { ReferenceSetting } from "../support/expect-reference.ts";
 import { type Reference, referenceOf } from "../support/reference.ts";
 
-export interface MultiDeviceProgram extends Pick<ReferenceSetting, "p2pProtocol" | "runs" | "findings"> {
+export interface MultiDeviceProgram extends Pick<ReferenceSetting, "protocol" | "runs" | "findings"> {
   readonly name: string;
   readonly devices: readonly number[];
   readonly build: (devices: number, rank: number) => HostProgram;
@@ -161,14 +161,14 @@ const coalesced = ({ h, x, y, next, previous }: Neighbours): void => {
 
 /** The reader copies (get), or the writer (put): nvFuser's test writes through the peer's handle. */
 const throughHandles =
-  (p2pProtocol: "get" | "put") =>
+  (protocol: "get" | "put") =>
   ({ h, x, y, next, previous }: Neighbours): void => {
     const handles = h.shareMemHandles(
       { type: "send", buffer: x, peer: next },
       { type: "recv", buffer: y, peer: previous },
     );
     const [send, recv] = [at(handles, 0), at(handles, 1)];
-    for (const half of p2pProtocol === "get" ? [send, recv] : [recv, send]) h.post(half);
+    for (const half of protocol === "get" ? [send, recv] : [recv, send]) h.post(half);
     h.wait(recv);
     h.wait(send);
   };
@@ -183,12 +183,12 @@ const exchanges: readonly MultiDeviceProgram[] = [
     findings: ["transfer-not-waited"],
   },
   { name: "CoalescedRingPairwiseExchange", devices: worlds, build: exchange(coalesced), reference: shifted },
-  ...(["get", "put"] as const).map((p2pProtocol) => ({
-    name: `ShareIpcMemHandles, and P2PCommunicationTest.CudaComm: ${p2pProtocol}`,
+  ...(["get", "put"] as const).map((protocol) => ({
+    name: `ShareIpcMemHandles, and P2PCommunicationTest.CudaComm: ${protocol}`,
     devices: several,
-    build: exchange(throughHandles(p2pProtocol)),
+    build: exchange(throughHandles(protocol)),
     reference: shifted,
-    p2pProtocol,
+    protocol,
     runs: 32,
   })),
 ];

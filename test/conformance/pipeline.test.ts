@@ -33,7 +33,7 @@ describe("PipelineTest", () => {
   it("Pipeline: six devices, seven meshes", async () => {
     expect(collectivesOf(pipeline(), 6)).toBe("Broadcast 5");
     await expectOracle(pipeline(), { devices: 6 });
-    await expectOracle(pipeline(), { devices: 6, communicatorBackend: "cuda" });
+    await expectOracle(pipeline(), { devices: 6, backend: "cuda" });
   });
 });
 

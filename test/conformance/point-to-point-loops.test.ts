@@ -123,8 +123,8 @@ describe.each(cases)("$name", ({ build, devices, exchanged, rooted }) => {
   it("in the loops of every rank", () => {
     for (let rank = 0; rank < devices; rank++) {
       expect(loops(lower(build(), { rank }))).toEqual(exchanged);
-      expect(loops(lower(build(), { rank, pointToPoint: "linear" }))).toEqual(exchanged);
-      expect(loops(lower(build(), { rank, pointToPoint: "broadcast" }))).toEqual(rooted);
+      expect(loops(lower(build(), { rank, p2p: "linear" }))).toEqual(exchanged);
+      expect(loops(lower(build(), { rank, p2p: "broadcast" }))).toEqual(rooted);
     }
   });
 

@@ -12,8 +12,8 @@ import { type ScheduleOptions, schedules } from "../support/point-to-point-sched
 import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
 
 const oneSided: Readonly<Record<string, ScheduleOptions>> = {
-  get: { communicatorBackend: "cuda", insertReshardingAfter: true },
-  put: { communicatorBackend: "cuda", insertReshardingAfter: true, p2pProtocol: "put" },
+  get: { backend: "cuda", insertReshardingAfter: true },
+  put: { backend: "cuda", insertReshardingAfter: true, protocol: "put" },
 };
 
 /** Copies between ranks: the iteration, who has the data and who gets it. */
@@ -75,8 +75,8 @@ describe.each(Object.entries(programs))("%s", (_, build) => {
   });
 
   it("coalesced: every rank takes part in D-1 groups of one send and one receive", () => {
-    for (const pointToPoint of ["linear", "rotated"] as const) {
-      const { ranks } = linked(build(6), { devices: 6, pointToPoint, insertReshardingAfter: true });
+    for (const p2p of ["linear", "rotated"] as const) {
+      const { ranks } = linked(build(6), { devices: 6, p2p, insertReshardingAfter: true });
       for (const { commands } of ranks) {
         const groups = commands.flatMap((command) =>
           command.kind === "transfer" && command.operation.kind === "group" ? [command.operation.ops] : [],
@@ -89,7 +89,7 @@ describe.each(Object.entries(programs))("%s", (_, build) => {
   });
 
   it("broadcast: one collective per device, with every device as the root in turn", () => {
-    const { ranks } = linked(build(5), { devices: 5, pointToPoint: "broadcast", insertReshardingAfter: true });
+    const { ranks } = linked(build(5), { devices: 5, p2p: "broadcast", insertReshardingAfter: true });
     for (const { commands } of ranks) {
       const roots = commands.flatMap((command) =>
         command.kind === "transfer" && command.operation.kind === "collective" ? [command.operation.root] : [],
@@ -111,8 +111,8 @@ describe("the same bits", () => {
     const expected = await bitsOf(fusion, linked(fusion, { ...common, streams: 1 }), {});
     for (const [name, options] of Object.entries(schedules)) {
       for (const streams of [1, 2, 3, 8, 11]) {
-        for (const interStreamSynchronization of [false, true]) {
-          const program = linked(fusion, { ...common, streams, interStreamSynchronization, ...options });
+        for (const interStreamSync of [false, true]) {
+          const program = linked(fusion, { ...common, streams, interStreamSync, ...options });
           for (const cpu of [{ queues: "ranks" }, { schedule: { kind: "seed", seed: 3 } }] satisfies CpuOptions[]) {
             expect((await bitsOf(fusion, program, cpu)).equals(expected), `${name}, ${streams} streams`).toBe(true);
           }
@@ -122,10 +122,10 @@ describe("the same bits", () => {
   });
 });
 
-describe("interStreamSynchronization", () => {
+describe("interStreamSync", () => {
   it.each([1, 2, 3, 8, 11])("chains streams 0 to n-1 without wrapping around, n = %i", (streams) => {
-    const options = { communicatorBackend: "cuda", interStreamSynchronization: true } as const;
-    const plain = linked(programs.allgather(8), { devices: 8, streams, communicatorBackend: "cuda" });
+    const options = { backend: "cuda", interStreamSync: true } as const;
+    const plain = linked(programs.allgather(8), { devices: 8, streams, backend: "cuda" });
     const chained = linked(programs.allgather(8), { devices: 8, streams, ...options });
     const waits = ({ ranks }: Program): readonly (readonly [string, string])[] => {
       const { commands, streams: infos } = at(ranks, 0);
@@ -154,7 +154,7 @@ describe("interStreamSynchronization", () => {
     for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(4));
     x.axis(1).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
-    const host = lower(f, { interStreamSynchronization: true });
+    const host = lower(f, { interStreamSync: true });
     expect(walk(host.body).map(({ kind }) => kind)).not.toContain("IfThenElse");
   });
 });

@@ -67,7 +67,7 @@ describe.each(patterns)("$name", ({ build, options = {}, exchanged, rooted }) =>
     it("has nvFuser's statements at top level", () => {
       for (const devices of deviceCounts) {
         const host = lower(build(devices), { ...options, ...schedule });
-        expect(topLevel(host)).toEqual(schedule.pointToPoint === "broadcast" ? rooted : exchanged);
+        expect(topLevel(host)).toEqual(schedule.p2p === "broadcast" ? rooted : exchanged);
       }
     });
 
@@ -100,7 +100,7 @@ describe("the loop body", () => {
   });
 
   it("of a one-sided gather waits for the send behind the matmul", () => {
-    const body = lastLoop(lower(allgatherMatmul(8), { communicatorBackend: "cuda" }));
+    const body = lastLoop(lower(allgatherMatmul(8), { backend: "cuda" }));
     expect(kinds(body)).toEqual([
       "SetCurrentStream",
       "HirAliasSelect",
@@ -121,8 +121,8 @@ describe("the loop body", () => {
   it.each([
     ["get", ["send", "recv"]],
     ["put", ["recv", "send"]],
-  ] as const)("posts the half that signals first: %s", (p2pProtocol, order) => {
-    const host = lower(allgather(4), { communicatorBackend: "cuda", p2pProtocol });
+  ] as const)("posts the half that signals first: %s", (protocol, order) => {
+    const host = lower(allgather(4), { backend: "cuda", protocol });
     const posted = walk(host.body).flatMap((statement) =>
       statement.kind === "P2PCommunication" ? [statement.type] : [],
     );
@@ -130,7 +130,7 @@ describe("the loop body", () => {
   });
 
   it("AllgatherInterStreamSyncNoWrap: a branch in the loop synchronizes the next stream with this one", () => {
-    const host = lower(allgather(4), { communicatorBackend: "cuda", interStreamSynchronization: true });
+    const host = lower(allgather(4), { backend: "cuda", interStreamSync: true });
     const branches = lastLoop(host).flatMap((statement) => (statement.kind === "IfThenElse" ? [statement.then] : []));
     expect(branches.map(kinds)).toContainEqual(["SetCurrentStream", "Synchronize", "SetCurrentStream"]);
   });

@@ -80,7 +80,7 @@ describe("an executor of host programs", () => {
     for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([1, 2]));
     x.axis(0).parallelize("DIDx");
     y.axis(0).parallelize("Stream");
-    const options = { communicatorBackend: "cuda", pointToPoint: "broadcast" } as const;
+    const options = { backend: "cuda", p2p: "broadcast" } as const;
     const hosts = [0, 1, 2].map((rank) => lower(f, { ...options, rank }));
     const memories = hosts.map(({ tensors, outputs }) => outputs.map((id) => tensors[id]?.memory).join());
     expect(memories).toEqual(["global", "symmetric", "symmetric"]);

@@ -173,7 +173,7 @@ describe("errors", () => {
     ["a mesh that is too large", { devices: 1 }, /mesh-too-large/u],
     ["no streams", { devices: 2, streams: 0 }, /bad-argument/u],
     ["no time", { devices: 2, timeout: 0 }, /bad-argument/u],
-    ["a bad option", JSON.parse('{"devices":2,"pointToPoint":"ring"}'), /bad-option/u],
+    ["a bad option", JSON.parse('{"devices":2,"p2p":"ring"}'), /bad-option/u],
     ["an unknown back end", JSON.parse('{"devices":2,"on":"tpu"}'), /bad-argument.*tpu/u],
   ])("%s", async (_, options, message) => {
     await expect(MultiDeviceExecutor.create(allgather(2), options)).rejects.toThrow(message);

@@ -13,9 +13,9 @@ export interface WorldCase {
   readonly options: readonly Partial<LoweringOptions>[];
 }
 
-const nccl = { communicatorBackend: "nccl" } as const;
-const get = { communicatorBackend: "cuda", p2pProtocol: "get" } as const;
-const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
+const nccl = { backend: "nccl" } as const;
+const get = { backend: "cuda", protocol: "get" } as const;
+const put = { backend: "cuda", protocol: "put" } as const;
 const idioms = [nccl, get, put] as const;
 
 function onMesh(devices: number, tensors: readonly TensorView[]): void {

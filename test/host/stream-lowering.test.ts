@@ -137,8 +137,8 @@ describe.each(Object.entries(cases))("%s", (_, { build, inputs, kinds, expected 
     expect(lowered.body.map(({ kind }) => kind)).toEqual(kinds);
   });
 
-  it.each([1, 3, 8])("computes the same on %i streams", async (numberOfStreams) => {
-    const [[output] = []] = await runPrograms([lowered], { inputs: [values], numberOfStreams });
+  it.each([1, 3, 8])("computes the same on %i streams", async (streams) => {
+    const [[output] = []] = await runPrograms([lowered], { inputs: [values], streams });
     expect(Array.from(output?.data ?? [], Number)).toEqual(expected(...elements));
   });
 

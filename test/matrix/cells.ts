@@ -37,16 +37,15 @@ export async function exampleFusions(): Promise<readonly { readonly name: string
 type Options = Partial<LoweringOptions>;
 
 /** The options that choose an idiom: rows of the matrix. A protocol may also be left out. */
-export const idioms: readonly Options[] = loweringOptionSchema.communicatorBackend.choices.flatMap(
-  (communicatorBackend) =>
-    loweringOptionSchema.pointToPoint.choices.flatMap((pointToPoint) => [
-      { communicatorBackend, pointToPoint },
-      ...loweringOptionSchema.p2pProtocol.choices.map((p2pProtocol) => ({
-        communicatorBackend,
-        pointToPoint,
-        p2pProtocol,
-      })),
-    ]),
+export const idioms: readonly Options[] = loweringOptionSchema.backend.choices.flatMap((backend) =>
+  loweringOptionSchema.p2p.choices.flatMap((p2p) => [
+    { backend, p2p },
+    ...loweringOptionSchema.protocol.choices.map((protocol) => ({
+      backend,
+      p2p,
+      protocol,
+    })),
+  ]),
 );
 
 export const switchNames = keysOf(loweringOptionSchema).filter((name) => loweringOptionSchema[name].type === "switch");
@@ -65,9 +64,9 @@ export function outcomesOf(fusion: Fusion): Outcome {
   return async (options) => {
     const hosts = codeOr(() => ranks.map((rank) => lower(fusion, { ...options, rank })));
     if (typeof hosts === "string") return hosts;
-    const p2pProtocol = options.p2pProtocol ?? "get";
-    const key = [p2pProtocol, ...hosts.map((host) => print(host))].join("\n");
-    const outcome = known.get(key) ?? outcomeOf(fusion, hosts, p2pProtocol);
+    const protocol = options.protocol ?? "get";
+    const key = [protocol, ...hosts.map((host) => print(host))].join("\n");
+    const outcome = known.get(key) ?? outcomeOf(fusion, hosts, protocol);
     known.set(key, outcome);
     return outcome;
   };
@@ -75,12 +74,10 @@ export function outcomesOf(fusion: Fusion): Outcome {
 
 const ranks = Array.from({ length: devices }, (_, rank) => rank);
 
-async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], p2pProtocol: "get" | "put"): Promise<string> {
+async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], protocol: "get" | "put"): Promise<string> {
   const data = fusion.data();
   const sizes = sizesFromMeshes(data.tensors);
-  const program = codeOr(() =>
-    link(hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: streams, p2pProtocol }))),
-  );
+  const program = codeOr(() => link(hosts.map((host, rank) => record(host, { rank, sizes, streams, protocol }))));
   if (typeof program === "string") return program;
   const error = verify(program).findings.find(({ severity }) => severity === "error");
   if (error !== undefined) return error.code;
@@ -90,7 +87,7 @@ async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], p2pProto
   });
   const inputs = randomInputs(shapes, createRandom(1), "uniform");
   const on = createCpuBackend({ schedule: { kind: "turns" }, blas: "off" });
-  const executor = await MultiDeviceExecutor.create(hosts, { devices, streams, p2pProtocol, on, verify: "off" });
+  const executor = await MultiDeviceExecutor.create(hosts, { devices, streams, protocol, on, verify: "off" });
   const outputs = await executor.run(inputs);
   await executor.close();
   const expected = evaluateFusion(data, inputs);

@@ -71,7 +71,7 @@ const families: Readonly<Record<string, Family>> = {
 
 const settings: Readonly<Record<string, LowerOptions>> = {
   sends: {},
-  copies: { communicatorBackend: "cuda" },
+  copies: { backend: "cuda" },
 };
 
 let steps: StepCounter;

@@ -101,7 +101,7 @@ describe("hand-built programs that overwrite", () => {
 });
 
 describe("without decompose-reshardings", () => {
-  const options: LowerOptions = { disablePasses: ["decompose-reshardings"] };
+  const options: LowerOptions = { disablePass: ["decompose-reshardings"] };
 
   it("an op that computes cannot exchange", () => {
     const f = new Fusion();

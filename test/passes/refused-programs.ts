@@ -45,7 +45,7 @@ const square = new DeviceMesh([
 
 const gather = fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")), "Stream"));
 const summedProducts = fusion((f) => on(null, sum(matmul(f.input([4, 8, 2]), f.input([4, 2, 6])), [0]), "Stream"));
-const ownPass = { disablePasses: ["decompose-reshardings"] } as const;
+const ownPass = { disablePass: ["decompose-reshardings"] } as const;
 
 export const streamParallelType: readonly RefusedProgram[] = [
   {
@@ -132,15 +132,15 @@ export const streamParallelType: readonly RefusedProgram[] = [
     devices: 2,
     code: "bad-option",
     refused: [
-      { fusion: gather, options: { communicatorBackend: "cuda", pointToPoint: "linear" } },
-      { fusion: gather, options: { communicatorBackend: "ucc", pointToPoint: "linear" } },
-      { fusion: gather, options: { communicatorBackend: "nccl", p2pProtocol: "put" } },
-      { fusion: gather, options: { communicatorBackend: "ucc", p2pProtocol: "get" } },
+      { fusion: gather, options: { backend: "cuda", p2p: "linear" } },
+      { fusion: gather, options: { backend: "ucc", p2p: "linear" } },
+      { fusion: gather, options: { backend: "nccl", protocol: "put" } },
+      { fusion: gather, options: { backend: "ucc", protocol: "get" } },
     ],
     rewrites: [
-      { fusion: gather, options: { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol: "put" } },
-      { fusion: gather, options: { communicatorBackend: "ucc", pointToPoint: "broadcast" } },
-      { fusion: gather, options: { communicatorBackend: "nccl" } },
+      { fusion: gather, options: { backend: "cuda", p2p: "rotated", protocol: "put" } },
+      { fusion: gather, options: { backend: "ucc", p2p: "broadcast" } },
+      { fusion: gather, options: { backend: "nccl" } },
     ],
   },
   {
@@ -148,11 +148,11 @@ export const streamParallelType: readonly RefusedProgram[] = [
     instead: "`broadcast`, or another back end",
     devices: 2,
     code: "point-to-point-unsupported",
-    refused: [{ fusion: gather, options: { communicatorBackend: "ucc" } }],
+    refused: [{ fusion: gather, options: { backend: "ucc" } }],
     rewrites: [
-      { fusion: gather, options: { communicatorBackend: "ucc", pointToPoint: "broadcast" } },
-      { fusion: gather, options: { communicatorBackend: "nccl" } },
-      { fusion: gather, options: { communicatorBackend: "cuda" } },
+      { fusion: gather, options: { backend: "ucc", p2p: "broadcast" } },
+      { fusion: gather, options: { backend: "nccl" } },
+      { fusion: gather, options: { backend: "cuda" } },
     ],
   },
   {

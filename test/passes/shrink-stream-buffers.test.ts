@@ -294,9 +294,9 @@ describe("memory", () => {
     [3, 3],
     [16, 16],
     [40, 16],
-  ])("with %i streams there are %i slots", (numberOfStreams, count) => {
+  ])("with %i streams there are %i slots", (streams, count) => {
     const program = runPass(shrinkStreamBuffers, build({ after: ({ h, t }) => h.deallocate(t) }));
-    const { buffers } = record(program, { rank: 0, numberOfStreams });
+    const { buffers } = record(program, { rank: 0, streams });
     expect(buffers.find(({ role }) => role === "temporary")?.shape).toEqual([count, 4]);
   });
 
@@ -304,7 +304,7 @@ describe("memory", () => {
     const width = 64;
     const program = build({ width });
     const bytes = (host: HostProgram): number =>
-      link([0, 1].map((rank) => record(host, { rank, numberOfStreams: 2 }))).ranks[0]?.arenaBytes.temporary ?? 0;
+      link([0, 1].map((rank) => record(host, { rank, streams: 2 }))).ranks[0]?.arenaBytes.temporary ?? 0;
     expect(bytes(program)).toBe(16 * width * 4);
     expect(bytes(runPass(shrinkStreamBuffers, program))).toBe(2 * width * 4);
   });

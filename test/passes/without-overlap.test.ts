@@ -17,11 +17,11 @@ describe.each(names)("%s", (name) => {
     const built = example.build({ devices: 4, params: Object.fromEntries(small) });
     // What is built by hand is not lowered.
     if (!isFusion(built)) return;
-    for (const communicatorBackend of ["nccl", "cuda"] as const) {
-      const kinds = walk(lower(built, { rank: 0, overlap: false, communicatorBackend }).body).map(({ kind }) => kind);
+    for (const backend of ["nccl", "cuda"] as const) {
+      const kinds = walk(lower(built, { rank: 0, overlap: false, backend }).body).map(({ kind }) => kind);
       expect(kinds).not.toContain("ForLoop");
       expect(kinds).not.toContain("SetCurrentStream");
-      await expectOracle(built, { devices: 4, overlap: false, communicatorBackend });
+      await expectOracle(built, { devices: 4, overlap: false, backend });
     }
   });
 });

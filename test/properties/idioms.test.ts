@@ -14,7 +14,7 @@ import { buildFusion, recipes } from "../support/random-fusion.ts";
 /** The shards of the second of two runs; null where lowering refuses the Fusion. */
 async function run(
   fusion: Fusion,
-  options: { readonly devices: number; readonly streams: number; readonly communicatorBackend: "nccl" | "cuda" },
+  options: { readonly devices: number; readonly streams: number; readonly backend: "nccl" | "cuda" },
   cpu: CpuOptions,
 ): Promise<readonly (readonly (Tensor | null)[])[] | null> {
   const { inputs, tensors } = fusion.data();
@@ -42,8 +42,8 @@ it("library and peer memory give the same bits", async () => {
     fc.asyncProperty(recipes, fc.integer({ min: 1, max: 8 }), fc.nat(), async (recipe, streams, seed) => {
       const fusion = buildFusion(recipe);
       const { devices } = recipe;
-      const expected = await run(fusion, { devices, streams, communicatorBackend: "nccl" }, {});
-      const cuda = { devices, streams, communicatorBackend: "cuda" } as const;
+      const expected = await run(fusion, { devices, streams, backend: "nccl" }, {});
+      const cuda = { devices, streams, backend: "cuda" } as const;
       const ways: readonly CpuOptions[] = [{ queues: "ranks" }, { schedule: { kind: "seed", seed } }];
       for (const way of ways) expect(await run(fusion, cuda, way)).toEqual(expected);
       if (expected !== null) ran++;

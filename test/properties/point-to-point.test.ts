@@ -21,7 +21,7 @@ function settingOf(
   return {
     devices: 6,
     streams: recipe.streams,
-    interStreamSynchronization: recipe.chained,
+    interStreamSync: recipe.chained,
     insertReshardingAfter: recipe.after,
     ...schedule,
   };

@@ -82,7 +82,7 @@ it("links to the same Program in any order of ranks", () => {
       const fusion = buildFusion(recipe);
       if (!lowers(fusion, recipe, false)) return;
       const lists = Array.from({ length: recipe.devices }, (_, rank) =>
-        record(lower(fusion, { rank }), { rank, sizes: new Map(), numberOfStreams: streams }),
+        record(lower(fusion, { rank }), { rank, sizes: new Map(), streams }),
       );
       const random = createRandom(seed);
       const shuffled = lists.map((list) => ({ list, key: random.float() })).sort((a, b) => a.key - b.key);

@@ -20,15 +20,15 @@ interface Setting {
 }
 
 /** Null where lowering refuses the Fusion. */
-function linked(fusion: Fusion, { devices, streams, options }: Setting, shrinkStreamBuffers: boolean): Program | null {
-  const { p2pProtocol = "get" } = options;
+function linked(fusion: Fusion, { devices, streams, options }: Setting, shrink: boolean): Program | null {
+  const { protocol = "get" } = options;
   try {
     return link(
       Array.from({ length: devices }, (_, rank) =>
-        record(lower(fusion, { ...options, rank, shrinkStreamBuffers }), {
+        record(lower(fusion, { ...options, rank, shrink }), {
           rank,
-          numberOfStreams: streams,
-          p2pProtocol,
+          streams,
+          protocol,
         }),
       ),
     );

@@ -31,8 +31,8 @@ describe("options", () => {
   it.each<[string, Partial<RecordOptions>, string]>([
     ["a rank that is no device", { rank: -1 }, "bad-argument"],
     ["half a rank", { rank: 0.5 }, "bad-argument"],
-    ["no streams", { numberOfStreams: 0 }, "bad-argument"],
-    ["a fraction of streams", { numberOfStreams: 1.5 }, "bad-argument"],
+    ["no streams", { streams: 0 }, "bad-argument"],
+    ["a fraction of streams", { streams: 1.5 }, "bad-argument"],
     ["an empty axis", { sizes: { i0: 0 } }, "bad-extent"],
     ["a fractional size", { sizes: new Map([["i0", 2.5]]) }, "bad-extent"],
     ["a scalar that is no whole number", { scalars: { shift: Number.NaN } }, "bad-argument"],
@@ -41,11 +41,11 @@ describe("options", () => {
   });
 
   it("an unknown protocol, from JavaScript", () => {
-    const options = JSON.parse('{ "p2pProtocol": "push" }') as Partial<RecordOptions>;
+    const options = JSON.parse('{ "protocol": "push" }') as Partial<RecordOptions>;
     expect(messageOf(nothing, options)).toMatchInlineSnapshot(`
       "
       error[bad-argument]: a point-to-point protocol does not exist
-        at: record(program, { p2pProtocol })
+        at: record(program, { protocol })
         found: push
         expected: get or put
         fix: use one of these names

@@ -180,7 +180,7 @@ describe.each(worlds)("%i ranks", (world) => {
       counted([chunks, 1, rows, k], (i) => (i % 7) + rank),
       weight,
     ]);
-    const outputs = await runPrograms(programs, { inputs, numberOfStreams: 3 });
+    const outputs = await runPrograms(programs, { inputs, streams: 3 });
     const expected: number[] = [];
     for (let j = 0; j < chunks; j++) {
       for (const [local] of inputs) {
@@ -224,7 +224,7 @@ describe.each(worlds)("%i ranks", (world) => {
       counted([chunks, 1, world, rows, k], (i) => (i % 5) - rank),
       counted([1, 1, k, n], (i) => (i % 3) + rank),
     ]);
-    const outputs = await runPrograms(programs, { inputs, numberOfStreams: streams });
+    const outputs = await runPrograms(programs, { inputs, streams });
     outputs.forEach(([output], rank) => {
       const expected: number[] = [];
       for (let j = 0; j < chunks; j++) {
@@ -302,7 +302,7 @@ describe.each(worlds.filter((world) => world > 1))("%i ranks, each with another 
 
   it.each(["get", "put"] as const)(
     "RingBasedOverlapTest, CUDA IPC, %s: neighbours pass chunks on",
-    async (p2pProtocol) => {
+    async (protocol) => {
       const programs = onRanks(world, () => {
         const h = new HostProgramBuilder();
         const { add: plus, mod, rank, sub } = h.scalars;
@@ -317,13 +317,13 @@ describe.each(worlds.filter((world) => world > 1))("%i ranks, each with another 
             { type: "recv", buffer: slice(plus(step, 1)), peer: mod(plus(rank, world - 1), world) },
             { type: "send", buffer: slice(step), peer: mod(plus(rank, 1), world) },
           );
-          for (const half of p2pProtocol === "get" ? [send, recv] : [recv, send]) h.post(present(half));
+          for (const half of protocol === "get" ? [send, recv] : [recv, send]) h.post(present(half));
           h.wait(present(send));
           h.wait(present(recv));
         });
         return h.build();
       });
-      const outputs = await runPrograms(programs, { inputs: shards, p2pProtocol });
+      const outputs = await runPrograms(programs, { inputs: shards, protocol });
       for (const [output] of outputs) expect(values(output)).toEqual(wholeOf(world));
     },
   );

@@ -27,7 +27,7 @@ interface Case {
   readonly to?: readonly number[];
   readonly iterations?: number;
   readonly streams?: number;
-  readonly p2pProtocol?: "get" | "put";
+  readonly protocol?: "get" | "put";
   /** Whether the output is the input. */
   readonly inPlace?: boolean;
 }
@@ -105,14 +105,14 @@ function onEveryRank<T>(world: number, of: (rank: number) => T): T[] {
 
 async function expectBitsOfLibrary(setting: Case): Promise<void> {
   const inputs = inputsOf(setting, 5);
-  const { streams: numberOfStreams = 2, p2pProtocol = "get" } = setting;
-  const run = { inputs, numberOfStreams, p2pProtocol };
+  const { streams = 2, protocol = "get" } = setting;
+  const run = { inputs, streams, protocol };
   const expected = await runPrograms(programs(setting, "nccl"), run);
   const actual = await runPrograms(programs(setting, "cuda"), run);
   expect(actual).toEqual(expected);
   expect(actual.flat().length).toBeGreaterThan(0);
   const { ranks } = link(
-    programs(setting, "cuda").map((program, rank) => record(program, { rank, numberOfStreams, p2pProtocol })),
+    programs(setting, "cuda").map((program, rank) => record(program, { rank, streams, protocol })),
   );
   expect(ranks.flatMap(({ commands }) => commands).some(({ kind }) => kind === "transfer")).toBe(false);
 }
@@ -173,8 +173,8 @@ describe("SendRecv", () => {
     [[1, 3], 1],
     [[2], 0],
   ])("of team %j with root %i", async (team, root) => {
-    for (const p2pProtocol of ["get", "put"] as const) {
-      await expectBitsOfLibrary({ type: "SendRecv", team, root, p2pProtocol });
+    for (const protocol of ["get", "put"] as const) {
+      await expectBitsOfLibrary({ type: "SendRecv", team, root, protocol });
     }
   });
 });

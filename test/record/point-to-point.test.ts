@@ -117,7 +117,7 @@ describe("CUDA", () => {
   });
 
   it("put: the receiver signals, the sender copies", () => {
-    expect(listing(record(ring("recv first"), { rank: 0, p2pProtocol: "put" }))).toMatchInlineSnapshot(`
+    expect(listing(record(ring("recv first"), { rank: 0, protocol: "put" }))).toMatchInlineSnapshot(`
       "
       caller: signal ready of pair 0
       caller: wait for ready of pair 1
@@ -136,14 +136,11 @@ describe("CUDA", () => {
   it.each([
     ["get", "send first", ["symmetric", "output"]],
     ["put", "recv first", ["input", "symmetric"]],
-  ] as const)(
-    "%s: what peers reach lies in the symmetric arena, inputs and outputs too",
-    (p2pProtocol, order, arenas) => {
-      const program = ring(order);
-      const { buffers } = link([0, 1, 2].map((rank) => record(program, { rank, p2pProtocol })));
-      expect(buffers.map(({ arena }) => arena)).toEqual([...arenas, ...arenas, ...arenas]);
-    },
-  );
+  ] as const)("%s: what peers reach lies in the symmetric arena, inputs and outputs too", (protocol, order, arenas) => {
+    const program = ring(order);
+    const { buffers } = link([0, 1, 2].map((rank) => record(program, { rank, protocol })));
+    expect(buffers.map(({ arena }) => arena)).toEqual([...arenas, ...arenas, ...arenas]);
+  });
 
   it("takes a signal once: a second Wait follows the stream that took it", () => {
     const h = new HostProgramBuilder();

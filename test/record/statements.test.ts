@@ -274,15 +274,15 @@ describe("streams", () => {
     [2, 3],
     [3, 4],
     [8, 5],
-  ])("takes numberOfStreams = %i: %i streams for 4 iterations", (numberOfStreams, streams) => {
+  ])("takes %i streams: %i queues for 4 iterations", (streams, queues) => {
     const h = new HostProgramBuilder();
     const caller = h.getCurrentStream();
     h.forLoop(4, (i) => {
       h.setCurrentStream(h.stream(h.scalars.mod(i, h.scalars.numberOfStreams)));
       h.synchronize(caller);
     });
-    const list = record(h.build(), { rank: 0, numberOfStreams });
-    expect(list.streams).toHaveLength(streams);
+    const list = record(h.build(), { rank: 0, streams });
+    expect(list.streams).toHaveLength(queues);
     expect(list.eventCount).toBe(4);
   });
 });

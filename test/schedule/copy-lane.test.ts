@@ -10,9 +10,7 @@ import { createRandom } from "../../src/support/random.ts";
 
 const devices = 4;
 
-function ring(
-  options: { communicatorBackend: "cuda"; p2pProtocol: "get" | "put" } | { communicatorBackend: "nccl" },
-): Program {
+function ring(options: { backend: "cuda"; protocol: "get" | "put" } | { backend: "nccl" }): Program {
   const f = new Fusion();
   const a = f.input([devices, 6, 8], "float");
   const b = f.input([8, 5], "float");
@@ -26,8 +24,8 @@ function ring(
       record(lower(f, { ...options, rank }), {
         rank,
         sizes: new Map(),
-        numberOfStreams: 2,
-        ...("p2pProtocol" in options ? { p2pProtocol: options.p2pProtocol } : {}),
+        streams: 2,
+        ...("protocol" in options ? { protocol: options.protocol } : {}),
       }),
     ),
   );
@@ -46,7 +44,7 @@ async function outputs(program: Program, schedule: string): Promise<readonly Uin
 
 describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
   it("all lie on one lane per rank, each between an event to it and one back", () => {
-    const program = moveCopiesToLane(ring({ communicatorBackend: "cuda", p2pProtocol: protocol }));
+    const program = moveCopiesToLane(ring({ backend: "cuda", protocol }));
     for (const { rank, streams, commands, origins, transferOf, eventCount } of program.ranks) {
       const lane = streams.findIndex(({ role }) => role === "lane");
       expect(streams.filter(({ role }) => role === "lane")).toHaveLength(1);
@@ -75,7 +73,7 @@ describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
   });
 
   it("give the same bits in every schedule", async () => {
-    const program = ring({ communicatorBackend: "cuda", p2pProtocol: protocol });
+    const program = ring({ backend: "cuda", protocol });
     const expected = await outputs(program, "seed:1");
     for (const seed of [1, 2, 3, 4]) {
       const found = await outputs(moveCopiesToLane(program), `seed:${seed}`);
@@ -86,7 +84,7 @@ describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
 
 describe("a Program whose ranks copy nothing from peers", () => {
   it("stays the same object", () => {
-    const program = ring({ communicatorBackend: "nccl" });
+    const program = ring({ backend: "nccl" });
     expect(moveCopiesToLane(program)).toBe(program);
   });
 });

@@ -15,9 +15,9 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
   it.each(rewrites)("%j leaves the results", async (schedule) => {
     const devices = 4;
     const turn = rewrites.indexOf(schedule) + layouts.indexOf(layout);
-    const p2pProtocol = turn % 2 === 0 ? "get" : "put";
+    const protocol = turn % 2 === 0 ? "get" : "put";
     const fusion = layoutFusion(layout, { devices, chunks: null, m: 4, n: 4, k: 4 });
-    const lowering = { communicatorBackend: "cuda", p2pProtocol, accumulate: true } as const;
+    const lowering = { backend: "cuda", protocol, accumulate: true } as const;
     await expectOracle(fusion, { devices, copyLane: "dedicated", schedule, ...lowering });
   });
 });

@@ -72,25 +72,25 @@ export type Pipeline = keyof typeof pipelines;
 
 export interface Recording {
   readonly dtype?: DType;
-  readonly p2pProtocol?: "get" | "put";
-  readonly communicatorBackend?: "cuda" | "nccl";
+  readonly protocol?: "get" | "put";
+  readonly backend?: "cuda" | "nccl";
   readonly streams?: number;
-  readonly shrinkStreamBuffers?: boolean;
+  readonly shrink?: boolean;
 }
 
 export function recorded(pipeline: Pipeline, options: Recording = {}): Program {
-  const { communicatorBackend = "cuda", streams = devices, shrinkStreamBuffers = true } = options;
-  const protocol = communicatorBackend === "cuda" ? { p2pProtocol: options.p2pProtocol ?? "get" } : {};
+  const { backend = "cuda", streams = devices, shrink = true } = options;
+  const protocol = backend === "cuda" ? { protocol: options.protocol ?? "get" } : {};
   const fusion = pipelines[pipeline](options.dtype);
   const lowering = {
-    communicatorBackend,
+    backend,
     ...protocol,
     insertReshardingAfter: pipeline === "matmul + reduce-scatter",
-    shrinkStreamBuffers,
+    shrink,
   };
   return link(
     Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: streams, ...protocol }),
+      record(lower(fusion, { ...lowering, rank }), { rank, streams, ...protocol }),
     ),
   );
 }

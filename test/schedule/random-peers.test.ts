@@ -15,10 +15,10 @@ import { outputsOf } from "./programs.ts";
 const programCount = 24;
 
 function linked(recipe: PeerRecipe, backend: CommunicatorBackend): Program {
-  const { world, streams: numberOfStreams, p2pProtocol } = recipe;
+  const { world, streams, protocol } = recipe;
   return link(
     Array.from({ length: world }, (_, rank) =>
-      record(buildPeerProgram(recipe, rank, backend), { rank, numberOfStreams, p2pProtocol }),
+      record(buildPeerProgram(recipe, rank, backend), { rank, streams, protocol }),
     ),
   );
 }

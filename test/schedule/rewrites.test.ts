@@ -82,7 +82,7 @@ describe("compute-streams", () => {
   });
 
   it("puts what a scatter sends on the lane, and the sum on the caller's stream behind the waits for what arrives", () => {
-    const program = placeStreams.run(recorded(scatter, { p2pProtocol: "put" }), 1);
+    const program = placeStreams.run(recorded(scatter, { protocol: "put" }), 1);
     for (const rank of ranks) {
       // The sum is behind the arrivals alone, not behind what this rank sends.
       expect(streamsOf(program, rank)).toEqual({
@@ -136,13 +136,13 @@ describe("merge-products", () => {
   });
 
   it("makes one product of all where chunks lie in their own order", () => {
-    const program = mergeProducts.run(recorded(gather, { shrinkStreamBuffers: false }), [4]);
+    const program = mergeProducts.run(recorded(gather, { shrink: false }), [4]);
     expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
     expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
   });
 
   it("computes a scatter's merged chunks before any of them is sent", () => {
-    const program = mergeProducts.run(ownChunkLast.run(recorded(scatter, { p2pProtocol: "put" }), true), [3, 1]);
+    const program = mergeProducts.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), [3, 1]);
     for (const { rank, commands } of program.ranks) {
       const kinds = commands.flatMap(({ kind, stream }) => (kind === "launch" && stream !== 0 ? [kind] : []));
       expect(kinds, `rank ${rank}`).toHaveLength(at([2, 3, 3, 2], rank));
@@ -151,10 +151,8 @@ describe("merge-products", () => {
 
   it.each(layouts)("makes one, batched if need be, of a gathered $gathered with operands $operands", (layout) => {
     const fusion = layoutFusion(layout, { devices, chunks: null });
-    const lowering = { communicatorBackend: "cuda", accumulate: true } as const;
-    const program = link(
-      ranks.map((rank) => record(lower(fusion, { ...lowering, rank }), { rank, numberOfStreams: devices })),
-    );
+    const lowering = { backend: "cuda", accumulate: true } as const;
+    const program = link(ranks.map((rank) => record(lower(fusion, { ...lowering, rank }), { rank, streams: devices })));
     // Chunks of the contracted axis are added to one result, in order.
     expect(countOf(mergeProducts.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
   });
@@ -185,8 +183,8 @@ describe("in-place", () => {
 
   it.each(["get", "put"] as const)(
     "makes the own partial result of a scatter by %s where the others' arrive",
-    (p2pProtocol) => {
-      const before = recorded(scatter, { p2pProtocol });
+    (protocol) => {
+      const before = recorded(scatter, { protocol });
       const program = useInPlace.run(before, true);
       expect([counts(before, "copy"), counts(program, "copy")]).toEqual([
         [4, 4, 4, 4],
@@ -223,14 +221,14 @@ describe("in-place", () => {
     expect(counts(useInPlace.run(changed, true), "copy")).toEqual([5, 5, 5, 5]);
 
     // By put the slots of one stream are written by peers, the own one, too.
-    const put = recorded(gather, { p2pProtocol: "put", streams: 1 });
+    const put = recorded(gather, { protocol: "put", streams: 1 });
     expect(useInPlace.run(put, true)).toBe(put);
   });
 });
 
 describe("own-last", () => {
   it("computes the own chunk of a scatter behind those that others wait for", () => {
-    const program = placeStreams.run(ownChunkLast.run(recorded(scatter, { p2pProtocol: "put" }), true), 1);
+    const program = placeStreams.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), 1);
     for (const { rank, commands } of program.ranks) {
       const offsets = commands.flatMap((command) =>
         command.kind === "launch" && command.inputs.length === 2 ? [at(command.inputs, 0).offset / 96] : [],
@@ -261,19 +259,19 @@ describe("split-chunks", () => {
   });
 
   it("cuts what a scatter by put sends, and leaves it whole where peers fetch it", () => {
-    const sent = splitChunks.run(recorded(scatter, { p2pProtocol: "put" }), 2);
+    const sent = splitChunks.run(recorded(scatter, { protocol: "put" }), 2);
     expect([counts(sent, "copy"), counts(sent, "launch")]).toEqual([
       [7, 7, 7, 7],
       [8, 8, 8, 8],
     ]);
-    const fetched = recorded(scatter, { p2pProtocol: "get" });
+    const fetched = recorded(scatter, { protocol: "get" });
     expect(splitChunks.run(fetched, 2)).toBe(fetched);
   });
 });
 
 describe("early-sums", () => {
-  const early = (dtype: DType, p2pProtocol: "get" | "put"): Program =>
-    applySchedule(recorded(scatter, { dtype, p2pProtocol }), {
+  const early = (dtype: DType, protocol: "get" | "put"): Program =>
+    applySchedule(recorded(scatter, { dtype, protocol }), {
       inPlace: true,
       ownLast: true,
       computeStreams: 1,
@@ -301,14 +299,13 @@ describe("early-sums", () => {
 
   it.each(["get", "put"] as const)(
     "by %s is right in every order of streams, and exact where sums are",
-    async (p2pProtocol) => {
+    async (protocol) => {
       for (const dtype of ["float", "int"] as const) {
-        const program = early(dtype, p2pProtocol);
+        const program = early(dtype, protocol);
         expect(verify(program, { notes: false }).findings).toEqual([]);
         const expected = await outputsOf(program, "seed:1");
         for (const seed of [2, 3, 4]) expect(await outputsOf(program, `seed:${seed}`)).toBe(expected);
-        if (dtype === "int")
-          expect(expected).toBe(await outputsOf(recorded(scatter, { dtype, p2pProtocol }), "seed:1"));
+        if (dtype === "int") expect(expected).toBe(await outputsOf(recorded(scatter, { dtype, protocol }), "seed:1"));
       }
     },
   );
@@ -336,7 +333,7 @@ describe("batch-signals", () => {
 
   it("does not hold back what tells a scatter's owner that its slots are full", () => {
     const options = { ownLast: true, computeStreams: 1 };
-    const program = recorded(scatter, { p2pProtocol: "put" });
+    const program = recorded(scatter, { protocol: "put" });
     for (const rank of ranks) {
       const streams = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
       expect(streams).toEqual({ caller: "rPrPrPrPCwwwPe", "copy lane": "essswwweCseCseCsr" });
@@ -345,7 +342,7 @@ describe("batch-signals", () => {
 
   it("keeps signals that tell of products off the lane, which would wait for these", () => {
     // Chunks take turns with two buffers: two of them may be overwritten only when they have been multiplied.
-    const program = recorded(gather, { p2pProtocol: "put", streams: 2 });
+    const program = recorded(gather, { protocol: "put", streams: 2 });
     for (const rank of ranks) {
       const streams = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), rank);
       expect(streams["caller"]?.replaceAll(/[^Ps]/gu, "")).toMatch(/^P+sP+sP+$/u);
@@ -359,7 +356,7 @@ describe("batch-signals", () => {
   });
 
   it("leaves a Program without signals as it is", () => {
-    const program = recorded(gather, { communicatorBackend: "nccl" });
+    const program = recorded(gather, { backend: "nccl" });
     expect(batchSignals.run(program, true)).toBe(program);
   });
 });

@@ -26,12 +26,12 @@ const schedules: readonly ScheduleOptions[] = [
 
 const recordings: readonly Recording[] = [
   // One slot for all chunks, slots that are used again, a slot for each, and a buffer for all in their own order.
-  { p2pProtocol: "get", streams: 1 },
-  { p2pProtocol: "put", streams: 3 },
-  { p2pProtocol: "get", streams: 4 },
-  { p2pProtocol: "put", streams: 4 },
-  { p2pProtocol: "get", streams: 4, shrinkStreamBuffers: false },
-  { communicatorBackend: "nccl", streams: 2 },
+  { protocol: "get", streams: 1 },
+  { protocol: "put", streams: 3 },
+  { protocol: "get", streams: 4 },
+  { protocol: "put", streams: 4 },
+  { protocol: "get", streams: 4, shrink: false },
+  { backend: "nccl", streams: 2 },
 ];
 
 describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
@@ -61,9 +61,9 @@ describe("on the back ends of the CPU", () => {
     await expectOracle(pipelines[pipeline](dtype), {
       devices,
       streams: devices,
-      communicatorBackend: "cuda",
+      backend: "cuda",
       insertReshardingAfter: pipeline === "matmul + reduce-scatter",
-      p2pProtocol: pipeline === "matmul + reduce-scatter" ? "put" : "get",
+      protocol: pipeline === "matmul + reduce-scatter" ? "put" : "get",
       schedule,
     });
   });

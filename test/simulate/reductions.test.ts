@@ -10,7 +10,7 @@ import { verify } from "../../src/verify/verify.ts";
 import { roundProfile } from "./profile.ts";
 
 function linked(fusion: Fusion): Program {
-  return link([record(lower(fusion, { rank: 0 }), { rank: 0, sizes: new Map(), numberOfStreams: 1 })]);
+  return link([record(lower(fusion, { rank: 0 }), { rank: 0, sizes: new Map(), streams: 1 })]);
 }
 
 function reduction(shape: readonly number[], axes: readonly number[], dtype: DType): Program {
@@ -57,10 +57,8 @@ describe("an all-reduce in peers' memory", () => {
   f.output(c);
   for (const tensor of [a, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
   a.axis(0).parallelize("DIDx");
-  const options = { communicatorBackend: "cuda" } as const;
-  const lists = [0, 1].map((rank) =>
-    record(lower(f, { rank, ...options }), { rank, sizes: new Map(), numberOfStreams: 1 }),
-  );
+  const options = { backend: "cuda" } as const;
+  const lists = [0, 1].map((rank) => record(lower(f, { rank, ...options }), { rank, sizes: new Map(), streams: 1 }));
   const program = link(lists);
   // Half of the peer's input is read, half of its output written: 512 bytes.
   const timed = { ...roundProfile, reductionsInPeers: [{ bytes: 512, microseconds: 70 }] };

@@ -127,7 +127,7 @@ it("takes longer for products of a run that has many", () => {
     const results = Array.from({ length: count }, () => matmul(a, b));
     for (const tensor of [a, b, ...results]) tensor.setDeviceMesh(DeviceMesh.range(1));
     for (const result of results) f.output(result);
-    const program = link([record(lower(f, { rank: 0 }), { rank: 0, sizes: new Map(), numberOfStreams: 1 })]);
+    const program = link([record(lower(f, { rank: 0 }), { rank: 0, sizes: new Map(), streams: 1 })]);
     return simulate(program, { ...roundProfile, products }, graph).milliseconds * 1000 - costs.run;
   };
   expect(time(1)).toBeCloseTo(500);
@@ -159,9 +159,7 @@ describe("several ranks", () => {
     for (const tensor of [a, b, partial]) tensor.axis(1).parallelize("DIDx");
     for (const tensor of [partial, c]) tensor.axis(0).parallelize("Stream");
     const options = { insertReshardingAfter: true };
-    const lists = [0, 1].map((rank) =>
-      record(lower(f, { rank, ...options }), { rank, sizes: new Map(), numberOfStreams: 3 }),
-    );
+    const lists = [0, 1].map((rank) => record(lower(f, { rank, ...options }), { rank, sizes: new Map(), streams: 3 }));
     const program = link(lists);
     // A product takes 30 us, reducing 8.
     const profile = {
@@ -203,7 +201,7 @@ describe("several ranks", () => {
       tensor.axis(axis).parallelize("DIDx");
     for (const tensor of [partial, c]) tensor.axis(0).parallelize("Stream");
     const recorded = [0, 1].map((rank) =>
-      record(lower(f, { rank, communicatorBackend: "cuda" }), { rank, sizes: new Map(), numberOfStreams: 3 }),
+      record(lower(f, { rank, backend: "cuda" }), { rank, sizes: new Map(), streams: 3 }),
     );
     const program = applySchedule(link(recorded), { computeStreams: 1, ...margin });
     const profile = {
@@ -229,7 +227,7 @@ describe("several ranks", () => {
     for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
     a.axis(1).parallelize("DIDx");
     c.axis(0).parallelize("Stream");
-    const lists = [0, 1].map((rank) => record(lower(f, { rank }), { rank, sizes: new Map(), numberOfStreams: 2 }));
+    const lists = [0, 1].map((rank) => record(lower(f, { rank }), { rank, sizes: new Map(), streams: 2 }));
     const program = link(lists);
     // Gathering takes 20 us, a product 30: 8,192 operations.
     const profile = {

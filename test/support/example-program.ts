@@ -11,14 +11,14 @@ const folder = path.resolve(import.meta.dirname, "../../examples");
 
 export const exampleFiles: readonly string[] = readdirSync(folder).filter((name) => name.endsWith(".ts"));
 
-export async function exampleProgram(name: string, devices: number, numberOfStreams: number): Promise<Program> {
+export async function exampleProgram(name: string, devices: number, streams: number): Promise<Program> {
   const { default: example } = (await import(path.join(folder, name))) as { readonly default: unknown };
   if (!isProgramFile(example)) throw new Error(`${name} is no program`);
   const built = example.build({ devices });
   const source = "data" in built ? built : (rank: number) => hostProgram(example.build({ devices, rank }));
   const { signature, hosts } = rankPrograms(source, devices, {});
   const sizes = sizesFromMeshes(signature.tensors);
-  return link(hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams })));
+  return link(hosts.map((host, rank) => record(host, { rank, sizes, streams })));
 }
 
 function hostProgram(built: Built): HostProgram {

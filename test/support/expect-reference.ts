@@ -16,7 +16,7 @@ export interface ReferenceSetting {
   /** How often the same prepared Program runs; 2 if not given. */
   readonly runs?: number;
   readonly streams?: number;
-  readonly p2pProtocol?: "get" | "put";
+  readonly protocol?: "get" | "put";
   readonly scalars?: Readonly<Record<string, number>>;
   /** Codes of the errors that the verifier reports: the program has them and runs nevertheless. */
   readonly findings?: readonly string[];
@@ -26,10 +26,10 @@ export interface ReferenceSetting {
 export async function expectReference(
   hosts: readonly HostProgram[],
   reference: Reference,
-  { runs = 2, streams = 4, p2pProtocol = "get", scalars = {}, findings = [] }: ReferenceSetting = {},
+  { runs = 2, streams = 4, protocol = "get", scalars = {}, findings = [] }: ReferenceSetting = {},
 ): Promise<void> {
   const lists = hosts.map((host, rank) =>
-    record(host, { rank, sizes: sizesFromMeshes(host.tensors), numberOfStreams: streams, p2pProtocol, scalars }),
+    record(host, { rank, sizes: sizesFromMeshes(host.tensors), streams, protocol, scalars }),
   );
   const errors = verify(link(lists), { notes: false, counterexamples: false }).findings.filter(
     ({ severity }) => severity === "error",
@@ -37,7 +37,7 @@ export async function expectReference(
   expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
   for (const on of cpuBackends) {
     // What the verifier has to say is said above.
-    const options = { devices: hosts.length, on, streams, p2pProtocol, verify: "off" } as const;
+    const options = { devices: hosts.length, on, streams, protocol, verify: "off" } as const;
     const executor = await MultiDeviceExecutor.create(hosts, options);
     for (let run = 0; run < runs; run++) {
       const inputs = randomInputs(reference.inputs, createRandom(run), run % 2 === 0 ? "small-integers" : "uniform");

@@ -4,11 +4,11 @@ import type { LowerOptions } from "braid";
 export type ScheduleOptions = Omit<LowerOptions, "rank" | "onPass">;
 
 export const schedules: Readonly<Record<string, ScheduleOptions>> = {
-  Broadcast_Nccl: { pointToPoint: "broadcast" },
-  Broadcast_Cuda: { pointToPoint: "broadcast", communicatorBackend: "cuda" },
-  Broadcast_Ucc: { pointToPoint: "broadcast", communicatorBackend: "ucc" },
-  p2p_Nccl: { pointToPoint: "rotated" },
-  p2p_Cuda: { pointToPoint: "rotated", communicatorBackend: "cuda" },
-  p2p_Cuda_put: { pointToPoint: "rotated", communicatorBackend: "cuda", p2pProtocol: "put" },
-  linear_Nccl: { pointToPoint: "linear" },
+  Broadcast_Nccl: { p2p: "broadcast" },
+  Broadcast_Cuda: { p2p: "broadcast", backend: "cuda" },
+  Broadcast_Ucc: { p2p: "broadcast", backend: "ucc" },
+  p2p_Nccl: { p2p: "rotated" },
+  p2p_Cuda: { p2p: "rotated", backend: "cuda" },
+  p2p_Cuda_put: { p2p: "rotated", backend: "cuda", protocol: "put" },
+  linear_Nccl: { p2p: "linear" },
 };

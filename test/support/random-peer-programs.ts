@@ -32,7 +32,7 @@ export interface PeerRecipe {
   readonly dtype: DType;
   readonly shape: readonly [rows: number, columns: number];
   readonly streams: number;
-  readonly p2pProtocol: "get" | "put";
+  readonly protocol: "get" | "put";
   readonly tensors: number;
   /** So many tensors are temporaries, the others outputs. */
   readonly temporaries: number;
@@ -96,7 +96,7 @@ export function peerRecipe(seed: number): PeerRecipe {
     dtype: oneOf(random, dtypes),
     shape,
     streams,
-    p2pProtocol: oneOf(random, ["get", "put"]),
+    protocol: oneOf(random, ["get", "put"]),
     tensors,
     temporaries,
     steps,

@@ -18,10 +18,10 @@ export interface LoopSetting extends ScheduleOptions {
 }
 
 export function linked(fusion: Fusion, { devices, streams = 4, ...options }: LoopSetting): Program {
-  const { p2pProtocol = "get" } = options;
+  const { protocol = "get" } = options;
   return link(
     Array.from({ length: devices }, (_, rank) =>
-      record(lower(fusion, { ...options, rank }), { rank, numberOfStreams: streams, p2pProtocol }),
+      record(lower(fusion, { ...options, rank }), { rank, streams, protocol }),
     ),
   );
 }

@@ -25,16 +25,14 @@ const rankCount = 2;
 async function exampleLists(
   name: string,
   params: Readonly<Record<string, number>>,
-  communicatorBackend: "nccl" | "cuda",
+  backend: "nccl" | "cuda",
 ): Promise<readonly CommandList[]> {
   const module: unknown = await import(path.resolve("examples", `${name}.ts`));
   const program = typeof module === "object" && module !== null && "default" in module ? module.default : null;
   if (!isProgramFile(program)) throw new Error(`${name} exports no program`);
   const built = program.build({ devices: rankCount, params });
   if ("kind" in built) throw new Error(`${name} is a host program`);
-  return Array.from({ length: rankCount }, (_, rank) =>
-    record(lower(built, { rank, communicatorBackend }), { rank, numberOfStreams: 2 }),
-  );
+  return Array.from({ length: rankCount }, (_, rank) => record(lower(built, { rank, backend }), { rank, streams: 2 }));
 }
 
 /** The bits of all outputs after one run on the machine. */
@@ -143,7 +141,7 @@ function putAndUse(waits: "before" | "behind"): Program {
       for (const recv of halves) h.wait(recv);
       h.add(place, place, { out });
     }
-    return record(h.build(), { rank, numberOfStreams: 1, p2pProtocol: "put" });
+    return record(h.build(), { rank, streams: 1, protocol: "put" });
   });
   const program = link(lists);
   if (waits === "before") return program;

@@ -6,7 +6,7 @@ import { buildLists } from "../machine/list-builder.ts";
 function notesOf(build: (h: HostProgramBuilder) => void): readonly Finding[] {
   const h = new HostProgramBuilder();
   build(h);
-  const report = verify(link([record(h.build(), { rank: 0, numberOfStreams: 3 })]));
+  const report = verify(link([record(h.build(), { rank: 0, streams: 3 })]));
   expect(report.ok).toBe(true);
   return report.findings;
 }

@@ -76,10 +76,10 @@ async function openMeeting(
   f.output(all);
   for (const tensor of [one, all]) tensor.setDeviceMesh(DeviceMesh.range(worldSize));
   one.axis(0).parallelize("DIDx");
-  const { hosts, signature } = rankPrograms(f, worldSize, { communicatorBackend: "cuda" });
+  const { hosts, signature } = rankPrograms(f, worldSize, { backend: "cuda" });
   const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: 1,
-    p2pProtocol: "get",
+    streams: 1,
+    protocol: "get",
     copyLane: "inline",
     schedule: {},
     verify: "on",

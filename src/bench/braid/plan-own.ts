@@ -46,8 +46,8 @@ export function planOwn(implementation: OwnImplementation, problem: Problem, set
   const fusion = buildPrimitive(shape.form, problem, shape);
   const { hosts, signature } = rankPrograms(fusion, devices, lowering);
   const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: streams,
-    p2pProtocol: lowering.p2pProtocol ?? "get",
+    streams,
+    protocol: lowering.protocol ?? "get",
     copyLane,
     schedule,
     verify: "on",
@@ -71,8 +71,8 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Backen
   const { chunks = problem.devices, outputs = 1 } = options;
   const { backend = usualBackend(form), streams = usualStreams, schedule = {} } = options;
   const { copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
-  const pointToPoint = form === "linear" || form === "broadcast" ? form : "rotated";
-  const lowering = { ...loweringOf(options, problem), communicatorBackend: backend, pointToPoint } as const;
+  const p2p = form === "linear" || form === "broadcast" ? form : "rotated";
+  const lowering = { ...loweringOf(options, problem), backend, p2p } as const;
   return { shape: { form, chunks, outputs }, lowering, streams, copyLane, schedule, reason: null };
 }
 
@@ -85,7 +85,7 @@ function chosen({ options }: OwnImplementation, problem: Problem, { profile }: S
   const { backend, graph } = options;
   const given = {
     ...loweringOf(options, problem),
-    ...(backend === undefined ? {} : { communicatorBackend: backend }),
+    ...(backend === undefined ? {} : { backend }),
   };
   const best = chooseForm(options, problem, { profile, lowering: given, graph: graph !== "off" });
   const { copyLane: lane, schedule } = best.candidate;
@@ -115,10 +115,10 @@ function loweringOf(
   { primitive }: Problem,
 ): Partial<LoweringOptions> {
   return {
-    interStreamSynchronization: interStreamSync,
+    interStreamSync: interStreamSync,
     // Partial products are exchanged, not A.
     insertReshardingAfter: primitive !== "tp-columnwise",
-    ...(protocol === undefined ? {} : { p2pProtocol: protocol }),
+    ...(protocol === undefined ? {} : { protocol }),
   };
 }
 

@@ -13,10 +13,10 @@ import { type RecordingFlags, scheduleOf } from "./recording-flags.ts";
 export function scheduledProgram(
   hosts: readonly HostProgram[],
   sizes: Sizes,
-  { p2pProtocol = "get" }: Partial<LoweringOptions>,
+  { protocol = "get" }: Partial<LoweringOptions>,
   flags: RecordingFlags,
 ): Program {
-  const options = { sizes, numberOfStreams: flags.streams, p2pProtocol };
+  const options = { sizes, streams: flags.streams, protocol };
   const program = applySchedule(link(hosts.map((host, rank) => record(host, { ...options, rank }))), scheduleOf(flags));
   return flags.copyLane === "dedicated" ? moveCopiesToLane(program) : program;
 }

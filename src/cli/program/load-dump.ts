@@ -73,7 +73,7 @@ export async function givenDevices(
 /** A dump has been lowered: of the lowering options it takes the protocol alone, which `record` asks for. */
 export function requireNotLowered(file: string, options: Partial<LoweringOptions>): void {
   if (!isDumpFile(file)) return;
-  const name = keysOf(loweringOptionSchema).find((key) => key !== "p2pProtocol" && options[key] !== undefined);
+  const name = keysOf(loweringOptionSchema).find((key) => key !== "protocol" && options[key] !== undefined);
   if (name === undefined) return;
   const { flag } = loweringOptionSchema[name];
   fail({
@@ -81,7 +81,7 @@ export function requireNotLowered(file: string, options: Partial<LoweringOptions
     message: "a dump has been lowered already",
     place: { kind: "option", text: flag },
     found: `${flag} for the dump ${file}`,
-    expected: `of the lowering options ${loweringOptionSchema.p2pProtocol.flag} alone`,
+    expected: `of the lowering options ${loweringOptionSchema.protocol.flag} alone`,
     help: `leave ${flag} out, or pass the program file that the dump was made from`,
   });
 }

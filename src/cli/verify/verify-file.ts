@@ -54,8 +54,8 @@ export async function verifyFile(
   const { hosts } = rankPrograms(source, flags.devices, options);
   step("verifying");
   const start = performance.now();
-  const { p2pProtocol = "get" } = options;
-  const lists = hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams: flags.streams, p2pProtocol }));
+  const { protocol = "get" } = options;
+  const lists = hosts.map((host, rank) => record(host, { rank, sizes, streams: flags.streams, protocol }));
   const lineOf = linesOfDump ?? printedLines(hosts);
   const recorded = linked(lists);
   const program = recorded === null ? null : rewritten(recorded, flags);

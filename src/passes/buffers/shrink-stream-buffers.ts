@@ -25,7 +25,7 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
   from: "communicating",
   to: "communicating",
   run: (program, { options }) => {
-    if (!options.shrinkStreamBuffers) return program;
+    if (!options.shrink) return program;
     const tensors = [...program.tensors];
     const slots = new Map<HirAliasSelect, Scalar>();
     let { iterDomainCount } = program;

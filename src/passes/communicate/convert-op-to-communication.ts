@@ -80,7 +80,7 @@ function communications(
         reduceOp,
         input: input.id,
         output: output.id,
-        backend: options.communicatorBackend,
+        backend: options.backend,
       },
       { kind: "Wait", target: id },
     ];

@@ -34,7 +34,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   from: "segmented",
   to: "looped",
   run: (original, { rank, options }) => {
-    const program = options.pointToPoint === "broadcast" ? original : exchangeReductions(original, options);
+    const program = options.p2p === "broadcast" ? original : exchangeReductions(original, options);
     const members = program.body.map((statement) => memberOf(statement, program.tensors, options));
     requireSlicedInputs(program, members);
     const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
@@ -59,19 +59,19 @@ function memberOf(statement: Statement, tensors: readonly Tensor[], options: Low
   if (stream === null || !isOp(statement)) return null;
   const form = pointToPointForm(statement, stream, tensors);
   if (form !== null) requireBackend(statement, options);
-  return loopMember(statement, stream, form, options.pointToPoint !== "broadcast", tensors);
+  return loopMember(statement, stream, form, options.p2p !== "broadcast", tensors);
 }
 
 /** UCC neither coalesces sends and receives nor reaches peers' memory, so that its exchanges would wait for each other. */
-function requireBackend(op: Op, { communicatorBackend, pointToPoint }: LoweringOptions): void {
-  if (communicatorBackend !== "ucc" || pointToPoint === "broadcast") return;
+function requireBackend(op: Op, { backend, p2p }: LoweringOptions): void {
+  if (backend !== "ucc" || p2p === "broadcast") return;
   fail({
     code: "point-to-point-unsupported",
     message: "the ucc backend has no point-to-point schedule",
     place: opPlace(op),
-    found: `pointToPoint ${pointToPoint} (--p2p) with communicatorBackend ucc (--backend)`,
-    expected: "pointToPoint broadcast, or communicatorBackend nccl or cuda",
-    help: 'set pointToPoint to "broadcast" (--p2p broadcast), or use another backend',
+    found: `p2p ${p2p} (--p2p) with backend ucc (--backend)`,
+    expected: "p2p broadcast, or backend nccl or cuda",
+    help: 'set p2p to "broadcast" (--p2p broadcast), or use another backend',
   });
 }
 

@@ -108,7 +108,7 @@ export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number
   const key = `${role} ${peer}`;
   const sequence = sequences.get(key) ?? 0;
   sequences.set(key, sequence + 1);
-  const { p2pProtocol: protocol } = options;
+  const { protocol } = options;
   const pair = tape.pairs.push({ protocol, role, peer, sequence, view }) - 1;
   const stream = streams.current;
   const copies = (protocol === "get") === (role === "recv");

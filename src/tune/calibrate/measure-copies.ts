@@ -12,7 +12,7 @@ import { gatherAndMultiplyCopies, ring } from "./probe-fusions.ts";
 
 export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & { readonly signal: number };
 
-const copies = { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol: "get" } as const;
+const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 
 /** On a lane of their own, with waits and signals in batches, as the schedules that are simulated have them. */
 const lane = {

@@ -67,7 +67,7 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   const { bytes } = dtypes[dtype];
   const [half, quarter] = [2, 4].map((parts): GemmShape => ({ ...beside, m: beside.m / parts }));
   invariant(half !== undefined && quarter !== undefined, "rows are cut in two and in four");
-  const library = { lowering: { communicatorBackend: "nccl" } } as const;
+  const library = { lowering: { backend: "nccl" } } as const;
   const gather = await took(collectiveProbes.Allgather(devices, half.m * half.k * bytes), library);
   const halves = await took(product(devices, half, dtype, 2), {}, "median");
   const gathered = await took(gatherAndMultiply(devices, beside, dtype), library, "median");
@@ -115,7 +115,7 @@ export async function productsBesideKernels(
 }
 
 const oneStream = { schedule: { computeStreams: 1 } } as const;
-const inPeers = { ...oneStream, lowering: { communicatorBackend: "cuda", insertReshardingAfter: true } } as const;
+const inPeers = { ...oneStream, lowering: { backend: "cuda", insertReshardingAfter: true } } as const;
 
 /** Of an all-reduce of so many bytes: each rank reads its slice of all other inputs, and writes the sum into all other outputs. */
 export function bytesInPeers(devices: number, bytes: number): number {

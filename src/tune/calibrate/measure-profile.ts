@@ -28,7 +28,7 @@ import {
 import { probe, type ProbeOptions } from "./probe.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
-const library = { communicatorBackend: "nccl" } as const;
+const library = { backend: "nccl" } as const;
 
 /** All ranks call it together; at least two. `machine`: as results have it. */
 export async function measureProfile(
@@ -110,7 +110,7 @@ async function sums(calibration: Calibration): Promise<readonly ReductionTimings
 async function reductionsOfPeers(calibration: Calibration): Promise<readonly Timing[]> {
   const { devices } = calibration;
   const fusionOf = (bytes: number): Fusion => collectiveProbes.Allreduce(devices, bytes);
-  const copies = { lowering: { communicatorBackend: "cuda" } } as const;
+  const copies = { lowering: { backend: "cuda" } } as const;
   const timings = await timingsOf(calibration, "all-reduces in peers' memory", fusionOf, copies);
   return timings.map(({ bytes, microseconds }) => ({
     bytes: bytesInPeers(devices, bytes),
@@ -129,7 +129,7 @@ async function libraryTransfers(calibration: Calibration): Promise<readonly Tran
       timings: await timingsOf(calibration, type, fusionOf, { lowering: library }),
     });
   }
-  const exchanges = { lowering: { ...library, pointToPoint: "rotated" } } as const;
+  const exchanges = { lowering: { ...library, p2p: "rotated" } } as const;
   // Sent and received: twice the bytes of a part.
   const fusionOf = (bytes: number): Fusion => ring(devices, bytes / 2);
   const ofOne = (time: number): number => time / (devices - 1);

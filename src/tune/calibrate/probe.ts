@@ -53,8 +53,8 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
   const { rewrite = (linked) => linked } = options;
   const { hosts, signature } = rankPrograms(fusion, host.devices, lowering);
   const linked = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: streams,
-    p2pProtocol: lowering.p2pProtocol ?? "get",
+    streams,
+    protocol: lowering.protocol ?? "get",
     copyLane,
     schedule,
     verify: "on",

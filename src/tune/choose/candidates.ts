@@ -20,7 +20,7 @@ export interface ScheduleCandidate {
 /** The serial form: all of a communication by the library, then all of the product, or the other way round. */
 export const serial: ScheduleCandidate = {
   name: "serial",
-  lowering: { communicatorBackend: "nccl", overlap: false },
+  lowering: { backend: "nccl", overlap: false },
   copyLane: "inline",
   schedule: {},
 };
@@ -29,19 +29,19 @@ export const serial: ScheduleCandidate = {
 export const libraryLoops: readonly ScheduleCandidate[] = [
   {
     name: "collectives in chunks",
-    lowering: { communicatorBackend: "nccl", pointToPoint: "broadcast" },
+    lowering: { backend: "nccl", p2p: "broadcast" },
     copyLane: "inline",
     schedule: {},
   },
   {
     name: "sends and receives",
-    lowering: { communicatorBackend: "nccl", pointToPoint: "rotated" },
+    lowering: { backend: "nccl", p2p: "rotated" },
     copyLane: "inline",
     schedule: {},
   },
   {
     name: "sends and receives, in the order of devices",
-    lowering: { communicatorBackend: "nccl", pointToPoint: "linear" },
+    lowering: { backend: "nccl", p2p: "linear" },
     copyLane: "inline",
     schedule: {},
   },
@@ -49,9 +49,9 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
 
 /** Loops whose iterations copy between the ranks' memories, or run kernels there: what the rewrites below begin with. */
 export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = (["get", "put"] as const).map(
-  (p2pProtocol) => ({
-    name: p2pProtocol,
-    lowering: { communicatorBackend: "cuda", pointToPoint: "rotated", p2pProtocol },
+  (protocol) => ({
+    name: protocol,
+    lowering: { backend: "cuda", p2p: "rotated", protocol },
   }),
 );
 

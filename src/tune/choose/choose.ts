@@ -194,8 +194,8 @@ function linkedProgram(
 ): Program {
   const { signature, hosts } = rankPrograms(source, devices, { ...lowering, ...own });
   return linkPrograms(hosts, sizes ?? sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: candidateStreams,
-    p2pProtocol: own.p2pProtocol ?? "get",
+    streams: candidateStreams,
+    protocol: own.protocol ?? "get",
     copyLane: "inline",
     schedule: {},
     // What is chosen is verified before it runs.

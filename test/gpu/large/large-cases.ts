@@ -67,11 +67,11 @@ function reduced(rows: readonly Range[], { m, k, n }: LargeSizes, devices: numbe
   };
 }
 
-const nccl = { communicatorBackend: "nccl" } as const;
-const cuda = { communicatorBackend: "cuda" } as const;
+const nccl = { backend: "nccl" } as const;
+const cuda = { backend: "cuda" } as const;
 const oneSided = [
-  { ...cuda, p2pProtocol: "get" },
-  { ...cuda, p2pProtocol: "put" },
+  { ...cuda, protocol: "get" },
+  { ...cuda, protocol: "put" },
 ] as const;
 
 const whole = 1;
@@ -92,8 +92,8 @@ export const largeCases: readonly LargeCase[] = [
     parts: (devices, sizes, rank) => gathered(whole, sizes, devices, rank),
     sharesK: false,
     lowerings: [
-      ...[nccl, cuda].map((backend) => ({ ...backend, pointToPoint: "broadcast" as const })),
-      ...[nccl, ...oneSided].map((backend) => ({ ...backend, pointToPoint: "rotated" as const })),
+      ...[nccl, cuda].map((backend) => ({ ...backend, p2p: "broadcast" as const })),
+      ...[nccl, ...oneSided].map((backend) => ({ ...backend, p2p: "rotated" as const })),
     ],
   },
   {
@@ -117,7 +117,7 @@ export const largeCases: readonly LargeCase[] = [
     sharesK: true,
     lowerings: [nccl, ...oneSided].map((backend) => ({
       ...backend,
-      pointToPoint: "rotated" as const,
+      p2p: "rotated" as const,
       insertReshardingAfter: true,
     })),
   },
@@ -129,7 +129,7 @@ export const largeCases: readonly LargeCase[] = [
     sharesK: true,
     lowerings: [nccl, cuda].map((backend) => ({
       ...backend,
-      pointToPoint: "broadcast" as const,
+      p2p: "broadcast" as const,
       insertReshardingAfter: true,
     })),
   },

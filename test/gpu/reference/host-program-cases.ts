@@ -18,7 +18,7 @@ interface HandWritten {
   readonly devices: readonly number[];
   readonly build: (devices: number, rank: number) => HostProgram;
   readonly reference: (devices: number) => Reference;
-  readonly p2pProtocol?: "get" | "put";
+  readonly protocol?: "get" | "put";
   readonly runs?: number;
 }
 
@@ -33,13 +33,13 @@ function handWrittenCase({
   devices: counts,
   build,
   reference,
-  p2pProtocol,
+  protocol,
   runs = usualRuns,
 }: HandWritten): ReferenceCase {
   return {
     name,
     runsOn: (devices) => counts.includes(devices),
-    lowerings: loweringsOf(build(2, 0), p2pProtocol),
+    lowerings: loweringsOf(build(2, 0), protocol),
     source: (devices, lowering) => (rank) => {
       const host = build(devices, rank);
       return lowering === cuda ? throughPeerMemory(host) : host;
@@ -49,9 +49,9 @@ function handWrittenCase({
   };
 }
 
-function loweringsOf(host: HostProgram, p2pProtocol: "get" | "put" = "get"): readonly Partial<LoweringOptions>[] {
+function loweringsOf(host: HostProgram, protocol: "get" | "put" = "get"): readonly Partial<LoweringOptions>[] {
   const statements = walk(host.body);
-  if (statements.some(({ kind }) => kind === "ShareMemHandles")) return [p2pProtocol === "get" ? get : put];
+  if (statements.some(({ kind }) => kind === "ShareMemHandles")) return [protocol === "get" ? get : put];
   return statements.some(({ kind }) => kind === "Communication") ? [nccl, cuda] : [nccl];
 }
 
@@ -88,7 +88,7 @@ export const communicationCases: readonly ReferenceCase[] = rawCommunications.ma
   name: raw.name,
   runsOn: (devices) => devices > 1,
   lowerings: [nccl, cuda],
-  source: (devices, { communicatorBackend = "nccl" }) => rawProgram(raw, devices, communicatorBackend, elements),
+  source: (devices, { backend = "nccl" }) => rawProgram(raw, devices, backend, elements),
   expectations: (devices) => expectationsFrom(rawReference(raw, devices, elements)),
   repeat: 2,
 }));

@@ -10,7 +10,7 @@ export interface ReferenceCase {
   readonly name: string;
   /** Whether it runs on so many devices. */
   readonly runsOn: (devices: number) => boolean;
-  /** Of a host program `communicatorBackend` is what moves its data, for the name of the row alone. */
+  /** Of a host program `backend` is what moves its data, for the name of the row alone. */
   readonly lowerings: readonly Partial<LoweringOptions>[];
   readonly source: (devices: number, lowering: Partial<LoweringOptions>) => ProgramSource;
   readonly expectations: (devices: number) => readonly Expectation[];
@@ -18,11 +18,11 @@ export interface ReferenceCase {
   readonly repeat: number;
 }
 
-export const nccl = { communicatorBackend: "nccl" } as const;
+export const nccl = { backend: "nccl" } as const;
 /** Collectives in peer memory. */
-export const cuda = { communicatorBackend: "cuda" } as const;
-export const get = { communicatorBackend: "cuda", p2pProtocol: "get" } as const;
-export const put = { communicatorBackend: "cuda", p2pProtocol: "put" } as const;
+export const cuda = { backend: "cuda" } as const;
+export const get = { backend: "cuda", protocol: "get" } as const;
+export const put = { backend: "cuda", protocol: "put" } as const;
 
 export const onAnyNumber = (): boolean => true;
 

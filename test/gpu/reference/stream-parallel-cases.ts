@@ -14,8 +14,8 @@ import { movedExpectations } from "./moved-tensors.ts";
 import { cuda, fusionCase, get, nccl, onAnyNumber, put, type ReferenceCase } from "./reference-case.ts";
 
 const collectives = [nccl, cuda];
-const rotated = [nccl, get, put].map((backend) => ({ ...backend, pointToPoint: "rotated" as const }));
-const rooted = collectives.map((backend) => ({ ...backend, pointToPoint: "broadcast" as const }));
+const rotated = [nccl, get, put].map((backend) => ({ ...backend, p2p: "rotated" as const }));
+const rooted = collectives.map((backend) => ({ ...backend, p2p: "broadcast" as const }));
 const after = { insertReshardingAfter: true } as const;
 
 const product = { chunks: 4, m: 32, k: 8, n: 2 };
@@ -34,19 +34,15 @@ export const streamParallelCases: readonly ReferenceCase[] = [
     lowerings: [
       ...rooted,
       ...rotated,
-      { ...nccl, pointToPoint: "linear" },
+      { ...nccl, p2p: "linear" },
       ...[get, put].map((backend) => ({
         ...backend,
-        pointToPoint: "rotated" as const,
-        interStreamSynchronization: true,
+        p2p: "rotated" as const,
+        interStreamSync: true,
       })),
     ],
-    source: (devices, { communicatorBackend, pointToPoint }) =>
-      allgather(
-        devices,
-        columns,
-        communicatorBackend === "cuda" && pointToPoint === "broadcast" ? "symmetric" : "global",
-      ),
+    source: (devices, { backend, p2p }) =>
+      allgather(devices, columns, backend === "cuda" && p2p === "broadcast" ? "symmetric" : "global"),
     expectations: (devices) => movedExpectations(devices, columns, (input) => input),
     repeat: 3,
   },

@@ -38,18 +38,18 @@ function expectAll(programs: readonly HostProgram[]): void {
   programs.forEach((program, rank) =>
     expectRoundTrip(
       program,
-      [1, 3].map((numberOfStreams) => ({ rank, numberOfStreams })),
+      [1, 3].map((streams) => ({ rank, streams })),
     ),
   );
 }
 
 const variants: readonly Omit<LowerOptions, "rank">[] = [
   {},
-  { deallocate: false, shrinkStreamBuffers: false },
+  { deallocate: false, shrink: false },
   { insertReshardingAfter: true },
-  { interStreamSynchronization: true, pointToPoint: "broadcast" },
-  { communicatorBackend: "cuda" },
-  { disablePasses: ["convert-op-to-communication"] },
+  { interStreamSync: true, p2p: "broadcast" },
+  { backend: "cuda" },
+  { disablePass: ["convert-op-to-communication"] },
 ];
 
 describe("examples", () => {

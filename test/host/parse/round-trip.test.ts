@@ -18,9 +18,9 @@ function lowered(fusion: Fusion, options: LowerOptions): HostProgram | null {
 it("random fusions", () => {
   let read = 0;
   const options = fc.record({
-    communicatorBackend: fc.constantFrom("nccl", "cuda"),
+    backend: fc.constantFrom("nccl", "cuda"),
     deallocate: fc.boolean(),
-    shrinkStreamBuffers: fc.boolean(),
+    shrink: fc.boolean(),
   });
   fc.assert(
     fc.property(recipes, options, fc.nat({ max: 5 }), (recipe, chosen, streams) => {
@@ -28,7 +28,7 @@ it("random fusions", () => {
       for (let rank = 0; rank < recipe.devices; rank++) {
         const program = lowered(fusion, { ...chosen, rank });
         if (program === null) return;
-        expectRoundTrip(program, [{ rank, numberOfStreams: streams + 1 }]);
+        expectRoundTrip(program, [{ rank, streams: streams + 1 }]);
         read++;
       }
     }),
@@ -43,7 +43,7 @@ describe("hand-built programs of nvFuser's dumps", () => {
       { i0: 8, i2: 6, i3: 4, i4: 5, i5: 5, i6: 3 },
       { i0: 8, i2: 8, i3: 1, i4: 1, i5: 1, i6: 7 },
     ];
-    const runs = [0, 3, 7].flatMap((rank) => sizes.map((own) => ({ rank, sizes: own, numberOfStreams: 3 })));
+    const runs = [0, 3, 7].flatMap((rank) => sizes.map((own) => ({ rank, sizes: own, streams: 3 })));
     expectRoundTrip(build(), runs);
   });
 });

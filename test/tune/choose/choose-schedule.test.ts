@@ -78,8 +78,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
   it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
     const fusion = matmulReduceScatter(2, 8192, 8192, 1024);
     const chosenWith = (profile: MachineProfile) =>
-      chooseSchedule(fusion, { devices: 2, profile, lowering: { ...after, communicatorBackend: "cuda" } }).chosen
-        .schedule;
+      chooseSchedule(fusion, { devices: 2, profile, lowering: { ...after, backend: "cuda" } }).chosen.schedule;
     expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
     expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
   });
@@ -154,7 +153,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
 describe("chooseSchedule of matmul + all-reduce in chunks", () => {
   const problem = { primitive: "tp-allreduce", devices: 4, m: 8192, n: 8192, k: 8192, dtype: "bfloat16" } as const;
   const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
-  const lowering = { insertReshardingAfter: true, communicatorBackend: "cuda" } as const;
+  const lowering = { insertReshardingAfter: true, backend: "cuda" } as const;
   const namesWith = (...factors: readonly number[]): readonly string[] => {
     const margins = { m: [1024, 2048, 4096], n: [8192], k: [8192], factors, room: [0, 0, 0] };
     const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
@@ -175,7 +174,7 @@ describe("chooseSchedule of matmul + all-reduce in chunks", () => {
         profile,
         lowering: { insertReshardingAfter: true },
       });
-      return [shape.form, chosen.communicatorBackend, chosen.overlap];
+      return [shape.form, chosen.backend, chosen.overlap];
     };
     expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
     expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
@@ -188,7 +187,7 @@ describe("chooseSchedule", () => {
       devices: 4,
       profile: machine,
     });
-    expect(chosen.lowering.communicatorBackend).toBe("cuda");
+    expect(chosen.lowering.backend).toBe("cuda");
     const serial = considered.find(({ candidate }) => candidate === serialCandidate);
     const product = (2 * 32_768 * 8192 * 16_384) / 720e9;
     expect(serial?.milliseconds).toBeGreaterThan(product + 1);
@@ -233,14 +232,14 @@ describe("chooseSchedule", () => {
     const { considered } = chooseSchedule(allgatherMatmul(4, 2048, 1024, 1024), {
       devices: 4,
       profile: machine,
-      lowering: { communicatorBackend: "nccl" },
+      lowering: { backend: "nccl" },
     });
-    const backends = considered.map(({ candidate }) => candidate.lowering.communicatorBackend);
+    const backends = considered.map(({ candidate }) => candidate.lowering.backend);
     expect(new Set(backends)).toEqual(new Set(["nccl"]));
   });
 
   it("refuses lowering options that no candidate has", () => {
-    const options = { devices: 4, profile: machine, lowering: { communicatorBackend: "ucc" } } as const;
+    const options = { devices: 4, profile: machine, lowering: { backend: "ucc" } } as const;
     expect(() => chooseSchedule(allgatherMatmul(4, 64, 16, 16), options)).toThrow("error[bad-option]");
   });
 

@@ -12,13 +12,13 @@ import type { Primitive } from "../../../src/bench/primitives.ts";
 const usual = { names: [], schedule: {} };
 const protocols = ["get", "put"] as const;
 
-function linked(primitive: Primitive, form: Form, chunks = 4, p2pProtocol: "get" | "put" = "put"): Program {
+function linked(primitive: Primitive, form: Form, chunks = 4, protocol: "get" | "put" = "put"): Program {
   const problem = { primitive, devices: 4, m: 256, n: 64, k: 32, dtype: "bfloat16" } as const;
-  const lowering = { communicatorBackend: "cuda", insertReshardingAfter: primitive !== "tp-columnwise" } as const;
+  const lowering = { backend: "cuda", insertReshardingAfter: primitive !== "tp-columnwise" } as const;
   const { signature, hosts } = rankPrograms(buildPrimitive(form, problem, { chunks, outputs: 1 }), 4, lowering);
   return linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    numberOfStreams: 8,
-    p2pProtocol,
+    streams: 8,
+    protocol,
     copyLane: "inline",
     schedule: {},
     verify: "off",

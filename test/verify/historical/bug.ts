@@ -20,6 +20,6 @@ export interface BugFinding {
 export type BugPlace = Pick<CommandPlace, "rank" | "streamName" | "kind" | "statement" | "run">;
 
 /** Records a host program for ranks 0 .. world-1, and links. */
-export function programOf(world: number, hostOf: (rank: number) => HostProgram, numberOfStreams = 2): Program {
-  return link(Array.from({ length: world }, (_, rank) => record(hostOf(rank), { rank, numberOfStreams })));
+export function programOf(world: number, hostOf: (rank: number) => HostProgram, streams = 2): Program {
+  return link(Array.from({ length: world }, (_, rank) => record(hostOf(rank), { rank, streams })));
 }

@@ -18,14 +18,14 @@ const folder = path.resolve(import.meta.dirname, "../../../examples");
 
 const optionSets: readonly Partial<LoweringOptions>[] = [
   {},
-  { pointToPoint: "linear" },
-  { pointToPoint: "broadcast" },
+  { p2p: "linear" },
+  { p2p: "broadcast" },
   { insertReshardingAfter: true },
-  { communicatorBackend: "cuda" },
-  { communicatorBackend: "cuda", p2pProtocol: "put" },
-  { communicatorBackend: "cuda", interStreamSynchronization: true },
-  { communicatorBackend: "cuda", pointToPoint: "broadcast" },
-  { deallocate: false, shrinkStreamBuffers: false },
+  { backend: "cuda" },
+  { backend: "cuda", protocol: "put" },
+  { backend: "cuda", interStreamSync: true },
+  { backend: "cuda", p2p: "broadcast" },
+  { deallocate: false, shrink: false },
 ];
 
 /** Sizes just large enough that every axis is divided by devices and chunks. */
@@ -66,14 +66,14 @@ function hostOf(built: Built): HostProgram {
 function listsOf(
   source: ProgramSource,
   devices: number,
-  numberOfStreams: number,
+  streams: number,
   options: Partial<LoweringOptions>,
 ): readonly CommandList[] | null {
   try {
     const { signature, hosts } = rankPrograms(source, devices, options);
     const sizes = sizesFromMeshes(signature.tensors);
-    const { p2pProtocol = "get" } = options;
-    return hosts.map((host, rank) => record(host, { rank, sizes, numberOfStreams, p2pProtocol }));
+    const { protocol = "get" } = options;
+    return hosts.map((host, rank) => record(host, { rank, sizes, streams, protocol }));
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;

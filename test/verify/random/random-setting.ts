@@ -27,10 +27,10 @@ export interface Setting {
 const options: fc.Arbitrary<Partial<LoweringOptions>> = fc
   .record({
     schedule: fc.constantFrom(...Object.values(schedules)),
-    interStreamSynchronization: fc.boolean(),
+    interStreamSync: fc.boolean(),
     insertReshardingAfter: fc.boolean(),
     deallocate: fc.boolean(),
-    shrinkStreamBuffers: fc.boolean(),
+    shrink: fc.boolean(),
   })
   .map(({ schedule, ...switches }) => ({ ...schedule, ...switches }));
 
@@ -66,10 +66,10 @@ function someOf(devices: readonly number[]): readonly number[] {
 /** The lists of all ranks; null where lowering refuses the Fusion with a diagnostic. */
 export function recordSetting({ source, streams, options: given }: Setting): readonly CommandList[] | null {
   const { fusion, world } = fusionOf(source);
-  const { p2pProtocol = "get" } = given;
+  const { protocol = "get" } = given;
   try {
     return Array.from({ length: world }, (_, rank) =>
-      record(lower(fusion, { ...given, rank }), { rank, numberOfStreams: streams, p2pProtocol }),
+      record(lower(fusion, { ...given, rank }), { rank, streams, protocol }),
     );
   } catch (error) {
     if (error instanceof DiagnosticError) return null;

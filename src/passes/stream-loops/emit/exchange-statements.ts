@@ -19,8 +19,7 @@ export function exchangeStatements(
   context: LoopContext,
 ): IterationStatements {
   const { bindings, peers } = peersOf(op, form, positions, context);
-  const { during, behind } =
-    context.options.communicatorBackend === "cuda" ? oneSided(peers, context) : coalesced(peers, context);
+  const { during, behind } = context.options.backend === "cuda" ? oneSided(peers, context) : coalesced(peers, context);
   const branch = (then: readonly Statement[], otherwise: readonly Statement[]): Statement => ({
     kind: "IfThenElse",
     predicate: peers.isOwn,
@@ -41,7 +40,7 @@ interface Posted {
 
 function post(type: "send" | "recv", { sends, receives }: Peers, { edit, options }: LoopContext): P2PCommunication {
   const side = type === "send" ? sends : receives;
-  return { kind: "P2PCommunication", id: nextExpr(edit), type, ...side, backend: options.communicatorBackend };
+  return { kind: "P2PCommunication", id: nextExpr(edit), type, ...side, backend: options.backend };
 }
 
 /** One group: the order of its members does not matter, and both directions are used at once. */
@@ -65,7 +64,7 @@ function coalesced(peers: Peers, context: LoopContext): Posted {
 function oneSided(peers: Peers, context: LoopContext): Posted {
   const recv = post("recv", peers, context);
   const send = post("send", peers, context);
-  const order = context.options.p2pProtocol === "get" ? [send, recv] : [recv, send];
+  const order = context.options.protocol === "get" ? [send, recv] : [recv, send];
   return {
     during: [{ kind: "ShareMemHandles", communications: [recv, send] }, ...order, { kind: "Wait", target: recv.id }],
     behind: [{ kind: "Wait", target: send.id }],

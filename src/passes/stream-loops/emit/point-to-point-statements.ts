@@ -12,15 +12,15 @@ import { teamPositions } from "./team-positions.ts";
 export function pointToPointStatements(op: Op, form: PointToPointForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context.rank);
   const { body, epilogue } =
-    context.options.pointToPoint === "broadcast"
+    context.options.p2p === "broadcast"
       ? rootedStatements(op, form, positions, context)
       : exchangeStatements(op, form, positions, context);
   return { body: [...body, ...chainStreams(context)], epilogue };
 }
 
-/** With interStreamSynchronization stream i+1 waits for stream i, in the first round over the streams. */
+/** With interStreamSync stream i+1 waits for stream i, in the first round over the streams. */
 function chainStreams({ edit, iteration, worker, options }: LoopContext): readonly Statement[] {
-  if (!options.interStreamSynchronization) return [];
+  if (!options.interStreamSync) return [];
   const following = binary("add", iteration, constant(1));
   const next = addStream(edit, following);
   return [

@@ -48,7 +48,7 @@ export function rootedStatements(
       reduceOp: op.kind === "Reduction" ? reduceOps[op.op] : null,
       input: input.slice,
       output: output.slice,
-      backend: options.communicatorBackend,
+      backend: options.backend,
     },
     { kind: "Wait", target: id },
   ];

@@ -31,7 +31,7 @@ export function emitLoop(
   options: LoweringOptions,
 ): readonly Statement[] {
   const { over, peers } = loop;
-  const isRotated = peers !== null && options.pointToPoint === "rotated";
+  const isRotated = peers !== null && options.p2p === "rotated";
   const stop = over.extent;
   const allocations = loop.members.flatMap((member) => allocation(member, edit, rank, options));
   const caller = addStream(edit, null);
@@ -83,11 +83,11 @@ function allocation(
   { op, form }: LoopMember,
   edit: LoopEdit,
   rank: number,
-  { communicatorBackend, pointToPoint }: LoweringOptions,
+  { backend, p2p }: LoweringOptions,
 ): readonly Statement[] {
   const output = at(edit.tensors, op.output);
   if (!isOnDevice(output, rank)) return [];
-  const forPeers = form !== null && communicatorBackend === "cuda" && pointToPoint === "broadcast";
+  const forPeers = form !== null && backend === "cuda" && p2p === "broadcast";
   const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
   if (output.memory !== memory) edit.tensors[output.id] = { ...output, memory };
   return [{ kind: "Allocate", tensor: output.id, memory, size: allocationSize(output), zeroInit: false }];

@@ -68,18 +68,18 @@ interface Idiom extends Partial<LoweringOptions> {
 }
 
 const idioms: readonly Idiom[] = [
-  { communicatorBackend: "nccl", accumulate: true },
-  { communicatorBackend: "cuda", p2pProtocol: "get", accumulate: true },
-  { communicatorBackend: "cuda", p2pProtocol: "put", accumulate: true },
+  { backend: "nccl", accumulate: true },
+  { backend: "cuda", protocol: "get", accumulate: true },
+  { backend: "cuda", protocol: "put", accumulate: true },
 ];
 
 let failed = false;
 for (const [name, build] of Object.entries(programs)) {
   const expectations = expectationsOf(build());
-  const scheduled: Idiom = { communicatorBackend: "cuda", p2pProtocol: "get", schedule };
+  const scheduled: Idiom = { backend: "cuda", protocol: "get", schedule };
   for (const lowering of name === "ring" ? [...idioms, scheduled] : idioms) {
     // The fake NCCL is not captured.
-    const graph = lowering.communicatorBackend === "nccl" ? "off" : "on";
+    const graph = lowering.backend === "nccl" ? "off" : "on";
     const on = createCudaBackend({ rendezvous: world, graph, timeout: 20_000 });
     const problems = await checkCase(build(), expectations, { ...lowering, rank: world.rank, devices, on, repeat: 3 });
     failed ||= problems.length > 0;

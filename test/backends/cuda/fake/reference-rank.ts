@@ -16,7 +16,7 @@ const world = await enterWorld(who, process.env, 20_000);
 const pattern = new RegExp(process.argv[2] ?? "");
 
 /** The fake NCCL is not captured. */
-const graphOf: GraphOf = ({ communicatorBackend }, asked) => (communicatorBackend === "nccl" ? "off" : asked);
+const graphOf: GraphOf = ({ backend }, asked) => (backend === "nccl" ? "off" : asked);
 /** Nor does it take messages of megabytes. */
 const wanted = (name: string): boolean => pattern.test(name) && !/AllgatherP2p|\d{4,} KiB/.test(name);
 
