@@ -1,112 +1,29 @@
 /**
- * What the collectives mean, as one table: linker, verifier, machine and back ends read it, none has a rule of its own.
- * Every collective is pieces that go from members that read to members that write; a row says who reads and writes, which side is
- * split into one part per member of the other side (along axis 0), and how pieces that meet in one place are joined.
+ * What the collectives mean for the commands of a Program, read from the one table of src/host/collectives.ts: who must have which
+ * side, whose data a result needs, and which pieces make it.
  */
-import type { Collective, CollectiveType, View } from "./transfer.ts";
+import { collectives, type CollectiveType } from "../host/collectives.ts";
+import { keysOf } from "../support/keys-of.ts";
+import type { Collective, View } from "./transfer.ts";
 import { partOf } from "./view.ts";
 
-export interface CollectiveRule {
-  readonly rooted: boolean;
-  /** Whether pieces are combined with `reduceOp`, in team order. Without, a place gets one piece. */
-  readonly reduces: boolean;
-  readonly reads: "all" | "root";
-  readonly writes: "all" | "root";
-  /** The input has one part per member that writes; else each of them gets the whole input. */
-  readonly splitsInput: boolean;
-  /** The output has one part per member that reads; else there is one place for all their pieces. */
-  readonly splitsOutput: boolean;
-  /**
-   * What NCCL allows one member's two views to share: `same` both are one region; `part` the one that is not split is the
-   * member's own part of the one that is; `never` they are apart.
-   */
-  readonly inPlace: "same" | "part" | "never";
-  /** The side that a root from outside the mesh may lack: it gathers without contributing, or scatters without receiving. */
-  readonly rootMayLack: "input" | "output" | null;
-}
+// For layers that do not import src/host.
+export {
+  collectives,
+  type CollectiveRow,
+  type CollectiveType,
+  isRooted,
+  type NcclCollective,
+} from "../host/collectives.ts";
 
-export const collectiveRules: { readonly [T in CollectiveType]: CollectiveRule } = {
-  Gather: {
-    rooted: true,
-    reduces: false,
-    reads: "all",
-    writes: "root",
-    splitsInput: false,
-    splitsOutput: true,
-    inPlace: "part",
-    rootMayLack: "input",
-  },
-  Allgather: {
-    rooted: false,
-    reduces: false,
-    reads: "all",
-    writes: "all",
-    splitsInput: false,
-    splitsOutput: true,
-    inPlace: "part",
-    rootMayLack: null,
-  },
-  Scatter: {
-    rooted: true,
-    reduces: false,
-    reads: "root",
-    writes: "all",
-    splitsInput: true,
-    splitsOutput: false,
-    inPlace: "part",
-    rootMayLack: "output",
-  },
-  Reduce: {
-    rooted: true,
-    reduces: true,
-    reads: "all",
-    writes: "root",
-    splitsInput: false,
-    splitsOutput: false,
-    inPlace: "same",
-    rootMayLack: "input",
-  },
-  Allreduce: {
-    rooted: false,
-    reduces: true,
-    reads: "all",
-    writes: "all",
-    splitsInput: false,
-    splitsOutput: false,
-    inPlace: "same",
-    rootMayLack: null,
-  },
-  ReduceScatter: {
-    rooted: false,
-    reduces: true,
-    reads: "all",
-    writes: "all",
-    splitsInput: true,
-    splitsOutput: false,
-    inPlace: "part",
-    rootMayLack: null,
-  },
-  Broadcast: {
-    rooted: true,
-    reduces: false,
-    reads: "root",
-    writes: "all",
-    splitsInput: false,
-    splitsOutput: false,
-    inPlace: "same",
-    rootMayLack: "output",
-  },
-  AllToAll: {
-    rooted: false,
-    reduces: false,
-    reads: "all",
-    writes: "all",
-    splitsInput: true,
-    splitsOutput: true,
-    inPlace: "never",
-    rootMayLack: null,
-  },
-};
+/** The types that are one transfer of a team. */
+export const collectiveTypes: readonly CollectiveType[] = keysOf(collectives).filter((type) => type !== "SendRecv");
+
+/** Whether all ranks get the same result, which one of them can combine for the others. */
+export function sharesResult(type: CollectiveType): boolean {
+  const { reduces, writes, splitsInput } = collectives[type];
+  return reduces && writes === "all" && !splitsInput;
+}
 
 /** Whether the member at `position` of the team must, may or must not have the side. */
 export function sideOf(
@@ -115,7 +32,7 @@ export function sideOf(
   root: number | null,
   position: number,
 ): "required" | "optional" | "absent" {
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
   const who = side === "input" ? rule.reads : rule.writes;
   if (position === root && rule.rootMayLack === side) return "optional";
   return who === "all" || position === root ? "required" : "absent";
@@ -131,7 +48,7 @@ export function dependsOn(
   root: number | null,
   position: number,
 ): readonly number[] {
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
   if (rule.writes === "root" && position !== root) return [];
   if (rule.reads === "root") return root === null ? [] : [root];
   return Array.from({ length: teamSize }, (_, other) => other);
@@ -152,7 +69,7 @@ export function assembliesOf(members: readonly Collective[], position: number): 
   const own = members[position];
   const output = own?.output ?? null;
   if (own === undefined || output === null) return [];
-  const rule = collectiveRules[own.type];
+  const rule = collectives[own.type];
   const place = members.slice(0, position).filter((member) => member.output !== null).length;
   const sources = members.flatMap(({ input }, from) =>
     input === null ? [] : [{ from, view: rule.splitsInput ? partOf(input, place) : input }],

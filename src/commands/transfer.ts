@@ -8,7 +8,7 @@
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
-import type { CommunicationType } from "../host/nodes.ts";
+import type { CollectiveType } from "../host/collectives.ts";
 import type { BufferId } from "./buffer.ts";
 
 export interface View {
@@ -20,9 +20,6 @@ export interface View {
   /** In elements. */
   readonly strides: readonly number[];
 }
-
-/** SendRecv is a point-to-point group. */
-export type CollectiveType = Exclude<CommunicationType, "SendRecv">;
 
 /**
  * One member's part. `input`/`output` are null where the member reads or writes nothing (the table in

@@ -10,16 +10,12 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
 import type { Id } from "../support/ids.ts";
+import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "./collectives.ts";
 
 export type StreamId = Id<"Stream">;
 export type UnitId = Id<"HostUnit">;
 /** Names a Communication, P2PCommunication or EndCoalescing; Wait refers to it. Also its printed number. */
 export type ExprId = Id<"Expr">;
-
-export type CommunicatorBackend = "nccl" | "cuda" | "ucc";
-export type CommunicationType =
-  "Gather" | "Allgather" | "Scatter" | "Reduce" | "Allreduce" | "ReduceScatter" | "Broadcast" | "SendRecv" | "AllToAll";
-export type ReduceOpType = "sum" | "prod" | "min" | "max";
 
 /** With `index`: the stream is identified by the index's run-time value. Without: by this node. */
 export interface HostStream {

@@ -3,7 +3,7 @@
  * are made. Adding an option: add a row here and its type in `LoweringOptions`.
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import type { CommunicatorBackend } from "../host/nodes.ts";
+import type { CommunicatorBackend } from "../host/collectives.ts";
 
 export interface LoweringOptions {
   /** Which idiom is lowered, and the backend printed on communications. */

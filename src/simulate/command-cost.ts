@@ -4,7 +4,7 @@ import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/touches-peers.ts";
-import type { CollectiveType } from "../commands/transfer.ts";
+import { collectives } from "../commands/collectives.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
@@ -148,18 +148,6 @@ function dtypeOfParts({ inputs }: Kernel): DType {
   return last.dtype;
 }
 
-/** Whose times stand for those of a collective that was not measured: what moves as many bytes in as many steps. */
-const movesLike: { readonly [T in CollectiveType]: CollectiveType } = {
-  Gather: "Allgather",
-  Allgather: "Broadcast",
-  Scatter: "Allgather",
-  Reduce: "Allreduce",
-  Allreduce: "ReduceScatter",
-  ReduceScatter: "Allgather",
-  Broadcast: "Allgather",
-  AllToAll: "Allgather",
-};
-
 /** Of the team whose size is nearest. */
 function transferTime(
   transfers: readonly TransferTimings[],
@@ -170,7 +158,7 @@ function transferTime(
   const alike = (wanted: TransferTimings["type"]): readonly TransferTimings[] =>
     transfers.filter((each) => each.type === wanted);
   const own = alike(type);
-  const stand = own.length > 0 || type === "group" ? own : alike(movesLike[type]);
+  const stand = own.length > 0 || type === "group" ? own : alike(collectives[type].timedLike);
   const nearest = (stand.length > 0 ? stand : transfers).toSorted(
     (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
   );

@@ -2,7 +2,7 @@
  * What a machine was measured to take: everything that a simulated run is computed from. `braid calibrate` writes it, as JSON.
  * docs/simulation.md says how each figure is measured. Times are in microseconds.
  */
-import type { CollectiveType } from "../commands/transfer.ts";
+import type { CollectiveType } from "../commands/collectives.ts";
 import type { DType } from "../numerics/dtype.ts";
 
 export interface MachineProfile {

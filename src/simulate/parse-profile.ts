@@ -4,7 +4,7 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { collectiveRules } from "../commands/collectives.ts";
+import { collectiveTypes } from "../commands/collectives.ts";
 import {
   type FixedCosts,
   type MachineProfile,
@@ -101,7 +101,7 @@ function reductionTimings(entry: Reader): ReductionTimings {
 }
 
 function transferTimings(entry: Reader): TransferTimings {
-  const types = [...keysOf(collectiveRules), "group"] as const;
+  const types = [...collectiveTypes, "group"] as const;
   return {
     type: entry.at("type").oneOf<TransferTimings["type"]>(types),
     ranks: entry.at("ranks").positive(1),

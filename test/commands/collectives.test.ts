@@ -1,14 +1,20 @@
 /** The table of collectives against their definitions, for teams of every shape. */
 import { describe, expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { assembliesOf, collectiveRules, dependsOn, sideOf } from "../../src/commands/collectives.ts";
-import type { Collective, CollectiveType, View } from "../../src/commands/transfer.ts";
+import {
+  assembliesOf,
+  collectives,
+  type CollectiveType,
+  collectiveTypes,
+  dependsOn,
+  isRooted,
+  sideOf,
+} from "../../src/commands/collectives.ts";
+import type { Collective, View } from "../../src/commands/transfer.ts";
 import { contiguousStrides } from "../../src/commands/view.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
 
-const types = keysOf<CollectiveType>(collectiveRules);
 const teams = [[0], [1, 0], [0, 1, 2], [2, 0, 3], [3, 1, 0, 2]];
 const pieceElements = 2;
 const elementBytes = 4;
@@ -44,8 +50,8 @@ function members(
   root: number,
   rootLacks = false,
 ): readonly Collective[] {
-  const rule = collectiveRules[type];
-  const relativeRoot = rule.rooted ? root : null;
+  const rule = collectives[type];
+  const relativeRoot = isRooted(type) ? root : null;
   const has = (side: "input" | "output", position: number): boolean => {
     const demand = sideOf(type, side, relativeRoot, position);
     return demand === "required" || (demand === "optional" && !rootLacks);
@@ -72,17 +78,17 @@ function sourcesOf(operations: readonly Collective[], position: number): readonl
     return sources.map(({ from, view: source }) => {
       expect(source.buffer).toBe(2 * from);
       expect(source.shape).toEqual([pieceElements]);
-      const splits = collectiveRules[at(operations, from).type].splitsInput;
+      const splits = collectives[at(operations, from).type].splitsInput;
       if (!splits) expect(source.offset).toBe(0);
       return { from, part: splits ? source.offset / partBytes : null };
     });
   });
 }
 
-describe.each(types)("%s", (type) => {
+describe.each(collectiveTypes)("%s", (type) => {
   test("puts together what its definition says, on teams of 1 to 4 in any order and for every root", () => {
     for (const team of teams) {
-      for (const root of collectiveRules[type].rooted ? positions(team.length) : [0]) {
+      for (const root of isRooted(type) ? positions(team.length) : [0]) {
         const operations = members(type, team, root);
         for (const position of positions(team.length)) {
           expect(sourcesOf(operations, position)).toEqual(definitions[type](team.length, root, position));
@@ -93,14 +99,14 @@ describe.each(types)("%s", (type) => {
 
   test("depends on exactly the members whose data it puts together", () => {
     for (const team of teams) {
-      for (const root of collectiveRules[type].rooted ? positions(team.length) : [0]) {
+      for (const root of isRooted(type) ? positions(team.length) : [0]) {
         const operations = members(type, team, root);
         for (const position of positions(team.length)) {
           const sources = sourcesOf(operations, position)
             .flat()
             .map(({ from }) => from);
           const needed = [...new Set(sources)].sort((a, b) => a - b);
-          const relativeRoot = collectiveRules[type].rooted ? root : null;
+          const relativeRoot = isRooted(type) ? root : null;
           expect(dependsOn(type, team.length, relativeRoot, position)).toEqual(needed);
         }
       }
@@ -108,7 +114,7 @@ describe.each(types)("%s", (type) => {
   });
 
   test("may be in place only where the two views of a member can have the same elements", () => {
-    const { inPlace, splitsInput, splitsOutput } = collectiveRules[type];
+    const { inPlace, splitsInput, splitsOutput } = collectives[type];
     if (inPlace === "same") expect([splitsInput, splitsOutput]).toEqual([false, false]);
     if (inPlace === "part") expect(splitsInput).not.toBe(splitsOutput);
     if (inPlace === "never") expect([splitsInput, splitsOutput]).toEqual([true, true]);
@@ -145,9 +151,9 @@ describe("a root from outside the mesh", () => {
 });
 
 test("only a type with a root may lack a side, and only at the root", () => {
-  for (const type of types) {
-    const { rooted, rootMayLack } = collectiveRules[type];
-    expect(rooted).toBe(rootMayLack !== null);
+  for (const type of collectiveTypes) {
+    const { rootMayLack } = collectives[type];
+    expect(isRooted(type)).toBe(rootMayLack !== null);
     if (rootMayLack === null) continue;
     expect(sideOf(type, rootMayLack, 1, 1)).toBe("optional");
     expect(sideOf(type, rootMayLack, 1, 0)).toBe("required");
@@ -155,4 +161,8 @@ test("only a type with a root may lack a side, and only at the root", () => {
     expect(sideOf(type, other, 1, 1)).toBe("required");
     expect(sideOf(type, other, 1, 0)).toBe("absent");
   }
+});
+
+test("what reduces has a call of NCCL: sends and receives combine nothing", () => {
+  for (const type of collectiveTypes) expect(collectives[type].reduces && collectives[type].nccl === null).toBe(false);
 });

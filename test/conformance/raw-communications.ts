@@ -3,7 +3,7 @@
  * other, by each back end's idiom. CudaComm: multi-device-programs.ts.
  */
 import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, set, sum, type TensorView } from "braid";
-import type { CommunicationType, CommunicatorBackend } from "../../src/host/nodes.ts";
+import type { CommunicationType, CommunicatorBackend } from "../../src/host/collectives.ts";
 import { type Reference, referenceOf } from "../support/reference.ts";
 
 const repetitions = 8;

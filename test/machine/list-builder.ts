@@ -11,7 +11,8 @@ import type {
   UnlinkedCommand,
 } from "../../src/commands/command.ts";
 import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
-import type { Collective, CollectiveType, PointToPoint, View } from "../../src/commands/transfer.ts";
+import type { Collective, PointToPoint, View } from "../../src/commands/transfer.ts";
+import type { CollectiveType } from "../../src/commands/collectives.ts";
 import { contiguousStrides, elementCount } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";

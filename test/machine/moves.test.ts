@@ -1,8 +1,8 @@
 /** Transfers as chains of moves: which may run at the same time, in place too, and what the members of an Allreduce share. */
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { collectiveRules } from "../../src/commands/collectives.ts";
-import type { Collective, CollectiveType, View } from "../../src/commands/transfer.ts";
+import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
+import type { Collective, View } from "../../src/commands/transfer.ts";
 import { contiguousStrides, elementCount, partOf } from "../../src/commands/view.ts";
 import { collectiveChains, type Chain } from "../../src/machine/transfers/moves.ts";
 import { makeId } from "../../src/support/ids.ts";
@@ -15,7 +15,7 @@ function view(buffer: number, shape: readonly number[], strides = contiguousStri
 
 /** The members of a collective of one rank per position; `inPlace` where the table allows it. */
 function membersOf(type: CollectiveType, size: number, root: number, inPlace: boolean): readonly Collective[] {
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
   const team = Array.from({ length: size }, (_, rank) => rank);
   return team.map((position): Collective => {
     const shape = (split: boolean): readonly number[] => (split ? [size, width] : [width]);
@@ -25,7 +25,7 @@ function membersOf(type: CollectiveType, size: number, root: number, inPlace: bo
       kind: "collective" as const,
       type,
       team,
-      root: rule.rooted ? root : null,
+      root: isRooted(type) ? root : null,
       reduceOp: rule.reduces ? ("sum" as const) : null,
     };
     if (!inPlace || input === null || output === null || rule.inPlace === "never") return { ...common, input, output };
@@ -56,11 +56,8 @@ function touched(chain: Chain): { readonly read: ReadonlySet<string>; readonly w
   };
 }
 
-const types = Object.keys(collectiveRules) as CollectiveType[];
-const cases = types.flatMap((type) =>
-  [false, true].flatMap((inPlace) =>
-    (collectiveRules[type].rooted ? [0, 2] : [0]).map((root) => ({ type, inPlace, root })),
-  ),
+const cases = collectiveTypes.flatMap((type) =>
+  [false, true].flatMap((inPlace) => (isRooted(type) ? [0, 2] : [0]).map((root) => ({ type, inPlace, root }))),
 );
 
 describe("chains", () => {

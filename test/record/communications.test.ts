@@ -1,7 +1,8 @@
 /** Communications: streams and events around them, what every member of every kind hands over, and roots outside a mesh. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
-import type { CommunicationType, HostProgram } from "../../src/host/nodes.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import type { CommunicationType } from "../../src/host/collectives.ts";
 import type { AxisSpec, TensorOptions } from "../../src/host/build/tensors.ts";
 import { record } from "../../src/record/record.ts";
 import { dataKinds, listing } from "./listing.ts";

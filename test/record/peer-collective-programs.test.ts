@@ -6,8 +6,8 @@ import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, re
 import { describe, expect, it } from "vitest";
 import { accesses } from "../../src/commands/accesses.ts";
 import type { Region } from "../../src/commands/region.ts";
-import type { CommunicationType, HostProgram } from "../../src/host/nodes.ts";
-import { communicationTypes } from "../../src/host/communication-types.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import { collectives, type CommunicationType, isRooted } from "../../src/host/collectives.ts";
 import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { judge } from "../verify/judge/judge.ts";
@@ -72,7 +72,7 @@ function build(
       input: h.select(x, 0, row),
       output: h.select(y, 0, row),
       backend: "cuda",
-      ...(communicationTypes[type].rooted ? { root: root ?? 0 } : {}),
+      ...(isRooted(type) ? { root: root ?? 0 } : {}),
     });
     if (wait === "caller") h.setCurrentStream(caller);
     h.wait(posted);
@@ -278,7 +278,7 @@ describe("the schedule", () => {
   });
 
   it("of every kind signals each slot once and waits for it once", () => {
-    for (const type of keysOf(communicationTypes)) {
+    for (const type of keysOf(collectives)) {
       const setting = type === "SendRecv" ? { team: [1, 3] } : { team: [2, 0, 3], rows: 3, streams: 2 };
       const { ranks, slots } = linked(programs(type, setting));
       const [signals, waits] = [slots.map(() => 0), slots.map(() => 0)];
@@ -333,7 +333,7 @@ describe("the judge finds nothing wrong", () => {
     lifetime: false,
     unbalanced: false,
   };
-  const kinds = keysOf(communicationTypes).filter((type) => type !== "SendRecv");
+  const kinds = keysOf(collectives).filter((type) => type !== "SendRecv");
   const teams = [
     [0, 1, 2, 3],
     [1, 2],

@@ -4,8 +4,14 @@
  */
 import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
 import { describe, expect, it } from "vitest";
-import type { CommunicationType, CommunicatorBackend, HostProgram, ReduceOpType } from "../../src/host/nodes.ts";
-import { communicationTypes } from "../../src/host/communication-types.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import {
+  collectives,
+  type CommunicationType,
+  type CommunicatorBackend,
+  isRooted,
+  type ReduceOpType,
+} from "../../src/host/collectives.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
@@ -121,8 +127,9 @@ const teams = [[0, 1, 2, 3], [1, 2], [2, 0, 3], [3]];
 const reduceOps: readonly ReduceOpType[] = ["sum", "prod", "min", "max"];
 const allDTypes = keysOf(dtypes);
 
-describe.each(keysOf(communicationTypes).filter((type) => type !== "SendRecv"))("%s", (type) => {
-  const { rooted, reduces } = communicationTypes[type];
+describe.each(keysOf(collectives).filter((type) => type !== "SendRecv"))("%s", (type) => {
+  const rooted = isRooted(type);
+  const { reduces } = collectives[type];
 
   describe.each(teams)("team %j", (...team) => {
     it.each(allDTypes)("gives the bits of the library: %s", async (dtype) => {

@@ -5,7 +5,7 @@
 import { link, type Program, record, verify } from "braid";
 import { expect, it } from "vitest";
 import { meetingsIn } from "../../src/commands/meetings.ts";
-import type { CommunicatorBackend } from "../../src/host/nodes.ts";
+import type { CommunicatorBackend } from "../../src/host/collectives.ts";
 import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";

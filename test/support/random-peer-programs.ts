@@ -4,7 +4,8 @@
  * backend: collectives in peers' memory have the bits of a library's.
  */
 import { DeviceMesh, HostProgramBuilder, type TensorView } from "braid";
-import type { CommunicationType, CommunicatorBackend, HostProgram, ReduceOpType } from "../../src/host/nodes.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "../../src/host/collectives.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";

@@ -4,7 +4,7 @@
  */
 import { type GraphUse, graphUses } from "../../cuda.ts";
 import { type ScheduleChoiceUse, scheduleChoiceUses } from "../../executor/executor-options.ts";
-import type { CommunicatorBackend } from "../../host/nodes.ts";
+import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { type CopyLane, copyLanes } from "../../schedule/rewrites/copy-stream.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { isOneOf } from "../../support/is-one-of.ts";

@@ -2,7 +2,7 @@
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import { counted, withArticle } from "../../support/wording.ts";
-import { assembliesOf, collectiveRules, sideOf } from "../collectives.ts";
+import { assembliesOf, collectives, isRooted, sideOf } from "../collectives.ts";
 import type { CommandList } from "../command.ts";
 import type { Collective, View } from "../transfer.ts";
 import { commonBox, elementCount, sameNumbers } from "../view.ts";
@@ -53,14 +53,15 @@ type Found = Omit<Mismatch, "against"> & { readonly at: CollectiveUse };
 
 function badKind(use: CollectiveUse): Found | null {
   const { type, team, root, reduceOp } = use.operation;
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
+  const rooted = isRooted(type);
   const isRoot = root !== null && Number.isInteger(root) && root >= 0 && root < team.length;
-  if (rule.rooted !== isRoot) {
+  if (rooted !== isRoot) {
     return {
-      message: rule.rooted ? `${withArticle(type)} needs a root in its team` : `${withArticle(type)} has no root`,
+      message: rooted ? `${withArticle(type)} needs a root in its team` : `${withArticle(type)} has no root`,
       at: use,
       found: `root ${root ?? "none"} in a team of ${team.length}`,
-      expected: rule.rooted ? `a position from 0 to ${team.length - 1}` : "no root",
+      expected: rooted ? `a position from 0 to ${team.length - 1}` : "no root",
       help: "give the root as a position in the team",
     };
   }
@@ -103,7 +104,7 @@ interface Piece {
 
 function badSizes(members: readonly CollectiveUse[]): Found | null {
   const { type } = at(members, 0).operation;
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
   const parts = {
     input: rule.splitsInput ? members.filter(({ operation }) => operation.output !== null).length : null,
     output: rule.splitsOutput ? members.filter(({ operation }) => operation.input !== null).length : null,

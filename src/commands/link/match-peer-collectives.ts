@@ -7,7 +7,7 @@ import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferId } from "../buffer.ts";
-import { collectiveRules } from "../collectives.ts";
+import { collectives } from "../collectives.ts";
 import type { CommandList, MemberSlot, SlotId } from "../command.ts";
 import type { Slot } from "../program.ts";
 import type { Collective, View } from "../transfer.ts";
@@ -94,7 +94,7 @@ function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): 
 
 /** The views of a member that another one may read or write. */
 function usedByOthers({ type, root, team, input, output }: Collective, shares: boolean): readonly View[] {
-  const { writes } = collectiveRules[type];
+  const { writes } = collectives[type];
   const alone = writes === "root" && team[root ?? -1] !== undefined && output !== null;
   return [...(input === null || alone ? [] : [input]), ...(output === null || !shares ? [] : [output])];
 }

@@ -58,14 +58,8 @@ import {
 import { addStream, addStreamStatement } from "./streams.ts";
 import { addTensor, type AxisSpec, type TensorOptions } from "./tensors.ts";
 import { postUnit } from "./units.ts";
-import type {
-  Communication,
-  CommunicationType,
-  EndCoalescing,
-  HostProgram,
-  HostStream,
-  P2PCommunication,
-} from "../nodes.ts";
+import type { Communication, EndCoalescing, HostProgram, HostStream, P2PCommunication } from "../nodes.ts";
+import type { CommunicationType } from "../collectives.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
 export class HostProgramBuilder {

@@ -6,16 +6,15 @@ import { makeId } from "../../support/ids.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { append, type Awaitable, type BuilderState, ownId, requireRow, type ScalarLike, toScalar } from "./state.ts";
-import { backendNames, communicationTypes, reduceOpNames } from "../communication-types.ts";
-import type {
-  Communication,
-  CommunicationType,
-  CommunicatorBackend,
-  EndCoalescing,
-  ExprId,
-  P2PCommunication,
-  ReduceOpType,
-} from "../nodes.ts";
+import {
+  backendNames,
+  collectives,
+  reduceOpNames,
+  type CommunicationType,
+  type CommunicatorBackend,
+  type ReduceOpType,
+} from "../collectives.ts";
+import type { Communication, EndCoalescing, ExprId, P2PCommunication } from "../nodes.ts";
 
 export interface CommunicationOptions {
   readonly input: TensorView;
@@ -51,7 +50,7 @@ export function addCommunication(
 ): Communication {
   for (const [operand, tensor] of [input, output].entries()) requireTensor(tensor, "communication", operand);
   const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
-  requireName(keysOf(communicationTypes), type, "a type of communication", place);
+  requireName(keysOf(collectives), type, "a type of communication", place);
   if (reduceOp !== undefined) requireName(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
   requireName(keysOf(backendNames), backend, "a communicator backend", place);
   const communication: Communication = {
@@ -60,7 +59,7 @@ export function addCommunication(
     type,
     team: team ?? input.mesh?.devices ?? [],
     root: root === undefined ? null : toScalar(root),
-    reduceOp: reduceOp ?? (communicationTypes[type].reduces ? "sum" : null),
+    reduceOp: reduceOp ?? (collectives[type].reduces ? "sum" : null),
     input: ownId(state, input, place),
     output: ownId(state, output, place),
     backend,

@@ -3,16 +3,20 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import { keysOf } from "../../support/keys-of.ts";
-import { backendNames, communicationTypes, reduceOpNames } from "../communication-types.ts";
+import {
+  backendNames,
+  collectives,
+  reduceOpNames,
+  type CommunicationType,
+  type CommunicatorBackend,
+  type ReduceOpType,
+} from "../collectives.ts";
 import type {
   Communication,
-  CommunicationType,
-  CommunicatorBackend,
   EndCoalescing,
   ExprId,
   P2PCommunication,
   PostOnStream,
-  ReduceOpType,
   ShareMemHandles,
   UnitId,
 } from "../nodes.ts";
@@ -36,7 +40,7 @@ import {
 } from "../syntax/scanner.ts";
 import { largestNumber } from "../syntax/tensor-table.ts";
 
-const types: ReadonlyMap<string, CommunicationType> = new Map(keysOf(communicationTypes).map((type) => [type, type]));
+const types: ReadonlyMap<string, CommunicationType> = new Map(keysOf(collectives).map((type) => [type, type]));
 
 const backends: ReadonlyMap<string, CommunicatorBackend> = new Map(
   keysOf(backendNames).map((backend) => [backendNames[backend], backend]),
@@ -59,7 +63,7 @@ export function parseCommunication(parser: ContainerParser): Communication {
   const team = parseTeam(scanner);
   expect(scanner, ",");
   let root: Scalar | null = null;
-  let reduceOp: ReduceOpType | null = communicationTypes[type].reduces ? "sum" : null;
+  let reduceOp: ReduceOpType | null = collectives[type].reduces ? "sum" : null;
   for (;;) {
     if (take(scanner, "root=")) {
       const start = scanner.position;

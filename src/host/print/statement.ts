@@ -14,7 +14,7 @@ import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
 import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { backendNames, reduceOpNames } from "../communication-types.ts";
+import { backendNames, reduceOpNames } from "../collectives.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
 import type { Communication, ForLoop, HostProgram, P2PCommunication, Statement, StreamId } from "../nodes.ts";

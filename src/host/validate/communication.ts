@@ -2,7 +2,7 @@
 import type { Tensor } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { communicationTypes } from "../communication-types.ts";
+import { collectives, isRooted } from "../collectives.ts";
 import type { Fault } from "./fault.ts";
 import type { Communication, HostProgram, P2PCommunication } from "../nodes.ts";
 
@@ -61,7 +61,7 @@ function checkTeam({ type, team }: Communication): readonly Fault[] {
 }
 
 function checkRoot({ type, team, root }: Communication): readonly Fault[] {
-  const { rooted } = communicationTypes[type];
+  const rooted = isRooted(type);
   if (rooted !== (root !== null)) {
     return [
       {
@@ -85,7 +85,7 @@ function checkRoot({ type, team, root }: Communication): readonly Fault[] {
 }
 
 function checkReduceOp({ type, reduceOp }: Communication): readonly Fault[] {
-  const { reduces } = communicationTypes[type];
+  const { reduces } = collectives[type];
   if (reduces === (reduceOp !== null)) return [];
   return [
     {

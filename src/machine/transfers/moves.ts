@@ -2,7 +2,7 @@
  * Transfers as data movement: copies and combinations between views of equal shape, made from the table of collectives. So
  * neither the step of the machine nor a back end knows any type of collective.
  */
-import { assembliesOf, type Assembly, collectiveRules } from "../../commands/collectives.ts";
+import { assembliesOf, type Assembly, sharesResult } from "../../commands/collectives.ts";
 import type { Collective, View } from "../../commands/transfer.ts";
 import { commonBox, sameNumbers, sameView } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
@@ -47,9 +47,8 @@ export function movesTo(members: readonly Collective[], position: number): reado
  */
 export function collectiveChains(members: readonly Collective[]): readonly (readonly Chain[])[] {
   const first = at(members, 0);
-  const rule = collectiveRules[first.type];
-  const shared = rule.reduces && rule.writes === "all" && !rule.splitsInput;
-  if (!shared || first.output === null) return [members.flatMap((_, position) => apart(movesTo(members, position)))];
+  if (!sharesResult(first.type) || first.output === null)
+    return [members.flatMap((_, position) => apart(movesTo(members, position)))];
   const sources = [{ from: 0, view: first.output }];
   const copies = members.slice(1).flatMap(({ output }) => (output === null ? [] : moveOf({ output, sources }, null)));
   const moves = [...movesTo(members, 0), ...copies];

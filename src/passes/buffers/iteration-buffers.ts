@@ -13,7 +13,8 @@
 import type { TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
-import type { CommunicationType, ExprId, ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
+import type { ExprId, ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
+import { collectives } from "../../host/collectives.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { accessesOf } from "../../host/traverse.ts";
 import type { OpKind } from "../../ir/ops/op.ts";
@@ -121,21 +122,9 @@ function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
 /** Ops whose output, where it has no memory, becomes a view of the input, and would outlive the iteration. */
 const viewing: ReadonlySet<OpKind> = new Set(["Set", "Broadcast", "Squeeze", "Permute", "Reshape", "Slice", "Select"]);
 
-/** Whether the ranks that take part all write their output; of the others some, whose output then keeps what it held. */
-const everyMemberWrites: { readonly [T in CommunicationType]: boolean } = {
-  Gather: false,
-  Allgather: true,
-  Scatter: true,
-  Reduce: false,
-  Allreduce: true,
-  ReduceScatter: true,
-  Broadcast: true,
-  SendRecv: false,
-  AllToAll: true,
-};
-
+/** Of a communication that only some ranks write, the output keeps on the others what it held. */
 function writesOnEveryRank(statement: Statement): boolean {
-  return statement.kind !== "Communication" || everyMemberWrites[statement.type];
+  return statement.kind !== "Communication" || collectives[statement.type].writes === "all";
 }
 
 /** Whether a communication that is posted at a step is waited for in the same iteration, on the worker's stream. */

@@ -14,8 +14,14 @@
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { type DIDType, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import type { Op, ReductionOpType } from "../../ir/ops/op.ts";
-import type { CommunicationType, ReduceOpType } from "../../host/nodes.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import {
+  collectives,
+  type CommunicationType,
+  isRooted,
+  reduceOpOf,
+  type ReduceOpType,
+} from "../../host/collectives.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Placement, placementOf } from "../reshard/placement.ts";
@@ -27,13 +33,6 @@ export interface CommunicationPlan {
   readonly root: number | null;
   readonly reduceOp: ReduceOpType | null;
 }
-
-const reduceOps: { readonly [K in ReductionOpType]: ReduceOpType } = {
-  sum: "sum",
-  prod: "prod",
-  amax: "max",
-  amin: "min",
-};
 
 /** Where the operand and the output of an op of one operand lie, by the operand's axes. */
 export interface OpPlacements {
@@ -63,7 +62,7 @@ export function planCommunications(op: Op, tensors: readonly Tensor[], rank: num
   const { from, to, reduced } = placements;
   const step = reshardingStep(from, to, reduced);
   invariant(step !== null, "one step carries the op", op);
-  const reduceOp = op.kind === "Reduction" ? reduceOps[op.op] : reduced === null ? null : "sum";
+  const reduceOp = op.kind === "Reduction" ? reduceOpOf[op.op] : reduced === null ? null : "sum";
   return teamsOf(step, from.mesh, to.mesh, rank)
     .filter(({ team }) => team.includes(rank))
     .map(({ team, root }) => ({ type: step.kind, team, root, reduceOp }));
@@ -79,22 +78,22 @@ export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, 
   const { kind, type } = step;
   if (from.equals(to)) {
     invariant(type !== null, "a DID type changes on one mesh", step);
-    return from.has(rank) ? [{ team: from.slice(rank, type), root: kind === "Scatter" ? 0 : null }] : [];
+    return from.has(rank) ? [{ team: from.slice(rank, type), root: isRooted(kind) ? 0 : null }] : [];
   }
   const receivers = to.devices;
-  switch (kind) {
-    case "Broadcast":
+  const { betweenMeshes } = collectives[kind];
+  switch (betweenMeshes) {
+    case "all":
       return [rooted(receivers, at(from.devices, 0))];
-    case "SendRecv":
+    case "pair":
       return receivers.map((receiver) => {
         const sender = senderFor(step, from, to, receiver);
         return { team: sender === receiver ? [sender] : [sender, receiver], root: 0 };
       });
-    case "Gather":
-    case "Reduce":
+    case "one":
       invariant(type !== null, "a DID type is gathered", step);
       return receivers.map((receiver) => rooted(from.slice(senderFor(step, from, to, receiver), type), receiver));
-    case "Scatter": {
+    case "shares": {
       invariant(type !== null, "a DID type is scattered", step);
       const sets = receivers
         .filter((device) => to.coordinate(device, type) === 0)
@@ -104,14 +103,10 @@ export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, 
         return rooted(team, holders.find((device) => team.includes(device)) ?? at(holders, 0));
       });
     }
-    case "Allgather":
-    case "Allreduce":
-    case "ReduceScatter":
-    case "AllToAll":
-      // Steps of one mesh, which were answered above.
+    case null:
       return [];
     default:
-      return unreachable(kind);
+      return unreachable(betweenMeshes);
   }
 }
 

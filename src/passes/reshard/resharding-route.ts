@@ -9,6 +9,7 @@
  * Between meshes the way may lead over one device that is in both, or the first receiver. Dijkstra's algorithm; every DID type has at
  * most a handful of cuts, so that there are at most some dozens of placements.
  */
+import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -69,18 +70,12 @@ function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: 
     invariant(type !== null, "a DID type changes on one mesh", { kind });
     const members = from.mesh.size(type);
     const others = (from.mesh.devices.length * (members - 1)) / members;
-    switch (kind) {
-      case "Allgather":
-        return others * members * before;
-      case "Scatter":
-        return others * after;
-      case "Allreduce":
-        return 2 * others * before;
-      default:
-        return others * before;
-    }
+    const { onOneMesh } = collectives[kind];
+    invariant(onOneMesh !== null, "a step on one mesh is a collective that lowering makes there", { kind });
+    const times = onOneMesh.times === "team" ? members : onOneMesh.times;
+    return others * times * (onOneMesh.share === "before" ? before : after);
   }
-  const piece = kind === "Scatter" ? after : before;
+  const piece = collectives[kind].splitsInput ? after : before;
   return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * piece, 0);
 }
 

@@ -13,7 +13,7 @@
  * One DID type changes; the others cut both sides alike. Between meshes of several dimensions that holds whatever the types are called.
  */
 import { type DIDType, didTypes } from "../../ir/domain.ts";
-import type { CommunicationType } from "../../host/nodes.ts";
+import type { CommunicationType } from "../../host/collectives.ts";
 import { type Placement, sameShares } from "./placement.ts";
 
 export interface ReshardingStep {

@@ -5,8 +5,8 @@
  *   Allgather       [DIDx, M]    -> [D, M]    axis 0 of the output: sharded in the input, whole in the output
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
  */
-import { collectiveRules, sideOf } from "../../commands/collectives.ts";
-import type { CollectiveType, View } from "../../commands/transfer.ts";
+import { collectives, sideOf, type CollectiveType } from "../../commands/collectives.ts";
+import type { View } from "../../commands/transfer.ts";
 import { elementCount } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { type AxisShard, axisShards, isWholeAxis, sameCut, sizedParts } from "../../ir/axis-shards.ts";
@@ -28,7 +28,7 @@ export function collectiveViews(
   root: number | null,
   sides: Sides,
 ): Sides {
-  const { splitsInput, splitsOutput } = collectiveRules[type];
+  const { splitsInput, splitsOutput } = collectives[type];
   const shape = (side: SideName, other: SideName, splits: boolean): View | null => {
     const view = sides[side];
     if (view === null || !splits) return view && squeezeView(view);
@@ -76,7 +76,7 @@ export function rootTakesPart(
   const whole = tensorOf(recorder, statement[side === "input" ? "output" : "input"]);
   const { mesh } = part;
   if (mesh === null || !mesh.has(at(team, position))) return false;
-  const { reduces, splitsInput, splitsOutput } = collectiveRules[type];
+  const { reduces, splitsInput, splitsOutput } = collectives[type];
   // What is neither split nor reduced is the same on every device of the mesh, whatever cuts its axes.
   if (!reduces && !splitsInput && !splitsOutput) return true;
   const { shard } = countedShard(whole, part, type, side === "input" && reduces);
@@ -149,7 +149,7 @@ function partsFirst(recorder: Recorder, view: View, own: Tensor, opposite: Tenso
 function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
   const axes = withoutReductions(own.domain.logical);
   const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
-  if (!collectiveRules[type].reduces || kept.length === axes.length) return kept;
+  if (!collectives[type].reduces || kept.length === axes.length) return kept;
   // The reduced axis stays in the output's logical domain, as in nvFuser, or was dropped (by a squeeze): then it is the sharded one.
   if (other.domain.logical.length === axes.length) {
     return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));

@@ -3,10 +3,10 @@
  * the current one, transfers, and records an event that Wait waits for. Those of the CUDA backend are signals, copies and launches
  * on the current stream (record-peer-collective.ts).
  */
-import { sideOf } from "../../commands/collectives.ts";
-import type { Collective, CollectiveType, View } from "../../commands/transfer.ts";
-import type { Communication, ReduceOpType } from "../../host/nodes.ts";
-import type { ReductionOpType } from "../../ir/ops/op.ts";
+import { sideOf, type CollectiveType } from "../../commands/collectives.ts";
+import type { Collective, View } from "../../commands/transfer.ts";
+import type { Communication } from "../../host/nodes.ts";
+import { reductionOf } from "../../host/collectives.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { collectiveViews, membersWith, rootTakesPart } from "./collective-views.ts";
 import { emitCopy } from "../launch.ts";
@@ -17,13 +17,6 @@ import { transfer } from "./transfer.ts";
 import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views/views.ts";
-
-const reductionOf: { readonly [K in ReduceOpType]: ReductionOpType } = {
-  sum: "sum",
-  prod: "prod",
-  min: "amin",
-  max: "amax",
-};
 
 export function recordCommunication(recorder: Recorder, statement: Communication): void {
   const { id, type, team } = statement;

@@ -15,7 +15,7 @@
  * members copy from the one k places after them, so that no link carries two copies at once. A member signals all that it can before it
  * first waits: with one queue per rank, too, every wait has its signal (docs/commands.md).
  */
-import { collectiveRules } from "../../commands/collectives.ts";
+import { collectives, sharesResult } from "../../commands/collectives.ts";
 import type { MemberSlot } from "../../commands/command.ts";
 import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../../commands/slices.ts";
 import type { Collective } from "../../commands/transfer.ts";
@@ -72,7 +72,7 @@ function pullResult(member: Member, request: PeerCollectiveRequest): readonly nu
   const behind = operation.input === null ? [] : rotated(readers, request, -1);
   const ahead = operation.output === null ? [] : rotated(sources, request, 1);
   for (const to of behind) member.signal(to, "ready");
-  if (collectiveRules[operation.type].reduces && operation.output !== null && sources.length > 1) {
+  if (collectives[operation.type].reduces && operation.output !== null && sources.length > 1) {
     for (const from of ahead) member.wait(from, "ready");
     member.combine();
   } else {
@@ -119,7 +119,7 @@ function rotated(
 function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRequest): boolean {
   const { type, input, output } = operation;
   if (input === null || output === null) return false;
-  const { splitsInput, splitsOutput } = collectiveRules[type];
+  const { splitsInput, splitsOutput } = collectives[type];
   const piece = splitsInput ? partOf(input, readers.indexOf(position)) : input;
   const place = splitsOutput ? partOf(output, sources.indexOf(position)) : output;
   const [from, to] = alignViews([piece, place]) ?? [];
@@ -132,7 +132,7 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
  * say how many slices there are; link refuses members that see it differently. Views without a common box are the linker's to refuse.
  */
 function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
-  if (type !== "Allreduce" || team.length === 1 || input === null || output === null) return null;
+  if (!sharesResult(type) || team.length === 1 || input === null || output === null) return null;
   const shape = viewsToCut([input, output])?.[0]?.shape;
   if (shape === undefined) return null;
   return positionsWithSlice(cutIntoSlices(shape, dtypes[input.dtype].bytes, team.length));

@@ -11,7 +11,8 @@
  */
 import type { PointToPoint, View } from "../../commands/transfer.ts";
 import { sameView } from "../../commands/view.ts";
-import type { CommunicatorBackend, EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
+import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
+import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Post } from "../posts.ts";
 import { transfer } from "./transfer.ts";

@@ -2,7 +2,7 @@
  * Which operands of one command may share bytes. A pointwise kernel may write the very elements it reads, a combination one of its
  * inputs, a collective what the table of collectives allows; everything else keeps outputs apart from inputs and from each other.
  */
-import { type CollectiveRule, collectiveRules } from "../../commands/collectives.ts";
+import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import type { BufferRef, Command } from "../../commands/command.ts";
 import type { Kernel, Operand } from "../../commands/kernel.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
@@ -105,7 +105,7 @@ function overlap(a: View, b: View): boolean {
   return sharedBytes({ start: first.offset, ...first }, { start: second.offset, ...second }) > 0;
 }
 
-const inPlaceForms: { readonly [F in CollectiveRule["inPlace"]]: string } = {
+const inPlaceForms: { readonly [F in CollectiveRow["inPlace"]]: string } = {
   same: "an output that is the input, or apart from it",
   part: "the member's own part of the other side, or apart from it",
   never: apart,
@@ -118,7 +118,7 @@ function collectiveOverlap(
 ): IllegalOverlap | null {
   const { type, input, output } = operation;
   if (input === null || output === null || !overlap(input, output)) return null;
-  const { inPlace, splitsInput } = collectiveRules[type];
+  const { inPlace, splitsInput } = collectives[type];
   if (inPlace === "same" && sameElements(input, output)) return null;
   if (inPlace === "part") {
     const [split, single] = splitsInput ? [input, output] : [output, input];

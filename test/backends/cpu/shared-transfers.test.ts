@@ -6,8 +6,8 @@ import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { numberCommands } from "../../../src/backends/cpu/threads/command-numbers.ts";
 import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
-import { collectiveRules } from "../../../src/commands/collectives.ts";
-import type { CollectiveType, View } from "../../../src/commands/transfer.ts";
+import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../../src/commands/collectives.ts";
+import type { View } from "../../../src/commands/transfer.ts";
 import { partOf } from "../../../src/commands/view.ts";
 import { createTables } from "../../../src/machine/tables.ts";
 import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
@@ -52,7 +52,7 @@ async function expectMachinesBits(program: Program): Promise<void> {
 type Form = "apart" | "in place" | "transposed";
 
 function viewsOf(list: ListBuilder, type: CollectiveType, position: number, root: number, form: Form) {
-  const rule = collectiveRules[type];
+  const rule = collectives[type];
   const buffer = (side: "input" | "output", split: boolean): View => {
     if (form !== "transposed") return list[side](split ? [ranks, width] : [width]);
     // Elements of a row lie 3 apart: what is contiguous in one buffer is not in the other.
@@ -78,20 +78,19 @@ function viewsOf(list: ListBuilder, type: CollectiveType, position: number, root
   return { input, output: partOf(input, position) };
 }
 
-const types = Object.keys(collectiveRules) as CollectiveType[];
 const forms: readonly Form[] = ["apart", "in place", "transposed"];
-const cases = types
+const cases = collectiveTypes
   .flatMap((type) => forms.map((form) => ({ type, form })))
-  .filter(({ type, form }) => form !== "in place" || collectiveRules[type].inPlace !== "never");
+  .filter(({ type, form }) => form !== "in place" || collectives[type].inPlace !== "never");
 
 describe("collectives in parts", () => {
   it.each(cases)("$type, $form", async ({ type, form }) => {
-    const { rooted, reduces } = collectiveRules[type];
+    const { reduces } = collectives[type];
     const program = link(
       buildLists(ranks, (list, rank) => {
         list.collective(0, type, {
           team: [0, 1, 2],
-          ...(rooted ? { root: 1 } : {}),
+          ...(isRooted(type) ? { root: 1 } : {}),
           ...(reduces ? { reduceOp: "sum" } : {}),
           ...viewsOf(list, type, rank, 1, form),
         });

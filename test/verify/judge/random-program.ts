@@ -3,7 +3,8 @@ import { at } from "../../../src/support/invariant.ts";
 import type { BufferId, PlacedBuffer } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId, TransferId } from "../../../src/commands/command.ts";
 import type { LinkedTransfer, Program, Slot, TransferEdge, TransferMember } from "../../../src/commands/program.ts";
-import type { Collective, CollectiveType, PointToPoint, View } from "../../../src/commands/transfer.ts";
+import type { Collective, PointToPoint, View } from "../../../src/commands/transfer.ts";
+import type { CollectiveType } from "../../../src/commands/collectives.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import type { Random } from "../../../src/support/random.ts";
 

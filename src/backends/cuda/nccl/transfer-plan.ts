@@ -5,11 +5,13 @@
  *     Gather at the root          group: recv from every member that has an input (own part: send to itself)
  *     ReduceScatter, strided out  reduceScatter(input, scratch); unpack scratch -> output
  */
+import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
 import type { Collective, PointToPointGroup, View } from "../../../commands/transfer.ts";
 import { contiguousStrides, elementCount, partOf } from "../../../commands/view.ts";
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 
 /** A side of a call: a contiguous view as it is, or scratch that stands for a strided one. */
 export type Piece =
@@ -18,22 +20,23 @@ export type Piece =
   | { readonly kind: "scratch"; readonly offset: number };
 
 export type NcclCall =
-  | { readonly kind: "allGather"; readonly from: Piece; readonly to: Piece; readonly bytes: number }
-  | {
-      readonly kind: "broadcast";
-      readonly from: Piece;
-      readonly to: Piece;
-      readonly bytes: number;
-      readonly root: number;
-    }
+  | ({ readonly kind: "allGather" } & Moved)
+  | ({ readonly kind: "broadcast"; readonly root: number } & Moved)
   | ({ readonly kind: "allReduce" | "reduceScatter" } & Reduced)
   | ({ readonly kind: "reduce"; readonly root: number } & Reduced)
   /** `peer` is a rank of the world. */
   | { readonly kind: "send" | "recv"; readonly piece: Piece; readonly bytes: number; readonly peer: number };
 
-interface Reduced {
+interface Sides {
   readonly from: Piece;
   readonly to: Piece;
+}
+
+interface Moved extends Sides {
+  readonly bytes: number;
+}
+
+interface Reduced extends Sides {
   readonly count: number;
   readonly dtype: DType;
   readonly op: ReductionOpType;
@@ -61,93 +64,88 @@ export interface Move {
   readonly offset: number;
 }
 
-/** `members`: the operations of the whole team in team order; the member is the one at `position`. */
-export function planCollective(members: readonly Collective[], position: number): TransferPlan {
+/** `operations` are those of the whole team in team order; the plan is that of the rank at `position`. */
+export function planCollective(operations: readonly Collective[], position: number): TransferPlan {
   const plan = createPlan();
-  const own = at(members, position);
-  const { type, team, input, output, reduceOp } = own;
-  const root = own.root ?? 0;
-  switch (type) {
-    case "Allgather": {
-      const [from, to] = [required(input), required(output)];
-      plan.call({ kind: "allGather", from: plan.source(from), to: plan.destination(to), bytes: bytesOf(from) });
-      break;
-    }
-    case "Broadcast": {
-      const view = input ?? required(output);
-      const from = input === null ? null : plan.source(input);
-      const to = output === null ? null : plan.destination(output);
-      // The root may lack an output, the others have no input: NCCL takes the other side then.
-      const [first, second] = [from ?? to, to ?? from];
-      if (first !== null && second !== null) {
-        plan.call({ kind: "broadcast", from: first, to: second, bytes: bytesOf(view), root });
-      }
-      break;
-    }
-    case "Allreduce":
-    case "ReduceScatter": {
-      const [from, to] = [required(input), required(output)];
-      plan.call({
-        kind: type === "Allreduce" ? "allReduce" : "reduceScatter",
-        from: plan.source(from),
-        to: plan.destination(to),
-        count: elementCount(to.shape),
-        dtype: to.dtype,
-        op: reduceOp ?? "sum",
-      });
-      break;
-    }
-    case "Reduce": {
-      const view = input ?? required(output);
-      const [count, op] = [elementCount(view.shape), reduceOp ?? "sum"];
-      const from = input === null ? plan.identity(count, view.dtype, op) : plan.source(input);
-      const to = output === null ? from : plan.destination(output);
-      plan.call({ kind: "reduce", from, to, count, dtype: view.dtype, op, root });
-      break;
-    }
-    case "Gather": {
-      if (input !== null) plan.send(input, at(team, root));
-      if (output !== null) {
-        const senders = members.flatMap((member, i) => (member.input === null ? [] : [at(team, i)]));
-        senders.forEach((peer, part) => plan.receive(partOf(output, part), peer));
-      }
-      break;
-    }
-    case "Scatter": {
-      if (input !== null) {
-        const receivers = members.flatMap((member, i) => (member.output === null ? [] : [at(team, i)]));
-        receivers.forEach((peer, part) => plan.send(partOf(input, part), peer));
-      }
-      if (output !== null) plan.receive(output, at(team, root));
-      break;
-    }
-    case "AllToAll": {
-      const [from, to] = [required(input), required(output)];
-      team.forEach((peer, part) => {
-        plan.send(partOf(from, part), peer);
-        plan.receive(partOf(to, part), peer);
-      });
-      break;
-    }
-  }
+  const own = at(operations, position);
+  const { nccl } = collectives[own.type];
+  if (nccl === null) planSendsAndReceives(plan, operations, own);
+  else planCall(plan, own, nccl);
   return plan.done();
+}
+
+/** NCCL wants an address on both sides. A rank that lacks one gives the other side again, or neutral elements to a reduction. */
+function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Collective, kind: NcclCollective): void {
+  // NCCL counts the side that is not split.
+  const counted = collectives[type].splitsInput ? (output ?? input) : (input ?? output);
+  if (counted === null) return;
+  const { dtype } = counted;
+  const count = elementCount(counted.shape);
+  const neutral = (): Piece | null => (reduceOp === null ? null : plan.identity(count, dtype, reduceOp));
+  const source = input === null ? neutral() : plan.source(input);
+  const to = output === null ? source : plan.destination(output);
+  const from = source ?? to;
+  if (from === null || to === null) return;
+  const moved = { from, to, bytes: bytesOf(counted) };
+  const reduced = (): Reduced => ({ from, to, count, dtype, op: required(reduceOp) });
+  switch (kind) {
+    case "allGather":
+      return plan.call({ kind, ...moved });
+    case "broadcast":
+      return plan.call({ kind, ...moved, root: required(root) });
+    case "allReduce":
+    case "reduceScatter":
+      return plan.call({ kind, ...reduced() });
+    case "reduce":
+      return plan.call({ kind, ...reduced(), root: required(root) });
+    default:
+      return unreachable(kind);
+  }
+}
+
+/** A collective without a call: `own` sends to every rank that has an output and receives from every one that has an input. */
+function planSendsAndReceives(plan: PlanBuilder, operations: readonly Collective[], own: Collective): void {
+  const { team, input, output } = own;
+  const { reduces, splitsInput, splitsOutput } = collectives[own.type];
+  invariant(!reduces, "what reduces has a call", own.type);
+  const peersWith = (side: "input" | "output"): readonly number[] =>
+    operations.flatMap((operation, i) => (operation[side] === null ? [] : [at(team, i)]));
+  const viewsOf = (view: View | null, splits: boolean, peers: readonly number[]): readonly PeerView[] =>
+    view === null ? [] : peers.map((peer, part) => ({ peer, view: splits ? partOf(view, part) : view }));
+  const sent = viewsOf(input, splitsInput, peersWith("output"));
+  const received = viewsOf(output, splitsOutput, peersWith("input"));
+  if (splitsInput && splitsOutput) {
+    // Both directions of one peer side by side.
+    for (const [i, each] of sent.entries()) {
+      plan.send(each);
+      plan.receive(at(received, i));
+    }
+  } else {
+    sent.forEach(plan.send);
+    received.forEach(plan.receive);
+  }
 }
 
 export function planGroup({ ops }: PointToPointGroup): TransferPlan {
   const plan = createPlan();
   for (const { type, peer, view } of ops) {
-    if (type === "send") plan.send(view, peer);
-    else plan.receive(view, peer);
+    if (type === "send") plan.send({ view, peer });
+    else plan.receive({ view, peer });
   }
   return plan.done();
+}
+
+interface PeerView {
+  readonly view: View;
+  readonly peer: number;
 }
 
 interface PlanBuilder {
   readonly source: (view: View) => Piece;
   readonly destination: (view: View) => Piece;
   readonly identity: (count: number, dtype: DType, op: ReductionOpType) => Piece;
-  readonly send: (view: View, peer: number) => void;
-  readonly receive: (view: View, peer: number) => void;
+  readonly send: (sent: PeerView) => void;
+  readonly receive: (received: PeerView) => void;
   readonly call: (call: NcclCall) => void;
   readonly done: () => TransferPlan;
 }
@@ -180,9 +178,15 @@ function createPlan(): PlanBuilder {
       identities.push({ offset, count, dtype, op });
       return { kind: "scratch", offset };
     },
-    send: (view, peer) => calls.push({ kind: "send", piece: builder.source(view), bytes: bytesOf(view), peer }),
-    receive: (view, peer) => calls.push({ kind: "recv", piece: builder.destination(view), bytes: bytesOf(view), peer }),
-    call: (made) => calls.push(made),
+    send: ({ view, peer }) => {
+      calls.push({ kind: "send", piece: builder.source(view), bytes: bytesOf(view), peer });
+    },
+    receive: ({ view, peer }) => {
+      calls.push({ kind: "recv", piece: builder.destination(view), bytes: bytesOf(view), peer });
+    },
+    call: (made) => {
+      calls.push(made);
+    },
     done: () => ({ packs, identities, calls, unpacks, scratchBytes }),
   };
   return builder;
@@ -198,7 +202,7 @@ function bytesOf({ shape, dtype }: View): number {
   return elementCount(shape) * dtypes[dtype].bytes;
 }
 
-function required(view: View | null): View {
-  invariant(view !== null, "the table of collectives says who reads and writes");
-  return view;
+function required<T>(value: T | null): T {
+  invariant(value !== null, "link sees to it that a collective has what its row asks for");
+  return value;
 }

@@ -2,9 +2,10 @@
  * One iteration of a point-to-point form as a rooted collective, whose root is the iteration: the device that has the shard, or that
  * keeps the chunk. Source: nvFuser's StreamParallelType with offset_stream_indexing_by_rank off; the Gather is ours.
  */
-import type { Op, ReductionOpType } from "../../../ir/ops/op.ts";
+import type { Op } from "../../../ir/ops/op.ts";
 import { constant } from "../../../ir/scalar/scalar.ts";
-import type { CommunicationType, ReduceOpType, Statement } from "../../../host/nodes.ts";
+import type { Statement } from "../../../host/nodes.ts";
+import { type CommunicationType, reduceOpOf } from "../../../host/collectives.ts";
 import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { IterationStatements, LoopContext } from "./loop-context.ts";
@@ -17,13 +18,6 @@ const communicationOf: { readonly [K in PointToPointForm["kind"]]: Communication
   gather: "Broadcast",
   exchange: "Gather",
   reduce: "Reduce",
-};
-
-const reduceOps: { readonly [K in ReductionOpType]: ReduceOpType } = {
-  sum: "sum",
-  prod: "prod",
-  amax: "max",
-  amin: "min",
 };
 
 /** One iteration of an op as a collective with the iteration's device as root. */
@@ -45,7 +39,7 @@ export function rootedStatements(
       type: communicationOf[form.kind],
       team,
       root: iteration,
-      reduceOp: op.kind === "Reduction" ? reduceOps[op.op] : null,
+      reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : null,
       input: input.slice,
       output: output.slice,
       backend: options.backend,
