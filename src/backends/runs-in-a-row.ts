@@ -1,8 +1,8 @@
-/** How many runs a call of `execute` is for. */
+/** How many runs a call of `execute` makes. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { ExecuteOptions } from "./backend.ts";
 
-/** Throws `bad-option` for what is no positive whole number, and for a trace of several runs. */
+/** Throws `bad-option` for anything but a positive whole number, and for a trace of several runs. */
 export function runsInARow({ runs = 1, trace = false }: ExecuteOptions): number {
   if (Number.isSafeInteger(runs) && runs >= 1 && (runs === 1 || !trace)) return runs;
   return fail({

@@ -1,9 +1,12 @@
-/** Deadlines by which all ranks have to arrive somewhere; the first that passes names those that are missing. */
+/** Deadlines by which all ranks must arrive. The first one that passes names the missing ranks. */
 
 export interface Deadlines {
-  /** Unless settled in time, `missed` is called with what lacks whom. `arrived`: the ranks that are there by then. */
+  /**
+   * Unless settled in time, `missed` is called with what is missing and which ranks. `arrived` returns the ranks that
+   * have arrived by then.
+   */
   expect(what: string, arrived: () => Iterable<number>): Deadline;
-  /** Lets all go. */
+  /** Cancels all deadlines. */
   clear(): void;
 }
 
@@ -11,7 +14,7 @@ export interface Deadline {
   settle(): void;
 }
 
-/** `timeout` in milliseconds, from each `expect` on. */
+/** `timeout` in milliseconds, counted from each `expect`. */
 export function createDeadlines(
   worldSize: number,
   timeout: number,

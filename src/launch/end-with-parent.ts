@@ -1,6 +1,6 @@
 /**
- * A rank that Braid's launcher started ends when the launcher does, however that ended: the launcher holds the other end of its standard
- * input and writes nothing to it.
+ * Ends a rank when the launcher that started it ends, however that happened: the launcher holds the other end of the
+ * rank's standard input and writes nothing to it.
  */
 import process from "node:process";
 

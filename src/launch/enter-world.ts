@@ -1,7 +1,7 @@
 /**
- * From what the launcher says to a World. Where Braid started the ranks, or BRAID_TOKEN, MASTER_ADDR and MASTER_PORT are set, rank 0's place is
- * known; else the ranks share a host and meet by a token file. Under other launchers rank 0 holds the hub, on the port after
- * MASTER_PORT, which torchrun's own store occupies.
+ * Joins a World by the launcher's variables. If Braid started the ranks, or BRAID_TOKEN, MASTER_ADDR and MASTER_PORT
+ * are set, rank 0's address is known. Otherwise the ranks share a host and meet through a token file. Under other
+ * launchers rank 0 runs the hub on the port after MASTER_PORT, because torchrun's own store occupies that one.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { newToken } from "./handshake.ts";
@@ -10,13 +10,16 @@ import { joinWorld, type JoinOptions, type World } from "./join-world.ts";
 import type { Environment, RankEnvironment } from "./rank-environment.ts";
 import { readTokenFile, removeTokenFile, tokenFile, writeTokenFile } from "./token-file.ts";
 
-/** Braid's launcher sets it: the hub runs at MASTER_ADDR:MASTER_PORT already. */
+/** Set by Braid's launcher: the hub already runs at MASTER_ADDR:MASTER_PORT. */
 export const hubVariable = "BRAID_HUB";
 export const tokenVariable = "BRAID_TOKEN";
 
 const loopback = "127.0.0.1";
 
-/** Joins the world; rank 0 opens its hub first where no one else has. Throws `rendezvous-failed`, `launcher-environment`. */
+/**
+ * Joins the world. Rank 0 opens its hub first if no other process has. Throws `rendezvous-failed`,
+ * `launcher-environment`.
+ */
 export async function enterWorld(who: RankEnvironment, env: Environment, timeout: number): Promise<World> {
   const { rank, worldSize, localRank } = who;
   if (who.localWorldSize !== worldSize) severalHosts(who);
@@ -36,7 +39,7 @@ export async function enterWorld(who: RankEnvironment, env: Environment, timeout
   await writeTokenFile(file, { port: hub.port, token: own });
   try {
     const world = await joinWorld({ ...join, host: loopback, port: hub.port, token: own });
-    // All have read the file when all have met.
+    // After the barrier all ranks have read the file.
     await world.barrier();
     return held(hub, world);
   } finally {
@@ -44,7 +47,7 @@ export async function enterWorld(who: RankEnvironment, env: Environment, timeout
   }
 }
 
-/** A file may be a leftover: who is refused, or finds nobody, reads it again. */
+/** A file may be a leftover of another run: a rank that is refused, or reaches no hub, reads it again. */
 async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" | "token">): Promise<World> {
   const deadline = Date.now() + join.timeout;
   for (;;) {
@@ -65,7 +68,7 @@ async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" 
   }
 }
 
-/** Rank 0's world, whose end closes the hub as well. */
+/** Rank 0's world; leaving it closes the hub too. */
 function held(hub: Hub | null, world: World): World {
   if (hub === null) return world;
   return {

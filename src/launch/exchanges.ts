@@ -1,8 +1,11 @@
-/** Collects each exchange's bytes from every rank: ranks make the same calls in the same order, so the n-th part of each belongs to exchange n. */
+/**
+ * Collects the bytes of each exchange from every rank. Ranks make the same calls in the same order, so the n-th part of
+ * each rank belongs to exchange n.
+ */
 import type { Deadline, Deadlines } from "./deadlines.ts";
 
 export interface Exchanges {
-  /** `expects`: whether this exchange is to end in time. */
+  /** `expects`: whether this exchange has a deadline. */
   take(rank: number, body: Uint8Array, expects: boolean): void;
 }
 
@@ -11,7 +14,7 @@ interface Round {
   readonly deadline: Deadline | null;
 }
 
-/** `complete` gets every rank's bytes, in rank order. */
+/** `complete` receives every rank's bytes, in rank order. */
 export function createExchanges(
   worldSize: number,
   deadlines: Deadlines,

@@ -1,24 +1,24 @@
 /**
- * Frames on a byte stream: four bytes of length, little-endian, then so many bytes, the first of which says what the frame is.
- * A reader has a limit: a longer frame is refused when its length is read, before anything is stored.
+ * Frames on a byte stream: four bytes of length (little-endian), then that many bytes, the first of which is the kind
+ * of frame. A reader has a limit: it rejects a longer frame when it reads the length, before storing anything.
  */
 
 export const frameKinds = {
-  /** Hub to rank, first: a nonce. */
+  /** Hub to rank, the first frame: a nonce. */
   challenge: 1,
-  /** Rank to hub: who it is, a nonce, and the proof that it knows the token. */
+  /** Rank to hub: its claim, a nonce, and the proof that it knows the token. */
   hello: 2,
   /** Hub to rank: the proof that the hub knows the token. */
   welcome: 3,
   /** Rank to hub: its bytes of the next exchange. */
   part: 4,
-  /** Hub to rank: one rank's bytes of an exchange; worldSize of these make a result. */
+  /** Hub to rank: one rank's bytes of an exchange; worldSize of them make a result. */
   result: 5,
   /** Either way: a rank gives up, and why. */
   abort: 6,
   /** Rank to hub: what it was doing when the world ended. */
   lastWords: 7,
-  /** Rank to hub: it has done all it had to do; its connection may close. */
+  /** Rank to hub: its work is done and its connection may close. */
   farewell: 8,
 } as const;
 
@@ -29,7 +29,7 @@ export interface Frame {
   readonly body: Uint8Array;
 }
 
-/** Of a frame: what a stranger may send, and what a rank may send in one exchange. */
+/** Largest frame during the handshake, and largest frame that a rank may send in one exchange. */
 export const handshakeLimit = 512;
 export const exchangeLimit = 64 * 1024 * 1024;
 
@@ -44,17 +44,17 @@ export function encodeFrame(kind: FrameKind, body: Uint8Array): Uint8Array {
 }
 
 export interface FrameReader {
-  /** The frames that these bytes complete; throws FrameError for one that is empty or longer than the limit. */
+  /** The frames that these bytes complete. Throws FrameError for an empty frame or one above the limit. */
   push(bytes: Uint8Array): Frame[];
   setLimit(limit: number): void;
 }
 
-/** Bytes that are no frame within the limit. */
+/** Bytes that are not a frame within the limit. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
 }
 
-/** Collects frames from pieces of any size; at most one frame's bytes are held. */
+/** Collects frames from chunks of any size. It holds at most one frame's bytes. */
 export function frameReader(limit: number): FrameReader {
   let most = limit;
   const head = new Uint8Array(headBytes);

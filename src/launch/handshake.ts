@@ -1,7 +1,7 @@
 /**
- * Who may join: both sides prove that they know the token without sending it. The hub sends a nonce; the rank answers with one of its
- * own and an HMAC over both and its place in the world; the hub answers with an HMAC of the other direction. A stranger on either
- * side learns nothing that he could use again.
+ * Decides who may join: both sides prove that they know the token without sending it. The hub sends a nonce. The rank
+ * answers with its own nonce and an HMAC over both and its claim. The hub answers with an HMAC in the other direction.
+ * A stranger on either side learns nothing reusable.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
@@ -30,7 +30,7 @@ export function encodeHello(token: string, hubNonce: Uint8Array, rankNonce: Uint
   return Buffer.concat([head, rankNonce, proof(token, "rank", [head, hubNonce, rankNonce])]);
 }
 
-/** The claim and nonce of a hello, or null if it is none, of another version, or by someone who does not know the token. */
+/** The claim and nonce of a hello; null if it is malformed, of another version, or without proof of the token. */
 export function readHello(
   token: string,
   hubNonce: Uint8Array,

@@ -1,10 +1,10 @@
 /**
- * The meeting point of the ranks of a run: a TCP server that collects each exchange's bytes from every rank and sends all to all. It
- * lives in the process that started the ranks, or in rank 0 where another launcher did.
+ * The meeting point of the ranks of a run: a TCP server that collects each exchange's bytes from every rank and sends
+ * all to all. It runs in the process that started the ranks, or in rank 0 under another launcher.
  *
- * It ends the world once, for the first reason that comes: a rank aborts, a connection of a rank closes before its farewell, or an
- * exchange lacks a rank when its time is up. Whoever has not proved that he knows the token can do nothing but be refused: his frames are
- * limited to a few hundred bytes, his time to some seconds, and his number too.
+ * It ends the world once, for the first of these reasons: a rank aborts, a rank's connection closes before its
+ * farewell, or an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited
+ * to a few hundred bytes, its time to a few seconds, and the number of such peers is limited too.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createDeadlines, type Deadline } from "./deadlines.ts";
@@ -24,23 +24,23 @@ import { encodeText, decodeText, type LastWords, type WorldEnd } from "./world-e
 export interface HubOptions {
   readonly worldSize: number;
   readonly token: string;
-  /** Where to listen; "127.0.0.1" unless ranks of other hosts join. */
+  /** The address to listen on; "127.0.0.1" unless ranks of other hosts join. */
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 chooses any free port. */
   readonly port: number;
-  /** Milliseconds that an exchange, or the joining of all ranks, may take from its first rank on. */
+  /** Milliseconds that an exchange, or the joining of all ranks, may take after its first rank. */
   readonly timeout: number;
 }
 
 export interface Hub {
   readonly port: number;
-  /** Resolves when the world has ended by failure; never if every rank says farewell. */
+  /** Resolves when the world ends by failure; never if every rank says farewell. */
   readonly ended: Promise<WorldEnd>;
-  /** What the ranks said they were doing when the world ended, so far. */
+  /** What the ranks reported they were doing when the world ended, so far. */
   lastWords(): readonly LastWords[];
-  /** Ends the world from outside: a rank's process has ended, say. */
+  /** Ends the world from outside, for example when a rank's process has ended. */
   end(end: WorldEnd): void;
-  /** Resolves when every rank has said farewell or gone, or after two seconds. */
+  /** Resolves when every rank has said farewell or disconnected, or after two seconds. */
   allLeft(): Promise<void>;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ interface Member {
   gone: boolean;
 }
 
-/** Strangers that may wait for their turn at the same time, and for how long. */
+/** How many unproven peers may be connected at once, and for how long. */
 const mostStrangers = 128;
 const strangerMilliseconds = 5000;
 
@@ -87,7 +87,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   });
   let joining: Deadline | null = null;
 
-  /** Null for who does not know the token or may not be what he claims. */
+  /** Null for a peer that lacks the token or whose claim is not allowed. */
   function welcome(socket: Socket, nonce: Uint8Array, body: Uint8Array): Member | "refused" | null {
     const hello = readHello(token, nonce, body);
     if (hello === null) return null;
@@ -135,7 +135,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     }
     strangers.add(socket);
     socket.setNoDelay(true);
-    // Whatever goes wrong with a connection ends in its `close`.
+    // A failing connection ends in `close`.
     socket.on("error", () => {});
     const patience = setTimeout(() => socket.destroy(), Math.min(strangerMilliseconds, timeout));
     const nonce = newNonce();

@@ -1,6 +1,6 @@
 /**
- * How a rank comes to its World: it connects to the hub, again and again until its time is up, proves that it knows the token, and has the hub prove the
- * same.
+ * Connects a rank to its World: it retries the hub until its deadline, proves that it knows the token, and has the hub
+ * prove the same.
  */
 import { connect } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -18,14 +18,14 @@ export interface JoinOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string;
-  /** Milliseconds: for joining, unless `joinTimeout` is given, and for each exchange. */
+  /** Milliseconds for each exchange, and for joining unless `joinTimeout` is given. */
   readonly timeout: number;
   readonly joinTimeout?: number;
 }
 
 const retryMilliseconds = 50;
 
-/** Throws `rendezvous-failed` when the hub cannot be reached in time, refuses, or is not ours. */
+/** Throws `rendezvous-failed` if the hub cannot be reached in time, refuses, or is not ours. */
 export async function joinWorld(options: JoinOptions): Promise<World> {
   const deadline = Date.now() + (options.joinTimeout ?? options.timeout);
   for (;;) {
@@ -51,7 +51,7 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
     const give = (attempt: Attempt): void => {
       clearTimeout(patience);
       socket.removeAllListeners();
-      // What still goes wrong with it ends in its `close`.
+      // Later errors end in `close`.
       socket.on("error", () => {});
       if (attempt.world === undefined) socket.destroy();
       resolve(attempt);

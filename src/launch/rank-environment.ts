@@ -1,7 +1,8 @@
 /**
- * Who this process is among the ranks of a run, as its launcher says by environment variables: Braid itself and torchrun (RANK,
- * WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's srun (SLURM_*). The first of these that
- * speaks is believed; where two speak of the same world and differ, that is an error, since one of them is a leftover.
+ * Reads this process's place among the ranks of a run from its launcher's environment variables: Braid itself and
+ * torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's
+ * srun (SLURM_*). The first launcher found counts. If two describe the same world differently, that is an error,
+ * because one of them is a leftover.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 
@@ -13,14 +14,14 @@ export interface RankEnvironment {
   readonly worldSize: number;
   readonly localRank: number;
   readonly localWorldSize: number;
-  /** Of rank 0's host, where the launcher says it. */
+  /** The address of rank 0's host, if the launcher gives it. */
   readonly address: string | null;
   readonly port: number | null;
-  /** What tells this run from others of the same user on the same host. */
+  /** Distinguishes this run from others of the same user on the same host. */
   readonly job: string;
 }
 
-/** The variables by which a launcher says each fact. */
+/** The variables that hold each fact. */
 interface Names {
   readonly launcher: RankEnvironment["launcher"];
   readonly rank: string;
@@ -58,8 +59,8 @@ const launchers: readonly Names[] = [
 ];
 
 /**
- * Null for a process that no launcher started: a batch script of Slurm has SLURM_PROCID too, so a Slurm world of one task counts as none.
- * Throws `launcher-environment`.
+ * Null for a process without a launcher. A batch script of Slurm has SLURM_PROCID too, so a Slurm world of one task
+ * counts as none. Throws `launcher-environment`.
  */
 export function rankEnvironment(env: Environment): RankEnvironment | null {
   const speaking = launchers.filter((names) => env[names.rank] !== undefined && env[names.worldSize] !== undefined);
@@ -76,7 +77,7 @@ export function rankEnvironment(env: Environment): RankEnvironment | null {
   if (rank >= worldSize)
     incomplete(`${names.rank}=${rank}, ${names.worldSize}=${worldSize}`, `${names.rank} below ${names.worldSize}`);
   for (const other of speaking) {
-    // srun starts one torchrun or mpirun per host, whose variables then count more ranks than Slurm's tasks.
+    // srun may start one torchrun or mpirun per host, whose variables then count more ranks than Slurm's tasks.
     if (other.launcher === "srun" || other === names) continue;
     const theirs = [number(env, other.rank, 0), number(env, other.worldSize, 1)];
     if (theirs[0] !== rank || theirs[1] !== worldSize) {
@@ -100,7 +101,7 @@ export function rankEnvironment(env: Environment): RankEnvironment | null {
   };
 }
 
-/** SLURM_TASKS_PER_NODE is a list such as `4(x2),3`: its first number counts, for hosts that are alike. */
+/** SLURM_TASKS_PER_NODE is a list such as `4(x2),3`; its first number applies, assuming equal hosts. */
 function number(env: Environment, name: string, least: number): number {
   const text = env[name] ?? "";
   const digits = name === "SLURM_TASKS_PER_NODE" ? text.replace(/[(,].*$/, "") : text;

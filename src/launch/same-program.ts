@@ -1,6 +1,6 @@
 /**
- * That all ranks are about to run the same Program. Each records all ranks' lists by itself; what they exchange is a hash, and the options that
- * made the Program, so that a difference can be named.
+ * Checks that all ranks are about to run the same Program. Each rank records all ranks' lists by itself. They exchange
+ * a hash and the options that made the Program, so that a difference can be named.
  */
 import { createHash } from "node:crypto";
 import { fail } from "../diagnostics/diagnostic.ts";
@@ -8,9 +8,9 @@ import type { World } from "./join-world.ts";
 
 /** What a rank is about to run, and by which options. */
 export interface ProgramIdentity {
-  /** Of the Program: equal for equal Programs. */
+  /** A hash of the Program: equal for equal Programs. */
   readonly hash: string;
-  /** Everything that a user chose, as text, by the name he knows it by. */
+  /** Every option that the user set, as text, by the name the user knows. */
   readonly options: Readonly<Record<string, string>>;
 }
 

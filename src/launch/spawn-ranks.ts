@@ -1,8 +1,8 @@
 /**
- * Starts one process per rank, each the same command with its place in the environment, and stays until the last has ended. The first that
- * ends badly ends the world: the others hear of it through the hub, have some seconds for their last words, and are then killed. Rank
- * 0's output is the run's; the error output of the others gets their rank before each line. No process outlives this one: each
- * has a pipe from it and ends when the pipe does.
+ * Starts one process per rank, each with the same command and its place in the environment, and stays until the last
+ * has ended. The first failure ends the world: the hub notifies the other ranks, they have a few seconds to report what
+ * they were doing, and are then killed. Rank 0's output is the run's. Every line of the others' error output gets their
+ * rank as a prefix. No process outlives this one: each has a pipe from it and ends when the pipe does.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -20,7 +20,7 @@ export interface SpawnOptions {
   readonly env: Environment;
   /** Milliseconds for joining and for each exchange. */
   readonly timeout: number;
-  /** Milliseconds from the end of the world to the killing of ranks that are still there; 2500 if not given. */
+  /** Milliseconds from the end of the world until remaining ranks are killed; 2500 if omitted. */
   readonly grace?: number;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
@@ -29,9 +29,9 @@ export interface SpawnOptions {
 }
 
 export interface WorldResult {
-  /** Of each rank: its exit status, 128 + n for signal n being given as null with `signals`. */
+  /** The exit status of each rank; null if a signal ended it. */
   readonly statuses: readonly (number | null)[];
-  /** The name of the signal that ended each rank, if one did. */
+  /** The signal that ended each rank; null if none did. */
   readonly signals: readonly (NodeJS.Signals | null)[];
   /** Why the world ended early; null if all ranks left in order. */
   readonly end: WorldEnd | null;
@@ -85,7 +85,7 @@ function startRank(
 ): ChildProcess {
   const [program, ...args] = command;
   const child = spawn(program, args, {
-    // The rank reads nothing from its standard input but its end, which is this process's.
+    // The rank reads only the end of its standard input, which is the end of this process.
     stdio: ["pipe", "pipe", "pipe"],
     env: {
       ...env,

@@ -1,6 +1,7 @@
 /**
- * How ranks of one host that have no BRAID_TOKEN find rank 0: it writes port and token into a file that only this user can read, named after
- * the launcher's job, and removes it when the world has met. Who can read the file could also debug the process, so nothing is given away.
+ * How ranks of one host without BRAID_TOKEN find rank 0: it writes port and token into a file named after the
+ * launcher's job that only this user can read, and removes it when the world has met. A user who can read the file
+ * could debug the process anyway, so nothing leaks.
  */
 import { createHash } from "node:crypto";
 import { lstat, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -18,7 +19,7 @@ export function tokenFile(job: string): string {
   return path.join(tmpdir(), `braid-${userInfo().uid}-${name}`);
 }
 
-/** Replaces what another run of the same name left there, in one step. */
+/** Atomically replaces a leftover of the same name. */
 export async function writeTokenFile(file: string, { port, token }: MeetingPlace): Promise<void> {
   const draft = `${file}.${newToken().slice(0, 16)}`;
   await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
@@ -29,7 +30,7 @@ export async function removeTokenFile(file: string): Promise<void> {
   await rm(file, { force: true });
 }
 
-/** Null while there is none: not written yet, or not ours, or readable by others. */
+/** Null if there is none: not written yet, not ours, or readable by others. */
 export async function readTokenFile(file: string): Promise<MeetingPlace | null> {
   try {
     const status = await lstat(file);

@@ -1,4 +1,4 @@
-/** Why a world of ranks ended before its work was done, and its form on the wire. */
+/** Why a world of ranks ended early, and its form on the wire. */
 
 export interface WorldEnd {
   /** The rank that aborted, died, or is missing. */
@@ -6,7 +6,7 @@ export interface WorldEnd {
   readonly reason: string;
 }
 
-/** What a rank was doing when the world ended: lines for people. */
+/** What a rank was doing when the world ended, as lines for people. */
 export interface LastWords {
   readonly rank: number;
   readonly text: string;
@@ -19,7 +19,7 @@ export function encodeText({ rank, reason }: WorldEnd): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ rank, reason: reason.slice(0, mostCharacters) }));
 }
 
-/** Null for bytes that are no such text: they come from another process. */
+/** Null for malformed bytes: they come from another process. */
 export function decodeText(bytes: Uint8Array): WorldEnd | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));

@@ -1,6 +1,7 @@
 /**
- * A rank's link to the others once it has joined. All ranks make the same calls in the same order. Nothing waits for ever: each call ends by its result, by the end of the
- * world, or when its own time is up, should the hub itself be stopped.
+ * A rank's link to the others after it has joined. All ranks make the same calls in the same order. Nothing waits
+ * forever: each call ends with its result, with the end of the world, or at its own timeout should the hub itself be
+ * stopped.
  */
 import type { Socket } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -16,17 +17,17 @@ export interface World {
   allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
   /** Resolves when every rank has called it. */
   barrier(): Promise<void>;
-  /** Tells all ranks, once, that this one gives up, and why. */
+  /** Notifies all ranks, once, that this one gives up, and why. */
   abort(reason: string): void;
   /** Tells the hub what this rank was doing when the world ended. */
   lastWords(text: string): void;
-  /** Aborts when the world has ended by failure; `reason` is a DiagnosticError that names the rank. */
+  /** Aborts when the world ends by failure; `reason` is a DiagnosticError that names the rank. */
   readonly signal: AbortSignal;
-  /** Says that this rank has done its work, and closes. */
+  /** Reports that this rank has done its work, and closes. */
   leave(): Promise<void>;
 }
 
-/** The hub answers late only when it is stopped: its own time-outs come first. */
+/** The hub's own timeouts come first; it answers later than this only if it is stopped. */
 const graceMilliseconds = 2000;
 
 interface Pending {
@@ -35,7 +36,7 @@ interface Pending {
   readonly timer: NodeJS.Timeout;
 }
 
-/** What the link needs to know; `timeout` in milliseconds, for each exchange. */
+/** What the link needs; `timeout` in milliseconds, for each exchange. */
 export interface WorldOptions {
   readonly rank: number;
   readonly worldSize: number;
@@ -43,7 +44,7 @@ export interface WorldOptions {
   readonly timeout: number;
 }
 
-/** Over a connection that the hub has welcomed. `early`: frames that came with the welcome. */
+/** Over a connection that the hub has accepted. `early`: frames that arrived together with the welcome. */
 export function openWorld(options: WorldOptions, socket: Socket, reader: FrameReader, early: readonly Frame[]): World {
   const { rank, worldSize, localRank, timeout } = options;
   const controller = new AbortController();
@@ -135,7 +136,7 @@ export function openWorld(options: WorldOptions, socket: Socket, reader: FrameRe
   };
 }
 
-/** A world that ended by failure, as every rank tells it. */
+/** The error of a world that ended by failure, the same on every rank. */
 export function worldEnded({ rank, reason }: WorldEnd): Diagnostic {
   return {
     code: "rank-failed",

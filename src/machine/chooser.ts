@@ -1,4 +1,4 @@
-/** Choosers: which ready queue takes the next step, one for each kind of schedule. All are deterministic. */
+/** Choosers: which ready queue takes the next step, one for each kind of interleaving. All are deterministic. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { createRandom, type Random } from "../support/random.ts";
@@ -12,7 +12,7 @@ import { commandAt, memberNumber } from "./tables.ts";
 export interface Chooser {
   /** A run begins. */
   begin(): void;
-  /** The queue to step, which may turn out to be blocked; null when none is ready. */
+  /** The queue to step, which may turn out to be blocked; null if none is ready. */
   next(ready: ReadyQueues): number | null;
 }
 
@@ -56,7 +56,7 @@ function atRandom(random: Random): Chooser {
   return { begin: () => {}, next: (ready) => (ready.isEmpty() ? null : ready.random(random)) };
 }
 
-/** In turns, but one command completes only when nothing else can move. A held transfer still arrives. */
+/** In turn, but one command completes only when nothing else can move. A held transfer still arrives. */
 function holding<Saved>(execution: Execution<Saved>, rank: number, command: number): Chooser {
   const { tables, state } = execution;
   const held = heldPlace(execution, rank, command);
@@ -102,7 +102,7 @@ function heldPlace<Saved>({ tables }: Execution<Saved>, rank: number, command: n
   return { queue, position: at(tables.queues, queue).commands.indexOf(command) };
 }
 
-/** The steps of a list, each of which must be possible; then in turns. */
+/** The steps of a list, each of which must be possible; then in turn. */
 function listed<Saved>(
   execution: Execution<Saved>,
   steps: readonly ScheduleStep[],

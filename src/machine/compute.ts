@@ -1,18 +1,18 @@
 /**
- * What the machine asks of a back end: the memory and the arithmetic. The machine decides when a command runs and has no
- * memory of its own; a back end moves the bytes and knows nothing of streams.
+ * What the machine needs from a back end: memory and arithmetic. The machine decides when a command runs and has no
+ * memory. A back end moves the bytes and knows nothing of streams.
  */
 import type { Launch } from "../commands/command.ts";
 import type { View } from "../commands/transfer.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 
-/** What is read: a view of live memory, or of what `save` kept of the view it lies in. */
+/** What is read: a view of live memory, or of the bytes that `save` kept of the view around it. */
 export interface Source<Saved> {
   readonly view: View;
   readonly saved: Saved | null;
 }
 
-/** All views of one call have equal shapes and dtypes. Buffers may be those of any rank. */
+/** All views of one call have equal shapes and dtypes. Buffers may be of any rank. */
 export interface Compute<Saved> {
   launch(rank: number, command: Launch): void;
   copy(source: Source<Saved>, destination: View): void;

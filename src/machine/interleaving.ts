@@ -1,11 +1,12 @@
 /**
- * Schedules: in which order the machine lets ready streams take their steps. They are text on the command line:
+ * Interleavings: the order in which the machine lets ready streams take their steps. Their text form on the command
+ * line:
  *
  *   seed:7          any ready stream, by random numbers from seed 7
  *   hold:1:12       rank 1's command 12 completes only when nothing else can move
  *   0:2             one step of rank 0's stream 2, one line per step (or JSON: [[0, 2], [1, 0]]); # begins a comment.
- *   1:0             After the last line the default order goes on. A transfer takes two steps: arrival and completion.
- *   eager           A line of its own: transfers are eager, else a list has synchronous ones.
+ *   1:0             After the last line the default order continues. A transfer takes two steps: arrival and completion.
+ *   eager           A line of its own: transfers are eager. Without it, a list has synchronous ones.
  *   reads:0         The caller of rank 0 reads its outputs here and not at the end of the run.
  *   writes:0        It writes its inputs here; until then they hold other bytes.
  *   overwrites:0    It writes the inputs of the next run here: other bytes.
@@ -18,7 +19,10 @@ export interface StreamStep {
 }
 
 const callerActions = ["reads", "writes", "overwrites"] as const;
-/** What a rank's caller does at a moment of a run that it does not wait for: read its outputs, write its inputs, or write the next run's. */
+/**
+ * What a rank's caller does in the middle of a run, without waiting for it: read its outputs, write its inputs, or
+ * write the next run's.
+ */
 export type CallerAction = (typeof callerActions)[number];
 
 export interface CallerStep {
@@ -35,7 +39,9 @@ export type Schedule =
   | { readonly kind: "hold"; readonly rank: number; readonly command: number }
   | { readonly kind: "list"; readonly steps: readonly ScheduleStep[]; readonly eager?: boolean };
 
-/** The schedule that a text means: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `schedule-invalid`. */
+/**
+ * The interleaving that a text describes: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `schedule-invalid`.
+ */
 export function parseSchedule(text: string): Schedule {
   const trimmed = text.trim();
   const seed = /^seed:(.*)$/u.exec(trimmed);

@@ -1,6 +1,6 @@
 /**
- * The machine: runs a Program on one thread, deterministically. It chooses which stream takes the next step by a schedule; what a
- * step does is `step`'s. No clock, no I/O and no memory: the back end's Compute has that.
+ * The machine runs a Program on one thread, deterministically. An interleaving chooses which stream takes the next
+ * step, and `step` executes it. No clock, no I/O and no memory: the back end's Compute has those.
  */
 import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -16,29 +16,30 @@ import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 
 export interface MachineOptions {
-  /** In turns if not given. */
+  /** In turn if omitted. */
   readonly schedule?: Schedule;
-  /** A queue per stream if not given. */
+  /** A queue per stream if omitted. */
   readonly queues?: QueueMode;
   /**
-   * synchronous: no member of a transfer completes before all have arrived. eager: members complete as early as their own results allow
-   * (under a seed each by a coin). If not given: eager under a seed, a hold or a list that says so, else synchronous.
+   * synchronous: no member of a transfer completes before all have arrived. eager: members complete as early as their
+   * own results allow (under a seed, each by a coin). If omitted: eager under a seed, a hold, or a list that says so;
+   * else synchronous.
    */
   readonly transfers?: "synchronous" | "eager";
   readonly observer?: Observer;
-  /** Called where a list of steps has one of a caller, whose memory is the back end's. */
+  /** Called where a list of steps contains a caller's step. The caller's memory belongs to the back end. */
   readonly caller?: (step: CallerStep) => void;
 }
 
 export interface Machine {
   /**
-   * One run of the Program. Throws `stuck`, `slot-overrun`, `schedule-invalid`, and what Compute or the observer throw; the
-   * next run then starts from zeroed slots. Random numbers go on from run to run.
+   * One run of the Program. Throws `stuck`, `slot-overrun`, `schedule-invalid`, and what Compute or the observer throw;
+   * the next run then starts from zeroed slots. Random numbers continue from run to run.
    */
   run(): void;
 }
 
-/** Throws `schedule-invalid` if the schedule names a rank, stream or command that the Program does not have. */
+/** Throws `schedule-invalid` if the interleaving names a rank, stream or command that the Program does not have. */
 export function createMachine<Saved>(
   program: Program,
   compute: Compute<Saved>,

@@ -1,4 +1,4 @@
-/** What a blocked queue waits for and which commands of which ranks could let it go on, as data and as text. */
+/** What a blocked queue waits for, and which commands of which ranks could unblock it, as data and as text. */
 import type { RankProgram } from "../commands/program.ts";
 import { originText } from "../commands/origin-text.ts";
 import { at } from "../support/invariant.ts";
@@ -13,14 +13,16 @@ export interface CommandPosition {
 }
 
 export interface Obstacle {
-  /** The command that cannot go on. */
+  /** The command that is blocked. */
   readonly at: CommandPosition;
   readonly kind: "event" | "signal" | "transfer";
-  /** Commands that have not happened: the recordEvent, every signal to the slot, the missing members of a transfer. */
+  /**
+   * Commands that have not happened yet: the recordEvent, every signal to the slot, the missing members of a transfer.
+   */
   readonly missing: readonly CommandPosition[];
 }
 
-/** What `queue` waits for; null if its next command could run, or if it is at its end. */
+/** What `queue` waits for; null if its next command could run, or if it has finished. */
 export function obstacleOf(execution: Progress, queue: number): Obstacle | null {
   const { tables, state } = execution;
   const { layout } = tables;
@@ -59,7 +61,7 @@ export function obstacleOf(execution: Progress, queue: number): Obstacle | null 
   }
 }
 
-/** The members that one that has arrived waits for: all others, or in a group its direct partners. */
+/** The members that an arrived member waits for: all others, or in a group its direct peers. */
 function missingMembers(execution: Progress, rank: number, command: number): readonly CommandPosition[] {
   const { tables } = execution;
   const own = memberNumber(tables, rank, command);

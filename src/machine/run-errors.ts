@@ -1,4 +1,4 @@
-/** The diagnostics of a run that cannot go on, in terms of the host programs' statements. */
+/** The diagnostics of a run that cannot continue, in terms of the host programs' statements. */
 import type { Signal } from "../commands/command.ts";
 import { originText } from "../commands/origin-text.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
@@ -7,7 +7,7 @@ import type { Progress } from "./execution.ts";
 import { type CommandPosition, type Obstacle, obstacleOf, obstacleText } from "./obstacle.ts";
 import type { Tables } from "./tables.ts";
 
-/** A signal found its slot's last signal not yet waited for. */
+/** A signal found that the previous signal of its slot has not been waited for. */
 export function slotOverrun(tables: Tables, rank: number, index: number, { slot }: Signal): never {
   const { waiter } = at(tables.program.slots, slot);
   fail({
@@ -21,8 +21,8 @@ export function slotOverrun(tables: Tables, rank: number, index: number, { slot 
 }
 
 /**
- * The `stuck` diagnostic of a state in which no queue can go on: its notes say for every queue with commands left what
- * it waits for, and for whom.
+ * The `stuck` diagnostic of a state in which no queue can continue. Its notes say, for every queue with commands left,
+ * what it waits for and on which ranks.
  */
 export function stuck(progress: Progress): Diagnostic {
   const { obstacles, place, found } = waits(progress);
@@ -37,7 +37,7 @@ export function stuck(progress: Progress): Diagnostic {
   };
 }
 
-/** The `timed-out` diagnostic of a run that was given up: its notes say what was running and what waited, as far as it had come. */
+/** The `timed-out` diagnostic of an aborted run. Its notes say what was running and what was waiting. */
 export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
   const { obstacles, place, found } = waits(progress);
   const { tables, state } = progress;
@@ -57,7 +57,10 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
   };
 }
 
-/** The `command-threw` diagnostic of an error, given as its text, that is no diagnostic; `position` is null outside of commands. */
+/**
+ * The `command-threw` diagnostic of an error that is not a diagnostic, given as text; `position` is null outside of
+ * commands.
+ */
 export function commandThrew(
   tables: Pick<Tables, "program">,
   position: CommandPosition | null,
@@ -75,7 +78,7 @@ export function commandThrew(
   };
 }
 
-/** Enough to see a pattern: a wall of notes hides it. */
+/** Enough to see a pattern; more notes would hide it. */
 const mostNotes = 8;
 
 function firstOf(notes: readonly string[]): readonly string[] {
@@ -86,7 +89,7 @@ function firstOf(notes: readonly string[]): readonly string[] {
 
 interface Waits {
   readonly obstacles: readonly Obstacle[];
-  /** Of the first one; nothing where none waits. */
+  /** The place of the first one; absent if none waits. */
   readonly place: Pick<Diagnostic, "place">;
   readonly found: Pick<Diagnostic, "found">;
 }

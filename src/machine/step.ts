@@ -1,6 +1,6 @@
 /**
- * The operational semantics of a Program: what a queue does next, given what has completed. Every back end that runs streams itself calls
- * this; docs/commands.md says the same in words.
+ * The operational semantics of a Program: what a queue does next, given what has completed. Every back end that runs
+ * streams itself calls this. docs/commands.md says the same in words.
  */
 import type { Command } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
@@ -12,14 +12,14 @@ import { slotOverrun } from "./run-errors.ts";
 import { commandAt, eventNumber, memberNumber } from "./tables.ts";
 
 /**
- * end: the queue has completed all its commands. blocked: its next one waits for other queues (`obstacleOf` says for whom).
- * progress: it ran its next command; or, if that is a transfer, its rank arrived there, and completes it in a later step.
+ * end: the queue has completed all its commands. blocked: its next command waits for other queues (`obstacleOf` says
+ * which). progress: it ran its next command; for a transfer, its rank arrived, and a later step completes it.
  */
 export type StepResult = "end" | "blocked" | "progress";
 
 /**
- * Lets `queue` take its next step. Not to be called for one queue by two threads at once. Throws `slot-overrun`, and what the back
- * end throws; the state is then to be reset.
+ * Lets `queue` take its next step. Two threads must not call it for one queue at the same time. Throws `slot-overrun`,
+ * and what the back end throws; the state must then be reset.
  */
 export function step<Saved>(execution: Execution<Saved>, queue: number): StepResult {
   const { tables, state, observer } = execution;

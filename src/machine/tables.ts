@@ -1,6 +1,7 @@
 /**
- * What never changes over the runs of one Program: its queues (the streams, or one per rank), who waits for what, its transfers, and the
- * layout of the state. Everything is numbered densely, so that the state is one Int32Array that threads can share.
+ * What stays the same over all runs of one Program: its queues (the streams, or one per rank), what waits for what, its
+ * transfers, and the layout of the state. Everything has dense numbers, so that the state is one Int32Array that
+ * threads can share.
  */
 import type { Command, EventId } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
@@ -29,7 +30,7 @@ interface StateLayout {
   readonly arrivals: number;
   /** Per member: credits received over all runs. */
   readonly credits: number;
-  /** Per meeting: who has come, over all runs. */
+  /** Per meeting: how many have arrived, over all runs. */
   readonly meetings: number;
   readonly words: number;
 }

@@ -1,6 +1,7 @@
 /**
- * Where everything lies in the one WebAssembly.Memory of a group: the arenas of all ranks, one after the other, then the kernels'
- * scratch, then room for the inputs that eager transfers keep. A Program that does not fit is refused with its figures before anything is allocated.
+ * Where everything lies in the one WebAssembly.Memory of a group: the arenas of all ranks, then the kernels' scratch,
+ * then space for the inputs that eager transfers keep. A Program that does not fit is refused, with its sizes, before
+ * anything is allocated.
  */
 import type { Arena } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
@@ -17,9 +18,9 @@ interface Range {
 export interface AddressSpace {
   /** Byte address by BufferId. */
   readonly buffers: Float64Array;
-  /** Of the first worker; the others' follow, each of the same size. */
+  /** The first worker's scratch. The others' follow, each of the same size. */
   readonly scratch: Range;
-  /** Room for inputs that eager transfers keep. */
+  /** Space for inputs that eager transfers keep. */
   readonly saved: Range;
   readonly bytes: number;
 }
@@ -27,10 +28,10 @@ export interface AddressSpace {
 const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
 const alignment = 256;
 
-/** What a WebAssembly.Memory with 32-bit addresses holds. */
+/** The size of a WebAssembly.Memory with 32-bit addresses. */
 const addressableBytes = 2 ** 32;
 
-/** The lowest address that is used: 0 stays free, so that a forgotten address shows. */
+/** The lowest address in use: 0 stays free, so that a missing address shows. */
 const firstAddress = alignment;
 
 export function layOutProgram(program: Program, scratchBytes: number, savedBytes: number, workers = 1): AddressSpace {
@@ -54,7 +55,7 @@ export function layOutProgram(program: Program, scratchBytes: number, savedBytes
   return { buffers, scratch, saved, bytes: next };
 }
 
-/** The memory of a Program. Throws `memory-limit` where the system gives none of that size. */
+/** The memory of a Program. Throws `memory-limit` if the system cannot provide it. */
 export function createMemory(program: Program, { bytes }: AddressSpace, { shared }: { shared: boolean }): WasmMemory {
   try {
     return createWasmMemory(bytes, { shared });

@@ -1,6 +1,6 @@
 /**
- * The machine's Compute over one WebAssembly.Memory: kernels and copies at the addresses of a Program's buffers. Kernels are compiled
- * once, when the Program is prepared; combinations of transfers when they are first met.
+ * The machine's Compute over one WebAssembly.Memory: kernels and copies at the addresses of a Program's buffers.
+ * Kernels are compiled when the Program is prepared, combinations of transfers at first use.
  */
 import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
@@ -20,7 +20,7 @@ export interface SavedBytes {
   readonly copy: number;
 }
 
-/** The kernel that was last used for a destination, found by the views themselves. */
+/** The kernel last used for a destination, keyed by the views themselves. */
 interface Combination {
   readonly op: ReductionOpType;
   readonly sources: readonly View[];
@@ -28,7 +28,7 @@ interface Combination {
 }
 
 export interface CpuCompute extends Compute<SavedBytes> {
-  /** Forgets what `save` kept: to be called between runs. */
+  /** Drops what `save` kept; call it between runs. */
   readonly forget: () => void;
 }
 
@@ -46,7 +46,7 @@ export function createCompute(
     addressOf(view) + (saved === null ? 0 : saved.copy - saved.from);
   let nextSaved = space.saved.address;
 
-  // Views are the same objects in every run, so that what is made for them is found without looking at their shapes.
+  // Views are the same objects in every run, so a lookup need not compare shapes.
   const copies = new WeakMap<View, WeakMap<View, PreparedCopy>>();
   const copyOf = (source: View, destination: View): PreparedCopy => {
     const known = copies.get(destination)?.get(source);
@@ -123,7 +123,7 @@ function alignedSpan(view: View): number {
 
 const savedAlignment = 16;
 
-/** What a run in which every transfer keeps its inputs may need at most. */
+/** The most bytes a run can save if every transfer keeps its inputs. */
 export function savedBytes(program: Program): number {
   const inputs = program.transfers.flatMap(({ members }) =>
     members.flatMap(({ operation }) =>

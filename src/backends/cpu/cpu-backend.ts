@@ -1,6 +1,7 @@
 /**
- * The CPU back end: all ranks in one process and one memory. Streams run asynchronously on worker threads, one per core; on
- * demand (a schedule, or no workers), or where there are no threads, the deterministic machine runs them on the calling thread.
+ * The CPU back end: all ranks in one process and one memory. Streams run asynchronously on worker threads, one per
+ * core. With an interleaving, with no workers, or where threads are unavailable, the deterministic machine runs them on
+ * the calling thread.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../../diagnostics/whole-number.ts";
@@ -9,12 +10,12 @@ import type { Backend, Group, OpenOptions } from "../backend.ts";
 import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";
 
 export interface CpuOptions extends MachineGroupOptions {
-  /** Worker threads; one per core if not given. 0: the machine, on the calling thread. */
+  /** Worker threads; one per core if omitted. 0 runs the machine on the calling thread. */
   readonly workers?: number;
   /**
-   * `auto`: float and double products go through a BLAS of the system where koffi and such a library are installed; the choice is made
-   * once per group. It is faster and sums in another order, so bits depend on the machine and on how a product is
-   * chunked. `off`, the default: the WebAssembly kernels, with the same bits everywhere.
+   * `auto`: float and double GEMMs use a BLAS of the system if koffi and such a library are installed, chosen once per
+   * group. It is faster but adds in another order, so bits depend on the machine and on how a GEMM is chunked. `off`,
+   * the default: the WebAssembly kernels, with the same bits everywhere.
    */
   readonly blas?: BlasUse;
 }
@@ -64,7 +65,7 @@ async function blasFile(): Promise<string | null> {
   return findBlas()?.file ?? null;
 }
 
-/** Threads are Node's: a browser runs the machine. */
+/** Node has threads; a browser runs the machine. */
 function hasThreads(): boolean {
   return typeof process === "object" && typeof process.versions?.node === "string";
 }

@@ -1,6 +1,6 @@
 /**
- * Runs on the calling thread: the deterministic machine steps one stream after the other, in the order of a schedule, so that any run can
- * be repeated.
+ * Runs on the calling thread: the deterministic machine steps one stream after the other in the order of an
+ * interleaving, so that any run can be repeated.
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
@@ -81,7 +81,7 @@ interface TraceRecorder {
   readonly end: () => RunReport;
 }
 
-/** Watches the clock for the machine, which has none: times of commands, and the end of the run's time. */
+/** Keeps time for the machine, which has no clock: times of commands, and the timeout. */
 function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;

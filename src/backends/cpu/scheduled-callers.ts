@@ -1,18 +1,19 @@
 /**
- * What callers do in the middle of a run, where a schedule says so: read outputs before they are complete, write inputs late or the
- * next run's early. In a right program no such moment makes a difference, since it cannot come: so races with the caller show themselves.
+ * What callers do in the middle of a run if an interleaving says so: read outputs before they are complete, write
+ * inputs late, or write the next run's inputs early. A correct program never allows such a moment to matter. In an
+ * incorrect one these steps expose races with the caller.
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import type { CallerStep, Schedule } from "../../machine/interleaving.ts";
 
 export interface ScheduledCallers {
-  /** A run begins: what is to be written late is taken away. */
+  /** Starts a run: inputs that will be written late are removed. */
   begin(): void;
   step(step: CallerStep): void;
-  /** The run has ended: inputs are as they were written. */
+  /** Ends the run: inputs are as they were written. */
   end(): void;
-  /** What the caller has read of a buffer in the last run; undefined where it reads after the run. */
+  /** What the caller read of a buffer during the last run; undefined if it reads after the run. */
   hasRead(buffer: BufferId): Uint8Array | undefined;
 }
 
@@ -32,7 +33,7 @@ export function createScheduledCallers(
     for (const id of buffersOf(rank, "input")) {
       const bytes = bytesOf(id);
       written.set(id, bytes.slice());
-      // Every element differs from what it was.
+      // Changes every element.
       for (let i = 0; i < bytes.length; i++) bytes[i] = ~(bytes[i] ?? 0);
     }
   };

@@ -1,7 +1,8 @@
 /**
- * Matrix products by a BLAS, in place on the memory of the kernels: float and double, with operands whose strides BLAS can express by a
- * leading dimension and a transposition. Sums run in the library's order, so bits differ from the WebAssembly kernels' and may differ
- * between a product and its parts; errors keep the bounds of any order of summation.
+ * GEMMs by a BLAS, in place on the memory of the kernels: float and double, with operands whose strides BLAS can
+ * express by a leading dimension and a transposition. Sums run in the library's order, so bits differ from the
+ * WebAssembly kernels' and may differ between a GEMM and its chunks. Errors stay within the bounds of any order of
+ * summation.
  */
 import type { Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
 import { type Gemm, overBatch } from "../../../kernels/gemm/gemm.ts";
@@ -10,7 +11,7 @@ import type { Blas, BlasGemm } from "./blas-library.ts";
 const rowMajor = 101;
 const [plain, transposed] = [111, 112] as const;
 
-/** Gemms of fewer multiply-adds take less time than a call through koffi costs more. */
+/** Below this number of multiply-adds, a call through koffi costs more than BLAS saves. */
 const fewestMultiplyAdds = 32 ** 3;
 
 /** A matrix as BLAS reads it from row-major memory. */
@@ -19,13 +20,13 @@ interface BlasMatrix {
   readonly leading: number;
 }
 
-/** Of `dtype`: views at byte addresses, of which BLAS takes the address alone. */
+/** For `dtype`: views at byte addresses, of which BLAS uses only the address. */
 interface Precision {
   readonly gemm: BlasGemm;
   readonly view: (address: number, elements: number) => Float32Array | Float64Array;
 }
 
-/** null for a product that BLAS cannot do, or does no faster. */
+/** Null for a GEMM that BLAS cannot do, or does no faster. */
 export function blasGemms(blas: Blas, buffer: ArrayBufferLike): (contraction: Contraction) => Gemm | null {
   const precisions = {
     float: { gemm: blas.sgemm, view: (address: number, count: number) => new Float32Array(buffer, address, count) },
@@ -43,7 +44,7 @@ function prepareGemm(contraction: Contraction, precision: Precision): Gemm | nul
   const { m, n, k, bias, accumulate = false } = contraction;
   const c = matrixOf(contraction.c, m, n);
   if (c === null) return null;
-  // c^T = b^T a^T, where c's columns are contiguous.
+  // c^T = b^T a^T if c's columns are contiguous.
   if (c.transpose === transposed) {
     const product = bias === null ? prepareGemm(transposedGemm(contraction), precision) : null;
     return product === null
@@ -53,7 +54,7 @@ function prepareGemm(contraction: Contraction, precision: Precision): Gemm | nul
   const a = matrixOf(contraction.a, m, k);
   const b = matrixOf(contraction.b, k, n);
   if (a === null || b === null || (bias !== null && bias !== 1 && n > 1)) return null;
-  // One beta cannot take both from c.
+  // One beta cannot add both the bias and the old value of c.
   if (bias !== null && accumulate) return null;
   const { gemm, view } = precision;
   const span = (m - 1) * c.leading + n;
@@ -75,7 +76,7 @@ function transposedGemm(contraction: Contraction): Contraction {
   return { ...contraction, m: n, n: m, a: swapped(b), b: swapped(a), c: swapped(c) };
 }
 
-/** Along an axis of one element any stride will do. null: neither rows nor columns are contiguous, or they overlap. */
+/** For an axis of one element any stride is fine. Null if neither rows nor columns are contiguous, or they overlap. */
 function matrixOf({ row, column }: MatrixStrides, rows: number, columns: number): BlasMatrix | null {
   if ((column === 1 || columns === 1) && (row >= columns || rows === 1)) {
     return { transpose: plain, leading: rows === 1 ? columns : row };

@@ -1,13 +1,13 @@
 /**
- * A BLAS of the system, called through koffi on the calling thread. Both are optional: without koffi or a library that it can load there is
- * none, and products run in WebAssembly.
+ * A BLAS of the system, called through koffi on the calling thread. Both are optional: without koffi or a loadable
+ * library, GEMMs run in WebAssembly.
  */
 import { createRequire } from "node:module";
 import type * as Koffi from "koffi";
 
 /**
- * cblas_sgemm or cblas_dgemm: c = alpha * op(a) * op(b) + beta * c. Views stand for the addresses of their first elements; they
- * may lie in shared memory.
+ * cblas_sgemm or cblas_dgemm: c = alpha * op(a) * op(b) + beta * c. Views stand for the addresses of their first
+ * elements, which may be in shared memory.
  */
 export type BlasGemm = (
   order: number,
@@ -27,13 +27,16 @@ export type BlasGemm = (
 ) => void;
 
 export interface Blas {
-  /** What the loader finds the library by: another thread opens the same one with it. */
+  /** The name under which the loader found it, so that another thread can open the same library. */
   readonly file: string;
   readonly sgemm: BlasGemm;
   readonly dgemm: BlasGemm;
 }
 
-/** Files that the loader is asked for, best first. Only libraries whose own threads can be turned off: Braid has one per core. */
+/**
+ * File names to ask the loader for, best first. Only libraries whose threads can be turned off, because Braid runs one
+ * per core.
+ */
 const candidates: readonly string[] = [
   "libopenblas.so.0",
   "libopenblas.so",
@@ -50,7 +53,7 @@ const candidates: readonly string[] = [
   "libmkl_rt.so",
 ];
 
-/** How the libraries are told to use no threads of their own. */
+/** Functions that turn a library's own threads off. */
 const threadSetters: readonly string[] = [
   "void openblas_set_num_threads(int)",
   "void bli_thread_set_num_threads(int64_t)",
@@ -60,7 +63,7 @@ const threadSetters: readonly string[] = [
 const gemmPrototype = (name: string, real: string): string =>
   `void ${name}(int, int, int, int, int, int, ${real}, const void *, int, const void *, int, ${real}, void *, int)`;
 
-/** The first library that can be used; null where there is none. */
+/** The first usable library; null if there is none. */
 export function findBlas(): Blas | null {
   for (const file of candidates) {
     const found = openBlas(file);
@@ -69,7 +72,7 @@ export function findBlas(): Blas | null {
   return null;
 }
 
-/** The library of that file; null where koffi is not installed, or the library is missing or lacks a function. */
+/** Opens that library; null if koffi is not installed, or the library is missing or lacks a function. */
 export function openBlas(file: string): Blas | null {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-assignment -- require gives any; an optional package can not be imported statically

@@ -1,10 +1,10 @@
-/** The `products` of a kernel library by the BLAS of a file. */
+/** A kernel library's GEMM option for the BLAS of a file. */
 import type { KernelLibraryOptions } from "../../../kernels/kernel-library.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { openBlas } from "./blas-library.ts";
 import { blasGemms } from "./blas-gemms.ts";
 
-/** Nothing for null. The file is one that `findBlas` found in this process. */
+/** Empty for null. The file is one that `findBlas` found in this process. */
 export function libraryGemms(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "products"> {
   if (file === null) return {};
   const blas = openBlas(file);

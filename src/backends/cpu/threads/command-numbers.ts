@@ -1,4 +1,4 @@
-/** The commands of all ranks of a Program, numbered one after the other: what threads tell each other by one word. */
+/** Numbers the commands of all ranks of a Program consecutively, so that threads can name one by a single word. */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
 

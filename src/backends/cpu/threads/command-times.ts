@@ -1,6 +1,6 @@
 /**
- * When every command of a run started and ended, in one shared array: a transfer starts on one thread and may end on another. Times
- * are milliseconds of one clock; 0 is never.
+ * When every command of a run started and ended, in one shared array, since a transfer may start on one thread and end
+ * on another. Milliseconds of one clock; 0 means never.
  */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
@@ -13,7 +13,7 @@ export function now(): number {
   return seconds * 1e3 + nanoseconds / 1e6;
 }
 
-/** The commands that ended, in order of their start, with times from `origin`. */
+/** The commands that ended, in order of start, with times from `origin`. */
 export function traceOf(program: Program, times: Float64Array, origin: number): readonly TraceEvent[] {
   const { numberOf } = numberCommands(program);
   const events = program.ranks.flatMap(({ rank, commands }) =>

@@ -1,6 +1,7 @@
 /**
- * Cuts what a transfer or a copy moves into parts that may run at the same time: chains of moves (see moves.ts), large ones in slices along
- * one axis, small ones together. Every element is moved or combined as in the whole, so the bits are the same.
+ * Cuts the moves of a transfer or a copy into parts that may run concurrently. Large chains of moves
+ * (machine/transfers/moves.ts) are sliced along one axis, small ones grouped. Every element is moved or combined as in
+ * the whole, so bits stay the same.
  */
 import type { View } from "../../../commands/transfer.ts";
 import { elementCount } from "../../../commands/view.ts";
@@ -19,21 +20,21 @@ export function chainBytes(chain: Chain): number {
   );
 }
 
-/** At most `count` parts of about the same number of bytes; each is one chain after the other. */
+/** At most `count` parts of about equal bytes; each part is a sequence of chains. */
 export function cutChains(chains: readonly Chain[], count: number): readonly (readonly Chain[])[] {
   const share = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / count;
   const parts = Array.from({ length: count }, (): Chain[] => []);
   let before = 0;
   for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / share)))) {
     const bytes = chainBytes(slice);
-    // The part in which the middle of the slice lies.
+    // The part that contains the middle of the slice.
     at(parts, Math.min(count - 1, Math.floor((before + bytes / 2) / share))).push(slice);
     before += bytes;
   }
   return parts.filter(({ length }) => length > 0);
 }
 
-/** At most `count` slices along the outermost axis of the result that has enough elements, else along the longest. */
+/** At most `count` slices along the outermost axis of the result that has enough elements, or else the longest axis. */
 function slicesOf(chain: Chain, count: number): readonly Chain[] {
   const { shape, strides, dtype } = at(chain, 0).destination;
   if (count < 2 || shape.length === 0) return [chain];
@@ -44,7 +45,7 @@ function slicesOf(chain: Chain, count: number): readonly Chain[] {
   );
   const axis = outermost.find((each) => at(shape, each) >= count) ?? longest;
   const extent = at(shape, axis);
-  // No two workers write one cache line.
+  // No two workers write the same cache line.
   const grain = strides[axis] === 1 ? lineBytes / dtypes[dtype].bytes : 1;
   const blocks = Math.ceil(extent / grain);
   const slices = Math.min(count, blocks);

@@ -1,4 +1,7 @@
-/** What the main thread and its workers say to each other. All that is large is shared or cloned once, when a Program is prepared. */
+/**
+ * Messages between the main thread and its workers. Anything large is shared, or cloned once when a Program is
+ * prepared.
+ */
 import type { Program } from "../../../commands/program.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import type { WasmMemory } from "../../../support/webassembly.ts";
@@ -14,19 +17,19 @@ export interface SharedProgram {
   readonly schedule: Int32Array;
   /** Parts of large work that workers offer each other. */
   readonly board: Int32Array;
-  /** The command that each worker is at (running-commands.ts). */
+  /** The command that each worker is running (running-commands.ts). */
   readonly running: Int32Array;
   /** Start and end of every command, in milliseconds of one clock (command-times.ts). */
   readonly times: Float64Array;
-  /** The file of the BLAS that multiplies matrices; null: none does. */
+  /** The file of the BLAS used for GEMMs; null for none. */
   readonly blas: string | null;
 }
 
-/** What a worker is told when it starts. */
+/** What a worker is given when it starts. */
 export interface WorkerIdentity {
   /** 0 .. workers-1. */
   readonly number: number;
-  /** How many there are. */
+  /** The number of workers. */
   readonly workers: number;
   /** A seed of random pauses, for tests of the scheduler; null for none. */
   readonly jitter: number | null;
@@ -41,11 +44,11 @@ export type ToWorker =
   | { readonly kind: "run"; readonly id: number; readonly traced: boolean }
   | { readonly kind: "release"; readonly id: number };
 
-/** How a run ended for a worker: with null, or with what it threw. */
+/** How a run failed for a worker; null if it did not. */
 export interface WorkerFailure {
-  /** The command that it was at; null outside of commands. */
+  /** The command that it was running; null outside of commands. */
   readonly at: { readonly rank: number; readonly command: number } | null;
-  /** What it threw: diagnostics of ours, or the text of anything else. */
+  /** What it threw: our diagnostics, or the text of anything else. */
   readonly diagnostics: readonly Diagnostic[] | null;
   readonly text: string;
 }

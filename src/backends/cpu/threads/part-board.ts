@@ -1,7 +1,7 @@
 /**
- * Where a worker offers the parts of the work it does to those that are idle. Every worker has one offer: what is to be done for which
- * command, a number of parts, the next part to be taken, and how many are done. Without locks: a ticket counts offers and parts taken in one word, so that taking
- * a part of an offer that has been replaced fails.
+ * Where a worker offers parts of its work to idle workers. Every worker has one offer: which work for which command,
+ * the number of parts, the next part, and how many are done. It is lock-free: a ticket counts offers and parts taken in
+ * one word, so taking a part of a replaced offer fails.
  */
 
 const offerWords = 5;
@@ -16,7 +16,7 @@ const ticketMask = 2 ** 31 - 1;
 export interface Offer {
   /** Its number among the works of the Program. */
   readonly work: number;
-  /** The number of the command that it is done for. */
+  /** The number of the command it belongs to. */
   readonly command: number;
 }
 
@@ -29,11 +29,11 @@ export function boardWords(workers: number): number {
   return offerWords * workers;
 }
 
-/** Offers at most `mostParts` parts; the worker's last offer is done. */
+/** Offers at most `mostParts` parts. The worker's previous offer must be done. */
 export function offerParts(board: Int32Array, worker: number, { work, command }: Offer, parts: number): void {
   const base = offerWords * worker;
   const offers = Atomics.load(board, base + word.ticket) >>> partBits;
-  // In this order: with no parts, nobody can take from the old ticket what belongs to the new one.
+  // The order matters: with no parts, an old ticket cannot take a part of the new offer.
   Atomics.store(board, base + word.parts, 0);
   Atomics.store(board, base + word.work, work);
   Atomics.store(board, base + word.command, command);
@@ -42,7 +42,7 @@ export function offerParts(board: Int32Array, worker: number, { work, command }:
   Atomics.store(board, base + word.parts, parts);
 }
 
-/** A part of the worker's offer; null when all are taken. */
+/** Takes a part of the worker's offer; null if all are taken. */
 export function takePartOf(board: Int32Array, owner: number): TakenPart | null {
   const base = offerWords * owner;
   for (;;) {
@@ -56,7 +56,7 @@ export function takePartOf(board: Int32Array, owner: number): TakenPart | null {
   }
 }
 
-/** A part of any worker's offer. */
+/** Takes a part of any worker's offer. */
 export function takePart(board: Int32Array): TakenPart | null {
   for (let owner = 0; owner * offerWords < board.length; owner++) {
     const taken = takePartOf(board, owner);

@@ -1,6 +1,6 @@
 /**
- * Large work in parts: the worker that comes to it offers its parts if another worker has nothing to do, and both do what is left until
- * nothing is. The owner then waits for the parts that others are still in; they wait for nothing.
+ * Runs large work in parts. A worker that reaches such work offers its parts if another worker is idle, and both take
+ * parts until none is left. The owner then waits for parts that others still run; they wait for nothing.
  */
 import type { Kernel } from "../../../commands/kernel.ts";
 import type { Launch } from "../../../commands/command.ts";
@@ -18,7 +18,7 @@ import { callWorkers, hasIdleWorker, isOver, type Scheduler } from "./scheduler.
 import type { SharedWorks } from "./shared-works.ts";
 
 export interface PartRunner extends Sharing {
-  /** Does a part that another worker offers; false if there is none. */
+  /** Runs a part that another worker offers; false if there is none. */
   readonly help: () => boolean;
   readonly canHelp: () => boolean;
 }
@@ -32,7 +32,10 @@ interface PartRunnerOptions<Saved> {
   readonly board: Int32Array;
   readonly scheduler: Scheduler;
   readonly worker: number;
-  /** The number of the command that this worker is at: told before it does a part for another, asked when it offers. */
+  /**
+   * The number of the command that this worker is running: set before it runs a part for another worker, read when it
+   * offers.
+   */
   readonly current: { command: number };
 }
 

@@ -1,6 +1,6 @@
 /**
- * The command that each worker is at, in shared memory: when a worker dies without a word, this says what it was doing. One cache line per
- * worker; a command is its number plus 1, and 0 is none.
+ * The command that each worker is running, in shared memory: if a worker dies silently, this says what it was doing.
+ * One cache line per worker. A command is its number plus 1; 0 is none.
  */
 import { at } from "../../../support/invariant.ts";
 
@@ -10,7 +10,7 @@ export function runningWords(workers: number): number {
   return lineWords * workers;
 }
 
-/** A worker's own word as a property, the number of a command; -1 for none. */
+/** A worker's own word as a property: the number of a command, or -1 for none. */
 export function currentCommand(running: Int32Array, worker: number): { command: number } {
   const word = lineWords * worker;
   return {

@@ -1,10 +1,10 @@
 /**
- * Which queues (streams) are ready, over one shared Int32Array and without locks. A queue is parked, ready, running or done; workers
- * take ready ones from one FIFO ring. No thread ever waits for a queue: one that cannot go on parks, and whoever makes it able to go
- * on makes it ready.
+ * Tracks which queues (streams) are ready, over one shared Int32Array and without locks. A queue is parked, ready,
+ * running or done. Workers take ready queues from one FIFO ring. No thread ever waits for a queue: a blocked queue
+ * parks, and whichever worker unblocks it makes it ready.
  *
- * The ring is Dmitry Vyukov's bounded MPMC queue: a sequence number per cell says whose turn it is. It never overflows, because a queue
- * is in it at most once.
+ * The ring is Dmitry Vyukov's bounded MPMC queue: a sequence number per cell says whose turn it is. It never overflows,
+ * because a queue is in it at most once.
  */
 import { at } from "../../../support/invariant.ts";
 
@@ -22,7 +22,7 @@ const words = {
   /** Changes whenever a sleeping worker should look again. */
   alarm: 6,
   sleepers: 7,
-  /** Workers that have not come to the run yet, or found nothing to do, asleep or not. */
+  /** Workers that have not joined the run yet or found nothing to do, asleep or not. */
   idle: 8,
 } as const;
 const wordCount = 9;
@@ -32,7 +32,7 @@ const states = { parked: 0, ready: 1, running: 2, notified: 3, done: 4 } as cons
 export interface Scheduler {
   readonly shared: Int32Array;
   readonly queueCount: number;
-  /** Cells of the ring minus 1: a mask, as their number is a power of two. */
+  /** The number of cells of the ring minus 1: a mask, because that number is a power of two. */
   readonly mask: number;
 }
 
@@ -49,7 +49,7 @@ export function createScheduler(shared: Int32Array, queueCount: number): Schedul
   return { shared, queueCount, mask: ringSize(queueCount) - 1 };
 }
 
-/** Before workers start: all queues that have commands are ready, in order. */
+/** Called before workers start: all queues that have commands become ready, in order. */
 export function beginSchedule(
   { shared, queueCount, mask }: Scheduler,
   lengths: readonly number[],
@@ -71,12 +71,12 @@ export function beginSchedule(
   shared[words.idle] = workers;
 }
 
-/** A worker takes up the run. */
+/** A worker joins the run. */
 export function enterRun({ shared }: Scheduler): void {
   Atomics.sub(shared, words.idle, 1);
 }
 
-/** The next ready queue, now running; null when there is none at the moment. */
+/** Takes the next ready queue, which is then running; null if there is none at the moment. */
 export function takeQueue({ shared, queueCount, mask }: Scheduler): number | null {
   for (;;) {
     const position = Atomics.load(shared, words.head);
@@ -91,7 +91,7 @@ export function takeQueue({ shared, queueCount, mask }: Scheduler): number | nul
   }
 }
 
-/** The queue may be able to go on now. */
+/** The queue may be able to continue now. */
 export function wakeQueue(scheduler: Scheduler, queue: number): void {
   const { shared } = scheduler;
   const word = wordCount + queue;
@@ -108,13 +108,16 @@ export function wakeQueue(scheduler: Scheduler, queue: number): void {
   }
 }
 
-/** Puts a running queue that can go on behind the others. */
+/** Puts a running queue that can continue at the end of the ring. */
 export function requeue(scheduler: Scheduler, queue: number): void {
   Atomics.store(scheduler.shared, wordCount + queue, states.ready);
   enqueue(scheduler, queue);
 }
 
-/** Parks a running queue that is blocked. False if something has woken it since it was found blocked: it is to be tried again. */
+/**
+ * Parks a running queue that is blocked. Returns false if something woke it after it was found blocked; the caller then
+ * tries again.
+ */
 export function parkQueue(scheduler: Scheduler, queue: number): boolean {
   const { shared } = scheduler;
   const word = wordCount + queue;
@@ -136,20 +139,20 @@ export function allDone({ shared, queueCount }: Scheduler): boolean {
   return Atomics.load(shared, words.done) === queueCount;
 }
 
-/** Whether workers are to leave: nothing is left that could run, or the run is to be given up. */
+/** Whether workers should leave: nothing can run any more, or the run is aborted. */
 export function isOver({ shared }: Scheduler): boolean {
   return Atomics.load(shared, words.ended) === 1 || Atomics.load(shared, words.abort) === 1;
 }
 
-/** Gives the run up. */
+/** Aborts the run. */
 export function abortSchedule(scheduler: Scheduler): void {
   Atomics.store(scheduler.shared, words.abort, 1);
   alarm(scheduler, Infinity);
 }
 
 /**
- * For a worker that finds nothing to do: looks about `spins` times for a ready queue or for what `hasWork` knows, then sleeps until there
- * may be something (or 100 ms).
+ * For a worker with nothing to do: checks about `spins` times for a ready queue or for work that `hasWork` knows, then
+ * sleeps until there may be some, at most 100 ms.
  */
 export function awaitWork(scheduler: Scheduler, spins: number, hasWork: () => boolean): void {
   const { shared } = scheduler;
@@ -160,24 +163,24 @@ export function awaitWork(scheduler: Scheduler, spins: number, hasWork: () => bo
   if (looks === spins) {
     const seen = Atomics.load(shared, words.alarm);
     Atomics.add(shared, words.sleepers, 1);
-    // Whoever makes work after this look sees the sleeper and raises the alarm.
+    // A worker that makes work after this check sees the sleeper and raises the alarm.
     if (!mayStop()) Atomics.wait(shared, words.alarm, seen, longestSleep);
     Atomics.sub(shared, words.sleepers, 1);
   }
   Atomics.sub(shared, words.idle, 1);
 }
 
-/** Whether some worker has nothing to do. */
+/** Whether some worker is idle. */
 export function hasIdleWorker({ shared }: Scheduler): boolean {
   return Atomics.load(shared, words.idle) > 0;
 }
 
-/** Calls as many sleeping workers to look again. */
+/** Wakes that many sleeping workers. */
 export function callWorkers(scheduler: Scheduler, count: number): void {
   if (Atomics.load(scheduler.shared, words.sleepers) > 0) alarm(scheduler, count);
 }
 
-/** Milliseconds: bounds what a lost alarm could cost. */
+/** Milliseconds: bounds the cost of a lost alarm. */
 const longestSleep = 100;
 
 function hasReady({ shared, queueCount, mask }: Scheduler): boolean {

@@ -1,6 +1,6 @@
 /**
- * What several workers of a Program may do together: large launches and copies, and large phases of transfers, each with its parts.
- * Works are numbered alike on all threads, so that one word names one.
+ * Work that several workers of a Program may do together: large launches and copies, and large phases of transfers,
+ * each with its parts. All threads number works alike, so one word names one.
  */
 import type { Launch } from "../../../commands/command.ts";
 import type { Chain } from "../../../machine/transfers/moves.ts";
@@ -18,15 +18,15 @@ export type SharedWork =
   | { readonly kind: "chains"; readonly parts: readonly (readonly Chain[])[] };
 
 export interface SharedWorks {
-  /** By number; what is missing is done by one worker. */
+  /** By number. One worker does the works that are missing here. */
   readonly works: ReadonlyMap<number, SharedWork>;
   readonly ofPhase: (phase: number) => number;
 }
 
-/** Bytes read and written below which moving takes about as long as waking a worker: 50 us. */
+/** Below this many bytes read and written, moving takes about as long as waking a worker: 50 us. */
 const leastBytes = 2 ** 21;
 
-/** The work of a launch or copy has its command's number; those of phases follow. */
+/** The work of a launch or copy has its command's number; phases of transfers follow. */
 export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: number): SharedWorks {
   const ofPhase = (phase: number): number => numbers.count + phase;
   const works = new Map<number, SharedWork>();

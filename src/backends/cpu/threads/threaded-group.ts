@@ -1,6 +1,6 @@
 /**
- * The group of the CPU back end that runs streams on worker threads. The main thread lays out the shared memory, starts runs and watches
- * the clock; it never blocks.
+ * The group of the CPU back end that runs streams on worker threads. The main thread lays out the shared memory, starts
+ * runs and keeps the timeout; it never blocks.
  */
 import { availableParallelism } from "node:os";
 import type { BufferId } from "../../../commands/buffer.ts";
@@ -22,7 +22,7 @@ import { currentCommand, runningWords } from "./running-commands.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
 import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from "./worker-pool.ts";
 
-/** Milliseconds that workers get to leave a run that was given up; then they are ended. */
+/** Milliseconds that workers get to leave an aborted run before they are terminated. */
 const grace = 2_000;
 
 /** `blas` is the file of the BLAS that all workers use. */
@@ -120,14 +120,14 @@ async function execute(
   }
 }
 
-/** What a command threw: a diagnostic of ours as it is, anything else with the command that it came from. */
+/** What a command threw: our diagnostic unchanged, or anything else with the command it came from. */
 function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress): Diagnostic | null {
   if (failure === undefined) return null;
   const { at: position, diagnostics, text } = failure;
   return diagnostics?.[0] ?? commandThrew(tables, position, text);
 }
 
-/** The command that a worker was at when it died, as text; null where it was at none. */
+/** The command that a worker was running when it died, as text; null if it was running none. */
 function commandOf(reason: unknown, tables: Tables, running: Int32Array): string | null {
   if (!(reason instanceof WorkerDeath) || reason.worker === null) return null;
   const { command } = currentCommand(running, reason.worker);

@@ -1,6 +1,6 @@
 /**
- * What a worker does in a run: takes ready queues and steps them until nothing is left. It runs one heavy command or up to 16 cheap ones
- * of a queue, then puts it behind the others.
+ * A worker's part in a run: it takes ready queues and steps them until nothing is left. It runs one heavy command or up
+ * to 16 cheap ones of a queue, then requeues it.
  */
 import type { Execution } from "../../../machine/execution.ts";
 import type { SavedBytes } from "../compute.ts";
@@ -18,17 +18,17 @@ import {
 
 const cheapCommands = 16;
 
-/** Looks at the ring before sleeping: about 50 us. Waking a sleeping worker takes about as long. */
+/** Checks of the ring before sleeping: about 50 us. Waking a sleeping worker takes about as long. */
 const spins = 2_000;
 
 export interface WorkerRun {
   readonly execution: Execution<SavedBytes>;
   readonly scheduler: Scheduler;
-  /** Whether the last step moved or computed data, which counts as all cheap commands together. */
+  /** Whether the last step moved or computed data; such a step counts as 16 cheap commands. */
   readonly wasHeavy: () => boolean;
-  /** Called before every step: where tests let threads lag behind each other. */
+  /** Called before every step; tests use it to make threads lag. */
   readonly pause: () => void;
-  /** Takes part in another worker's command, if there is one to take part in. */
+  /** Helps with another worker's command; false if there is none. */
   readonly help: () => boolean;
   readonly canHelp: () => boolean;
 }

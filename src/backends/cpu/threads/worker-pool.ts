@@ -1,5 +1,5 @@
 /**
- * The worker threads of a group, from the main thread's side. A worker that dies ends the run in progress; the pool then
+ * The worker threads of a group, seen from the main thread. A worker that dies ends the run in progress. The pool then
  * stops the others, and the next use starts new ones and prepares every living Program again.
  */
 import { Worker } from "node:worker_threads";
@@ -10,18 +10,18 @@ export interface WorkerPool {
   readonly size: number;
   /** Resolves when every worker has the Program. */
   readonly prepare: (id: number, shared: SharedProgram) => Promise<void>;
-  /** One run on all workers; resolves with their failures when every worker has left it. Rejects with WorkerDeath. */
+  /** One run on all workers. Resolves with their failures when every worker has left it. Rejects with WorkerDeath. */
   readonly run: (id: number, traced: boolean) => Promise<readonly WorkerFailure[]>;
   readonly release: (id: number) => void;
-  /** Ends the threads, whatever they do; the run in progress fails, and the next use starts new ones. */
+  /** Terminates the threads whatever they do. The run in progress fails, and the next use starts new ones. */
   readonly end: () => Promise<void>;
-  /** Ends the threads and forgets the Programs. */
+  /** Ends the threads and drops the Programs. */
   readonly stop: () => Promise<void>;
 }
 
 export class WorkerDeath extends Error {
   override readonly name = "WorkerDeath";
-  /** The worker that ended first; null where all were stopped. */
+  /** The worker that ended first; null if all were stopped. */
   readonly worker: number | null;
 
   constructor(message: string, worker: number | null = null) {
@@ -30,7 +30,7 @@ export class WorkerDeath extends Error {
   }
 }
 
-/** From the sources (tests), workers run the built files: Node 20 cannot load TypeScript in a thread. */
+/** When run from the sources (tests), workers run the built files: Node 20 cannot load TypeScript in a thread. */
 function workerUrl(): URL {
   const built = import.meta.url.endsWith(".ts") ? "../../../../dist/backends/cpu/threads/worker.js" : "./worker.js";
   return new URL(built, import.meta.url);
@@ -47,7 +47,7 @@ export interface PoolOptions {
   readonly workers: number;
   /** See WorkerIdentity. */
   readonly jitter?: number | null;
-  /** Another worker file, for tests of failures. */
+  /** A different worker file, for tests of failures. */
   readonly worker?: URL;
 }
 

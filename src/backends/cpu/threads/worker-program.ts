@@ -1,4 +1,7 @@
-/** A Program as one worker runs it: kernels compiled for the shared memory, scratch of its own, and the loop over ready queues. */
+/**
+ * A Program as one worker runs it: kernels compiled for the shared memory, its own scratch, and the loop over ready
+ * queues.
+ */
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
 import type { Execution, Observer, Sharing } from "../../../machine/execution.ts";
@@ -16,7 +19,7 @@ import { shareWorks } from "./shared-works.ts";
 import { runQueues } from "./worker-loop.ts";
 
 export interface WorkerProgram {
-  /** Takes part in one run; returns when it is over for this worker, with what went wrong here. */
+  /** Takes part in one run. Returns when the run is over for this worker, with what went wrong here. */
   readonly run: (traced: boolean) => WorkerFailure | null;
 }
 
@@ -60,7 +63,7 @@ export function createWorkerProgram(
     },
     end: (rank, command) => {
       const word = 2 * numbers.numberOf(rank, command) + 1;
-      // A transfer has its time from when its data had moved.
+      // A transfer's time starts when its data has moved.
       if (traced && times[word] === 0) times[word] = now();
     },
   };
@@ -108,7 +111,7 @@ function createJitter(seed: number): () => void {
   };
 }
 
-/** Notes that a step moved or computed data. */
+/** Records that a step moved or computed data. */
 function marking(compute: CpuCompute, work: { heavy: boolean }): CpuCompute {
   return {
     ...compute,

@@ -1,4 +1,4 @@
-/** The entry of a worker thread: keeps the Programs it is told to prepare, and takes part in their runs. */
+/** The entry point of a worker thread: keeps the prepared Programs and takes part in their runs. */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { invariant } from "../../../support/invariant.ts";
 import { type FromWorker, isIdentity, type ToWorker, type WorkerIdentity } from "./messages.ts";
