@@ -8,7 +8,7 @@ import { axisShards, sizedParts } from "../ir/axis-shards.ts";
 import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
-import { layoutOfShape } from "../record/views/local-layout.ts";
+import { layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
 import { type BoxSide, copyBox } from "../support/box-copy.ts";
 

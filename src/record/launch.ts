@@ -12,7 +12,7 @@ import { at } from "../support/invariant.ts";
 import { addTemporary, bind } from "./memory.ts";
 import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
 import { addKernel, emit } from "./tape.ts";
-import { mayOverlap, sameElements } from "./views/views.ts";
+import { mayOverlap, sameElements } from "./views.ts";
 
 /** Makes the kernel for operands as they lie; called only when no kernel of this statement fits. */
 export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;

@@ -13,7 +13,7 @@ import type { TensorId } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import type { Layout } from "./views/local-layout.ts";
+import type { Layout } from "./local-layout.ts";
 import { emit, type Tape } from "./tape.ts";
 
 interface BufferState {

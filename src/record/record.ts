@@ -14,7 +14,7 @@ import { addBuffer, bind, finishedBuffers } from "./memory.ts";
 import { type RecordOptions, resolveRecordOptions } from "./options.ts";
 import { recordScope } from "./statements/statement.ts";
 import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
-import { sameElements } from "./views/views.ts";
+import { sameElements } from "./views.ts";
 
 /** Throws a DiagnosticError for a program that is not valid, or not for these sizes. */
 export function record(program: HostProgram, options: RecordOptions): CommandList {

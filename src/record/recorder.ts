@@ -12,7 +12,7 @@ import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
-import { type Layout, localLayout, type SizeOf } from "./views/local-layout.ts";
+import { type Layout, localLayout, type SizeOf } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, createMemory, type Memory, stateOf } from "./memory.ts";
 import type { ResolvedRecordOptions } from "./options.ts";
 import type { Post } from "./posts.ts";

@@ -6,7 +6,7 @@
  * served; waits follow events, signals and transfers with the profile's fixed costs. Kernels that could share a device follow each
  * other, which ends at the same time where each of them fills it.
  */
-import { meetingsIn } from "../commands/meetings.ts";
+import { meetingsIn } from "../commands/barriers.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";

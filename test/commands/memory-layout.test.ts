@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
 import { link } from "../../src/commands/link/link.ts";
-import { bufferAlignment } from "../../src/commands/link/memory-layout.ts";
+import { bufferAlignment } from "../../src/commands/link/memory/memory-layout.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -14,7 +14,7 @@ import {
   splitView,
   squeezeView,
   stretchView,
-} from "../../src/record/views/views.ts";
+} from "../../src/record/views.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 const elementBytes = 4;

@@ -4,7 +4,7 @@
  */
 import { link, type Program, record, verify } from "braid";
 import { expect, it } from "vitest";
-import { meetingsIn } from "../../src/commands/meetings.ts";
+import { meetingsIn } from "../../src/commands/barriers.ts";
 import type { CommunicatorBackend } from "../../src/host/collectives.ts";
 import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";

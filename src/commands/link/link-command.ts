@@ -14,9 +14,9 @@ import type {
 } from "../command.ts";
 import type { View } from "../transfer.ts";
 import { alignViews } from "../view.ts";
-import { type Combination, memberCopy } from "./link-members.ts";
-import type { LinkedPair } from "./match-one-sided.ts";
-import { type LinkedCollective, memberSlot } from "./match-peer-collectives.ts";
+import { type Combination, memberCopy } from "./peer-operands.ts";
+import type { LinkedPair } from "./match/one-sided.ts";
+import { type LinkedCollective, memberSlot } from "./match/peer-collectives.ts";
 import { relocateBuffer, relocateOperation, relocateRef, relocateView } from "./relocate.ts";
 
 /** What a rank's commands are linked with. */

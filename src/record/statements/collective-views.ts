@@ -14,7 +14,7 @@ import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir
 import { at } from "../../support/invariant.ts";
 import { shapeText } from "../launch.ts";
 import { evaluate, fail, type Recorder, tensorOf } from "../recorder.ts";
-import { cutAxis, splitView, squeezeView } from "../views/views.ts";
+import { cutAxis, splitView, squeezeView } from "../views.ts";
 
 type SideName = "input" | "output";
 

@@ -16,7 +16,7 @@ import { oneSided } from "./point-to-point.ts";
 import { transfer } from "./transfer.ts";
 import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
-import { squeezeView } from "../views/views.ts";
+import { squeezeView } from "../views.ts";
 
 export function recordCommunication(recorder: Recorder, statement: Communication): void {
   const { id, type, team } = statement;

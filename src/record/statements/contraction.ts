@@ -8,9 +8,9 @@ import type { View } from "../../commands/transfer.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, release, requireShape, shapeText } from "../launch.ts";
-import { ordinaryOutput } from "../views/partial-view.ts";
+import { ordinaryOutput } from "../partial-view.ts";
 import { fail, type Recorder, viewOf } from "../recorder.ts";
-import { insertAxis, mayOverlap, permuteView, stretchView } from "../views/views.ts";
+import { insertAxis, mayOverlap, permuteView, stretchView } from "../views.ts";
 
 export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {
   const operands = operandViews(recorder, statement);

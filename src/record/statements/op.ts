@@ -22,12 +22,12 @@ import {
   requireShape,
   shapeText,
 } from "../launch.ts";
-import { indexInto, outOfRange } from "../views/index-into.ts";
-import { ordinaryOutput } from "../views/partial-view.ts";
+import { indexInto, outOfRange } from "../checks.ts";
+import { ordinaryOutput } from "../partial-view.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
 import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "../recorder.ts";
-import { requireWholeAxes } from "../views/whole-axes.ts";
-import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views/views.ts";
+import { requireWholeAxes } from "../sharded-axes.ts";
+import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
 
 /** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */
 export function recordOp(recorder: Recorder, op: Op): void {

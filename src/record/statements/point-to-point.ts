@@ -18,7 +18,7 @@ import type { Post } from "../posts.ts";
 import { transfer } from "./transfer.ts";
 import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
 import { emit } from "../tape.ts";
-import { squeezeView } from "../views/views.ts";
+import { squeezeView } from "../views.ts";
 
 /**
  * Which buffers of this rank a peer may reach from here on. No command: link gives each half the other's view. Throws `bad-peer`,

@@ -6,7 +6,7 @@ import { isOp } from "../../host/statement-kinds.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { indexInto } from "../views/index-into.ts";
+import { indexInto } from "../checks.ts";
 import { launch, requireDeclaredShape } from "../launch.ts";
 import { bind, unbind } from "../memory.ts";
 import { recordCommunication } from "./communication.ts";
@@ -16,7 +16,7 @@ import { recordPost } from "./unit.ts";
 import { recordWait } from "./wait.ts";
 import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "../recorder.ts";
 import { indexedStream, nodeStream, order } from "../streams.ts";
-import { selectView } from "../views/views.ts";
+import { selectView } from "../views.ts";
 
 /** Records a list of statements; `tape.path` is that of the scope. */
 export function recordScope(recorder: Recorder, body: readonly Statement[]): void {

@@ -11,10 +11,10 @@ import type { Op, SliceOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { launch, requireShape, shapeText } from "../launch.ts";
-import { localLayout } from "../views/local-layout.ts";
-import { indexInto, outOfRange } from "../views/index-into.ts";
+import { localLayout } from "../local-layout.ts";
+import { indexInto, outOfRange } from "../checks.ts";
 import { evaluate, fail, outputView, type Recorder, viewOf } from "../recorder.ts";
-import { requireWholeAxes } from "../views/whole-axes.ts";
+import { requireWholeAxes } from "../sharded-axes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);

@@ -6,7 +6,7 @@ import { accessesOf } from "../../commands/accesses.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../commands/buffer.ts";
 import type { Command, KernelId } from "../../commands/command.ts";
 import type { Kernel } from "../../commands/kernel.ts";
-import { bufferAlignment } from "../../commands/link/memory-layout.ts";
+import { bufferAlignment } from "../../commands/link/memory/memory-layout.ts";
 import type { Program } from "../../commands/program.ts";
 import type { Region } from "../../commands/region.ts";
 import { elementCount } from "../../commands/view.ts";

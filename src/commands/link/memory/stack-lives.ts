@@ -9,8 +9,8 @@
  *   c:          |--| 1 KiB
  *   d:       |-----| 1 KiB
  */
-import { at } from "../../support/invariant.ts";
-import { createRandom } from "../../support/random.ts";
+import { at } from "../../../support/invariant.ts";
+import { createRandom } from "../../../support/random.ts";
 import { type Rows, rowsFromEnd, rowsFromStart, rowsInOrder, type Span } from "./life-rows.ts";
 import { createSkyline } from "./skyline.ts";
 

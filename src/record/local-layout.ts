@@ -2,14 +2,14 @@
  * How a tensor lies on one rank: of the parts of an axis, a device holds one index of those with a DID type and all of the others;
  * reduced axes are gone, and the buffer is contiguous in the order of the allocation domain.
  */
-import { stridesInOrder } from "../../commands/view.ts";
-import { fail, type Place } from "../../diagnostics/diagnostic.ts";
-import { type AxisPart, mergedShard, sizedParts } from "../../ir/axis-shards.ts";
-import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
-import { evaluateScalar } from "../../ir/scalar/scalar.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
-import { at } from "../../support/invariant.ts";
+import { stridesInOrder } from "../commands/view.ts";
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
+import { type AxisPart, mergedShard, sizedParts } from "../ir/axis-shards.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
+import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
+import { evaluateScalar } from "../ir/scalar/scalar.ts";
+import { printScalar } from "../ir/scalar/print.ts";
+import { at } from "../support/invariant.ts";
 
 export interface Layout {
   /** Elements per logical axis, without reductions. */

@@ -2,10 +2,10 @@
  * Views of views: strided boxes made smaller, permuted, stretched or reshaped without moving an element. Axis numbers count the
  * axes that the view has.
  */
-import type { View } from "../../commands/transfer.ts";
-import { sameNumbers } from "../../commands/view.ts";
-import { dtypes } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
+import type { View } from "../commands/transfer.ts";
+import { sameNumbers } from "../commands/view.ts";
+import { dtypes } from "../numerics/dtype.ts";
+import { at } from "../support/invariant.ts";
 
 /** Drops `axis` at `index`, which lies inside it. */
 export function selectView(view: View, axis: number, index: number): View {

@@ -1,12 +1,12 @@
 /** All transfers of a program: collectives and point-to-point groups, matched and numbered. */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { makeId } from "../../support/ids.ts";
-import type { CommandList, TransferId } from "../command.ts";
-import type { LinkedTransfer, TransferMember } from "../program.ts";
-import type { Collective, PointToPointGroup } from "../transfer.ts";
-import { matchCollectives, type Posted } from "./match-collectives.ts";
-import { matchGroups } from "./match-groups.ts";
-import { relocateOperation } from "./relocate.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { makeId } from "../../../support/ids.ts";
+import type { CommandList, TransferId } from "../../command.ts";
+import type { LinkedTransfer, TransferMember } from "../../program.ts";
+import type { Collective, PointToPointGroup } from "../../transfer.ts";
+import { matchCollectives, type Posted } from "./collectives.ts";
+import { matchGroups } from "./groups.ts";
+import { relocateOperation } from "../relocate.ts";
 
 export interface MatchedTransfers {
   /** Indexed by TransferId; in order of the first command, by rank and position, that takes part. */

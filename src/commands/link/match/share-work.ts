@@ -2,14 +2,14 @@
  * How the members of an Allreduce in peers' memory share its work: all their tensors as views under one box, and a slice of it for each member.
  * The recorders had to know without each other's views which members have a slice, as those signal.
  */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { dtypes } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
-import { counted } from "../../support/wording.ts";
-import type { CommandList, PeerCollective } from "../command.ts";
-import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../slices.ts";
-import type { View } from "../transfer.ts";
-import { sameNumbers } from "../view.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { counted } from "../../../support/wording.ts";
+import type { CommandList, PeerCollective } from "../../command.ts";
+import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../../slices.ts";
+import type { View } from "../../transfer.ts";
+import { sameNumbers } from "../../view.ts";
 import type { CollectiveUse } from "./check-collective.ts";
 import { mismatch } from "./problems.ts";
 

@@ -1,6 +1,6 @@
 /** Indices of slices: what is in range, and where they are ignored. */
-import type { IterDomain } from "../../ir/domain.ts";
-import { fail, type Recorder } from "../recorder.ts";
+import type { IterDomain } from "../ir/domain.ts";
+import { fail, type Recorder } from "./recorder.ts";
 
 /**
  * The index to select along an axis of `size` elements at `position`. A broadcast axis, and one of one element, are read at 0

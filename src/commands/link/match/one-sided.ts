@@ -2,12 +2,12 @@
  * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. A pair gets two slots of its own, so that
  * pairs in flight at the same time never signal each other, and each half learns the other's view.
  */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
-import type { CommandList, OneSided, SlotId } from "../command.ts";
-import type { Slot } from "../program.ts";
-import type { View } from "../transfer.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import type { CommandList, OneSided, SlotId } from "../../command.ts";
+import type { Slot } from "../../program.ts";
+import type { View } from "../../transfer.ts";
 import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 

@@ -8,9 +8,9 @@
  *
  * For temporaries that peers access too: a program frees one behind the Wait that says that they are done, or the free itself is the race.
  */
-import { at } from "../../support/invariant.ts";
-import type { Arena, BufferId } from "../buffer.ts";
-import type { CommandList } from "../command.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Arena, BufferId } from "../../buffer.ts";
+import type { CommandList } from "../../command.ts";
 
 export interface Life {
   readonly buffer: BufferId;

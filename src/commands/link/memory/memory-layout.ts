@@ -5,10 +5,10 @@
  * The temporaries of one arena and stream lie together, in the smallest of some stacks (`stack-lives.ts`). A stack is chosen by the order
  * of allocs and frees alone, so smaller buffers with the same lives never need a larger arena.
  */
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
-import type { Arena, BufferId, PlacedBuffer } from "../buffer.ts";
-import type { CommandList } from "../command.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
+import type { CommandList } from "../../command.ts";
 import { livesOf } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
 

@@ -1,10 +1,10 @@
 /** What can be wrong between a send and its recv, in a group or one-sided. */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { at } from "../../support/invariant.ts";
-import { counted } from "../../support/wording.ts";
-import type { CommandList } from "../command.ts";
-import type { View } from "../transfer.ts";
-import { commonBox, elementCount } from "../view.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
+import { counted } from "../../../support/wording.ts";
+import type { CommandList } from "../../command.ts";
+import type { View } from "../../transfer.ts";
+import { commonBox, elementCount } from "../../view.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
 export type End = CommandRef & { readonly view: View };

@@ -2,13 +2,13 @@
  * Matches sends with receives: on each communicator the k-th send from s to d meets the k-th recv on d from s. Groups that
  * exchange with each other, directly or through others, become one transfer.
  */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { at } from "../../support/invariant.ts";
-import { createUnionFind } from "../../support/union-find.ts";
-import type { CommandList } from "../command.ts";
-import type { TransferEdge, TransferMember } from "../program.ts";
-import type { PointToPointGroup } from "../transfer.ts";
-import type { Posted } from "./match-collectives.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
+import { createUnionFind } from "../../../support/union-find.ts";
+import type { CommandList } from "../../command.ts";
+import type { TransferEdge, TransferMember } from "../../program.ts";
+import type { PointToPointGroup } from "../../transfer.ts";
+import type { Posted } from "./collectives.ts";
 import { type End, unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import type { CommandRef } from "./problems.ts";
 

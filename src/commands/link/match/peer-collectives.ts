@@ -3,16 +3,16 @@
  * combines follows from the table of collectives, so that both idioms mean the same. Every collective has slots of its own, as a
  * pair has: its members may be at different iterations, and none signals another's slot.
  */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import type { BufferId } from "../buffer.ts";
-import { collectives } from "../collectives.ts";
-import type { CommandList, MemberSlot, SlotId } from "../command.ts";
-import type { Slot } from "../program.ts";
-import type { Collective, View } from "../transfer.ts";
-import { matchCollectives, type Posted } from "./match-collectives.ts";
-import { relocateOperation } from "./relocate.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import type { BufferId } from "../../buffer.ts";
+import { collectives } from "../../collectives.ts";
+import type { CommandList, MemberSlot, SlotId } from "../../command.ts";
+import type { Slot } from "../../program.ts";
+import type { Collective, View } from "../../transfer.ts";
+import { matchCollectives, type Posted } from "./collectives.ts";
+import { relocateOperation } from "../relocate.ts";
 import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
 
 export interface LinkedCollective {

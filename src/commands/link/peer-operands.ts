@@ -6,7 +6,7 @@ import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
 import type { View } from "../transfer.ts";
 import { alignViews } from "../view.ts";
-import type { LinkedCollective } from "./match-peer-collectives.ts";
+import type { LinkedCollective } from "./match/peer-collectives.ts";
 
 export interface Combination {
   readonly kernel: CombineKernel;

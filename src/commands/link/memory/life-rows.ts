@@ -6,7 +6,7 @@
  *   b:    |-----|  row 1: b
  *   c:        |--|
  */
-import { at } from "../../support/invariant.ts";
+import { at } from "../../../support/invariant.ts";
 
 export interface Span {
   readonly from: number;

@@ -2,11 +2,11 @@
  * The output of an op that stops at what each device has of a sharded axis: the axis that counts the devices has one element on each,
  * which kernels need not see.
  */
-import type { View } from "../../commands/transfer.ts";
-import { partialAxes } from "../../ir/ops/axis-map.ts";
-import { withoutReductions } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { outputView, type Recorder, tensorOf } from "../recorder.ts";
+import type { View } from "../commands/transfer.ts";
+import { partialAxes } from "../ir/ops/axis-map.ts";
+import { withoutReductions } from "../ir/domain.ts";
+import type { Op } from "../ir/ops/op.ts";
+import { outputView, type Recorder, tensorOf } from "./recorder.ts";
 import { permuteView } from "./views.ts";
 
 /** What `op` writes to, without the axes of partial results. */

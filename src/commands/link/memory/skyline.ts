@@ -4,7 +4,7 @@
  *
  *   put(0, 1, 3) = 0, put(1, 2, 2) = 3 (on the first), put(0, 0, 1) = 3
  */
-import { at } from "../../support/invariant.ts";
+import { at } from "../../../support/invariant.ts";
 
 export interface Skyline {
   /** Puts something of `size` on positions `first` to `last`, both included, and says the height on which it lies. */

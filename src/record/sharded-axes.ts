@@ -2,15 +2,15 @@
  * An op works on what its device holds. What needs the whole of a sharded axis (reduces it, contracts it, cuts it) is a
  * communication; as an op it would silently give a part of the result.
  */
-import { partialAxes } from "../../ir/ops/axis-map.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
-import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
-import { operandAxes } from "../../ir/ops/operand-axes.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
-import { isConstant } from "../../ir/scalar/fold.ts";
-import { at } from "../../support/invariant.ts";
-import { fail, type Recorder } from "../recorder.ts";
+import { partialAxes } from "../ir/ops/axis-map.ts";
+import { axisShards } from "../ir/axis-shards.ts";
+import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
+import { operandAxes } from "../ir/ops/operand-axes.ts";
+import type { Op } from "../ir/ops/op.ts";
+import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
+import { isConstant } from "../ir/scalar/fold.ts";
+import { at } from "../support/invariant.ts";
+import { fail, type Recorder } from "./recorder.ts";
 
 /** Throws `resharding-unsupported`. `tensors` is the table of the program or host unit that `op` stands in. */
 export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly Tensor[]): void {
