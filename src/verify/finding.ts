@@ -1,7 +1,7 @@
 /**
- * Findings: Diagnostics of the verifier, with what they say also as data. An error makes a Program wrong: there is an order of its commands,
- * allowed by its edges, in which it computes something else, stops for ever, or breaks a rule that back ends rely on. A note says
- * what costs time or memory.
+ * Findings: Diagnostics of the verifier, with their content also as data. An error makes a Program wrong: its edges
+ * allow an order of its commands in which it computes something else, never ends, or breaks a rule that back ends rely
+ * on. A note says what costs time or memory.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 
@@ -9,7 +9,7 @@ import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 export interface CommandPlace {
   readonly rank: number;
   readonly stream: number;
-  /** As the stream is called: `worker 2`. */
+  /** The stream's name: `worker 2`. */
   readonly streamName: string;
   /** The position in the rank's list; null for the caller. */
   readonly command: number | null;
@@ -17,13 +17,13 @@ export interface CommandPlace {
   readonly kind: string;
   /** As printed. */
   readonly statement: string;
-  /** Positions in the host program's body; empty where none is known. */
+  /** Positions in the host program's body; empty if unknown. */
   readonly path: readonly number[];
   /** Values of the enclosing loops' indices. */
   readonly iteration: readonly number[];
-  /** Of the rank's dump, where the statement begins; null where it is not known. */
+  /** The line of the rank's dump on which the statement begins; null if unknown. */
   readonly line: number | null;
-  /** 1 or 2: of two consecutive runs. */
+  /** 1 or 2, of two consecutive runs. */
   readonly run: number;
 }
 
@@ -32,12 +32,12 @@ export interface SharedMemory {
   readonly rank: number;
   /** `T3`. */
   readonly tensor: string;
-  /** As a slice of the tensor on its rank: `T3[2, 0:4, :]`, or as bytes where it is no slice. */
+  /** As a slice of the tensor on its rank: `T3[2, 0:4, :]`, or as bytes if it is not a slice. */
   readonly slice: string;
   readonly bytes: number;
 }
 
-/** An order between two commands, made by an event on one rank, by a signal between ranks. */
+/** An order between two commands: an event on one rank, a signal between ranks. */
 export interface OrderEdge {
   readonly from: CommandPlace;
   readonly to: CommandPlace;
@@ -45,9 +45,9 @@ export interface OrderEdge {
 
 export interface Finding extends Diagnostic {
   readonly severity: "error" | "note";
-  /** The commands that it is about: of a race both, of a deadlock those of the cycle. */
+  /** The commands involved: both of a race, those of the cycle of a deadlock. */
   readonly commands: readonly CommandPlace[];
-  /** How many commands, or pairs of them, of the same statements it stands for. */
+  /** How many commands, or pairs of commands, of the same statements it stands for. */
   readonly occurrences: number;
   readonly memory: SharedMemory | null;
   /** The last command that both come after. */
@@ -55,20 +55,20 @@ export interface Finding extends Diagnostic {
   /** The order that is missing. */
   readonly missingEdge: OrderEdge | null;
   /**
-   * Text for `braid run --schedule`, under which the second command comes before the first; of a read of what nothing wrote any one, as every
-   * order shows it; null where one run cannot show it.
+   * Text for `braid run --interleaving` that runs the second command before the first. For a read of unwritten bytes
+   * any order shows it. Null if one run cannot show it.
    */
   readonly schedule: string | null;
 }
 
-/** A command to put into a list, so that with all such steps the Program verifies. */
+/** A command to insert into a list. With all steps of a repair, the Program verifies. */
 export interface RepairStep {
   readonly rank: number;
   readonly stream: number;
-  /** Before the command that now stands at this place of the rank's list; the list's length stands for its end. */
+  /** Insert before the command at this position of the rank's list; the list's length means at its end. */
   readonly before: number;
   /** `waitEvent e5`. */
   readonly command: string;
-  /** All of it in one line. */
+  /** The whole step in one line. */
   readonly text: string;
 }

@@ -1,6 +1,7 @@
 /**
- * Proves a linked Program free of races, deadlocks and misuse of memory, for every execution that its edges allow, over two consecutive runs
- * and with what the caller does between them; or says what is wrong. docs/verifier.md has the model, its assumptions and its limits.
+ * Proves a linked Program free of races, deadlocks and misuse of memory, or reports what is wrong. The proof covers
+ * every execution that its edges allow, over two consecutive runs, with what the caller does between them.
+ * docs/verifier.md has the model, its assumptions and its limits.
  */
 import type { CommandList } from "../commands/command.ts";
 import { link } from "../commands/link/link.ts";
@@ -18,11 +19,11 @@ import { toFindings } from "./explain/to-findings.ts";
 
 export interface VerifyOptions {
   /**
-   * Whether findings are explained by their nearest common ancestor, a schedule and a repair, each of which takes more sweeps; true if not
-   * given. The verdict does not depend on it.
+   * Whether findings come with their nearest common ancestor, an interleaving and a repair, each of which takes more
+   * sweeps; true if omitted. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
-  /** Whether a right Program gets notes on what it could do better; true if not given. */
+  /** Whether a correct Program gets notes on what it could do better; true if omitted. */
   readonly notes?: boolean;
   /** The lines of dumps that findings name. */
   readonly lineOf?: LineOf;
@@ -32,9 +33,12 @@ export interface VerifyReport {
   /** Whether no finding is an error. */
   readonly ok: boolean;
   readonly findings: readonly Finding[];
-  /** The fewest commands found that make the Program right, checked; null where there is nothing to repair, or no insertion does. */
+  /**
+   * The fewest commands found that make the Program correct, checked; null if there is nothing to repair, or no
+   * insertion repairs it.
+   */
   readonly repair: readonly RepairStep[] | null;
-  /** What was looked at: commands of one run over all ranks, streams that have commands, regions of memory. */
+  /** What was checked: commands of one run over all ranks, streams that have commands, regions of memory. */
   readonly size: ProgramSize;
 }
 
@@ -55,7 +59,7 @@ export function verify(
   const problems = findProblems(graph, table);
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
-  // What a wrong Program could do better is not the question yet.
+  // An incorrect Program gets no notes yet.
   const noted = notes && problems.length === 0 ? noteDrafts(graph, table) : [];
   const findings = [
     ...toFindings(
@@ -78,14 +82,17 @@ export function verify(
   };
 }
 
-/** The Program with the fewest insertions found that make it verify, and these; null where none do, such as for a deadlock. */
+/**
+ * The Program with the fewest insertions found that make it verify, and these insertions; null if none do, as for a
+ * deadlock.
+ */
 export function repair(program: Program): Repair | null {
   return repairProgram(program, missingIn);
 }
 
 /**
- * The same from the lists of all ranks: where they cannot be linked, the findings are link's. Throws `rank-missing` unless there is one
- * list of each rank.
+ * Verifies the lists of all ranks. If they cannot be linked, the findings are link's. Throws `rank-missing` unless
+ * there is one list of each rank.
  */
 export function verifyLists(lists: readonly CommandList[], options: VerifyOptions = {}): VerifyReport {
   try {

@@ -1,7 +1,7 @@
 /**
- * What memory holds over one run, in the order of the sweep: which buffers are alive, and which regions have been written since their
- * buffer was last undefined (at the start of the run, by alloc and by free). Where accesses race the order of the sweep is one of
- * several; verify leaves out what stands on a race that it reports.
+ * What memory holds over one run, in the order of the sweep: which buffers are alive, and which regions have been
+ * written since their buffer was last undefined (at the start of the run, by alloc and by free). If accesses race, the
+ * order of the sweep is one of several; verify drops problems that follow from a race it reports.
  */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
@@ -9,7 +9,7 @@ import { findGap, type Gap } from "./coverage.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { RegionTable } from "./region-table.ts";
 
-/** Something that is wrong with a node, without another order of nodes being to blame. */
+/** Something wrong with a node that does not come from the order of nodes. */
 export type ContentsProblem =
   | {
       readonly kind: "unwritten";
@@ -18,7 +18,7 @@ export type ContentsProblem =
       readonly region: number;
       readonly gap: Gap;
     }
-  /** The use of a buffer that has not been allocated, or has been freed by `other`. */
+  /** A use of a buffer that has not been allocated, or that `other` has freed. */
   | { readonly kind: "notAllocated"; readonly node: number; readonly buffer: number; readonly region: number }
   | {
       readonly kind: "freed";
@@ -29,25 +29,25 @@ export type ContentsProblem =
     }
   /** A second free, or one without an alloc before it (`other` is null). */
   | { readonly kind: "freedTwice"; readonly node: number; readonly buffer: number; readonly other: number | null }
-  /** An alloc of a buffer that `other` has allocated in the same run, without a free between. */
+  /** An alloc of a buffer that `other` has allocated in the same run, without a free in between. */
   | { readonly kind: "allocatedTwice"; readonly node: number; readonly buffer: number; readonly other: number }
-  /** An alloc of bytes that another buffer, which lives, has too. */
+  /** An alloc of bytes that another live buffer has too. */
   | {
       readonly kind: "bytesInUse";
       readonly node: number;
       readonly buffer: number;
       readonly sibling: number;
-      /** Its alloc; null where it has none and lives all the time. */
+      /** Its alloc; null if it has none and is always alive. */
       readonly other: number | null;
     };
 
 export interface Contents {
-  /** A node of the run starts. An alloc takes bytes that the buffers `before` had. */
+  /** A node of the run starts. An alloc takes bytes that the buffers in `before` had. */
   starts(node: number, before: readonly number[]): void;
   readonly problems: readonly ContentsProblem[];
 }
 
-/** `always`: of buffers that the lists never allocate. */
+/** `always`: buffers that the lists never allocate. */
 const life = { none: 0, live: 1, freed: 2, always: 3 } as const;
 
 export function createContents(graph: Graph, table: RegionTable): Contents {
@@ -117,7 +117,7 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
   };
 }
 
-/** Buffers with an alloc live from it on. */
+/** Buffers with an alloc are alive from it on. */
 function initialLives({ buffers, ranks }: Program): Uint8Array {
   const lives = new Uint8Array(buffers.length).fill(life.always);
   for (const { commands } of ranks) {

@@ -1,6 +1,6 @@
 /**
- * Whether regions that were written cover one that is read. Where the written ones share nothing with each other, the bytes that each shares
- * with the read one add up; else their runs are merged.
+ * Whether the regions that were written cover one that is read. If the written ones are disjoint, the bytes that each
+ * shares with the read one add up; otherwise their runs are merged.
  */
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
@@ -12,14 +12,17 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/** What of `region` is missing: its first bytes that none of the written regions has, and how many there are; null if nothing. */
+/**
+ * The part of `region` that is missing: the first bytes that no written region has, and how many there are; null if
+ * none is missing.
+ */
 export interface Gap extends ByteRange {
   readonly missing: number;
-  /** Of how many. */
+  /** The bytes of the whole region. */
   readonly size: number;
 }
 
-/** `isWritten` says of a region whether all of it has been written. */
+/** `isWritten` tells whether all of a region has been written. */
 export function findGap(table: RegionTable, region: number, isWritten: (other: number) => boolean): Gap | null {
   const { overlaps, shared, sizes } = table;
   const [start, end] = [at(overlaps.start, region), at(overlaps.start, region + 1)];
@@ -43,7 +46,7 @@ function areApart({ overlaps }: RegionTable, regions: Int32Array): boolean {
   });
 }
 
-/** By the runs of all, as ranges of the buffer's bytes. */
+/** Merges the runs of all, as ranges of the buffer's bytes. */
 function gapBetween({ regions, sizes }: RegionTable, region: number, writers: Int32Array): Gap | null {
   const written = merged([...writers].flatMap((writer) => runsOf(at(regions, writer))));
   let [missing, next] = [0, 0];

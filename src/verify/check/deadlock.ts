@@ -1,6 +1,6 @@
 /**
- * Why a run is stuck: the shortest cycle of queues that wait for each other. Each stands at a command that waits for another command, which
- * stands in its queue behind the one where that queue waits.
+ * Explains why a run is stuck by the shortest cycle of queues that wait for each other. Each queue stands at a command
+ * that waits for another command, which comes later in its queue than the command where that queue waits.
  *
  *   rank 0: recv from 1 waits for rank 1: send to 0, which comes after
  *   rank 1: recv from 0 waits for rank 0: send to 1, which comes after the first
@@ -15,7 +15,7 @@ export interface Wait {
   readonly awaits: number;
 }
 
-/** Null if nobody waits in a circle: all wait, in the end, for what never comes. */
+/** Null if there is no cycle: all queues wait, in the end, for something that never comes. */
 export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | null {
   const { queues, queueOf, cursor } = stuck;
   const waitsOf = queues.map((nodes, queue): readonly Wait[] => {
@@ -31,7 +31,7 @@ export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | nul
   return shortest;
 }
 
-/** Breadth first from `start` back to it; null if no way is shorter than `limit`. */
+/** Breadth-first search from `start` back to it; null if no path is shorter than `limit`. */
 function cycleThrough(
   waitsOf: readonly (readonly Wait[])[],
   queueOf: Int32Array,
@@ -71,7 +71,7 @@ function backFrom(
   return cycle;
 }
 
-/** The nodes, not yet reached, that the node waits for: one for each queue that could let it go on. */
+/** The unreached nodes that the node waits for: one for each queue that could unblock it. */
 function awaited(graph: Graph, stuck: Stuck, node: number): readonly number[] {
   const { kind, argument, members, program } = graph;
   const what = at(argument, node);
@@ -95,7 +95,7 @@ function awaited(graph: Graph, stuck: Stuck, node: number): readonly number[] {
   }
 }
 
-/** The first node of every queue that is yet to come, of one kind and argument. */
+/** The first remaining node of every queue with this kind and argument. */
 function remaining({ kind, argument }: Graph, { queues, cursor }: Stuck, wanted: number, what: number): number[] {
   return queues.flatMap((nodes, queue) => {
     const found = nodes.subarray(at(cursor, queue)).find((node) => kind[node] === wanted && argument[node] === what);

@@ -1,4 +1,7 @@
-/** All that is wrong with a Program, in numbers of its graph: what stands in the lists, then progress, order and contents from the sweeps. */
+/**
+ * Finds everything wrong with a Program, in numbers of its graph: static mistakes in the lists, then progress, order
+ * and contents from the sweeps.
+ */
 import { at } from "../../support/invariant.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
 import { shortestCycle } from "./deadlock.ts";
@@ -40,8 +43,8 @@ export function findProblems(graph: Graph, table: RegionTable): readonly Problem
 }
 
 /**
- * The second run repeats the mistakes of the first, which has less order; and two commands that race within a run are not worth a second
- * finding where the one meets the other's next run. Nor is a buffer that is freed under its user worth one for its next alloc, which
+ * The second run repeats the mistakes of the first, which has less order. Two commands that race within a run need no
+ * second finding where one meets the other's next run. A buffer freed while in use needs none for its next alloc, which
  * follows the free.
  */
 function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonly Conflict[]): readonly Conflict[] {
@@ -68,7 +71,7 @@ function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonl
   return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)) && !isFreedUnder(conflict))];
 }
 
-/** A run that is stuck without a circle waits for what never comes, which a static check has told. */
+/** A run that is stuck without a cycle waits for something that never comes, which a static check has reported. */
 function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
   const stuck = findStuck(graph, isStuck ? "streams" : "ranks");
   const cycle = stuck === null ? null : shortestCycle(graph, stuck);
@@ -76,7 +79,7 @@ function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
   return [{ kind: isStuck ? "deadlock" : "needsConcurrency", cycle }];
 }
 
-/** Where accesses of a buffer race, what it holds is not settled: the race is told, and no consequence of it. */
+/** If accesses of a buffer race, its contents are undetermined: the race is reported, but none of its consequences. */
 function withoutRacing(
   problems: readonly ContentsProblem[],
   conflicts: readonly Conflict[],

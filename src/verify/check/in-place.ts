@@ -1,6 +1,7 @@
 /**
- * Which operands of one command may share bytes. A pointwise kernel may write the very elements it reads, a combination one of its
- * inputs, a collective what the table of collectives allows; everything else keeps outputs apart from inputs and from each other.
+ * Which operands of one command may share bytes. A pointwise kernel may write the elements it reads, a combination one
+ * of its inputs, a collective what the table of collectives allows. Everything else keeps outputs apart from inputs and
+ * from each other.
  */
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import type { BufferRef, Command } from "../../commands/command.ts";
@@ -63,7 +64,7 @@ function viewsOfType({ ops }: PointToPointGroup, wanted: "send" | "recv"): reado
   return ops.flatMap(({ type, view }) => (type === wanted ? [view] : []));
 }
 
-/** Kernels that read an element before they write it, and no other afterwards. */
+/** Kernels that read an element before they write it, and no other element afterwards. */
 const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
   unary: true,
   cast: true,
@@ -76,7 +77,7 @@ const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
   unit: false,
 };
 
-/** Null where all operands of the command at `index` of the rank's list lie as they may. */
+/** Null if all operands of the command at `index` of the rank's list lie where they may. */
 export function illegalOverlap(program: Program, rank: number, index: number): IllegalOverlap | null {
   const { commands, transferOf } = at(program.ranks, rank);
   const id = transferOf[index] ?? null;
@@ -127,7 +128,7 @@ function collectiveOverlap(
   return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
 }
 
-/** Which part of the split side is the rank's: parts go to the members that have the other side. */
+/** Which part of the split side is the rank's: parts go to the ranks that have the other side. */
 function placeIn(transfer: LinkedTransfer | null, rank: number, side: "input" | "output"): number {
   const before = transfer?.members.slice(
     0,

@@ -1,7 +1,8 @@
 /**
- * How many bytes two regions share, exactly. Both are nested strided runs (src/commands/region.ts), so their outermost dims are
- * taken apart together: where they have one stride, at most two relative positions of the inner blocks can meet, since a block
- * never reaches past its stride; where they differ, the coarser one is walked, over the blocks that lie within the other.
+ * Counts the bytes that two regions share, exactly. Both are nested strided runs (src/commands/region.ts), so their
+ * outermost dims are compared together. With one stride, at most two relative positions of the inner blocks can meet,
+ * since a block never extends past its stride. With different strides, the coarser region is walked over the blocks
+ * that lie within the other.
  *
  *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, they share nothing; one step says so
  */
@@ -15,21 +16,24 @@ export interface Extent {
   readonly bytes: number;
 }
 
-/** From the first byte to the last. */
+/** Bytes from the first to the last. */
 export function spanOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number {
   let span = bytes;
   for (const { count, stride } of dims) span += (count - 1) * stride;
   return bytes === 0 ? 0 : span;
 }
 
-/** The bytes of the set itself. */
+/** Bytes in the set itself. */
 export function sizeOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number {
   let size = bytes;
   for (const { count } of dims) size *= count;
   return size;
 }
 
-/** The number of bytes that are in both. Time: the runs of the coarser one at most, and a few steps where strides are equal. */
+/**
+ * The number of bytes that are in both. Takes at most one step per run of the coarser one, and a few steps if strides
+ * are equal.
+ */
 export function sharedBytes(a: Extent, b: Extent): number {
   const distance = b.start - a.start;
   if (a.dims.length === 0 && b.dims.length === 0) return runsShare(distance, a.bytes, b.bytes);
@@ -41,7 +45,7 @@ function runsShare(distance: number, a: number, b: number): number {
   return Math.max(0, Math.min(a, distance + b) - Math.max(0, distance));
 }
 
-/** By remainders: every run of both starts at the same place modulo the common divisor of all strides. */
+/** By remainders: every run of both starts at the same offset modulo the common divisor of all strides. */
 function neverMeet(distance: number, a: Extent, b: Extent): boolean {
   let divisor = 0;
   for (const { stride } of a.dims) divisor = greatestDivisor(divisor, stride);
@@ -56,7 +60,7 @@ function greatestDivisor(a: number, b: number): number {
   return x;
 }
 
-/** What is left of `a` from dim `i` on and of `b` from dim `j` on share, where b's part starts `distance` after a's. */
+/** The bytes shared by `a` from dim `i` on and `b` from dim `j` on, where b's part starts `distance` after a's. */
 function shared(distance: number, a: Extent, i: number, b: Extent, j: number): number {
   const outerA = a.dims[i];
   const outerB = b.dims[j];
@@ -78,7 +82,7 @@ function shared(distance: number, a: Extent, i: number, b: Extent, j: number): n
   return bytes;
 }
 
-/** Block by block of a's outermost dim, over those that reach into b. */
+/** Walks the blocks of a's outermost dim that reach into b. */
 function walked(distance: number, a: Extent, i: number, b: Extent, j: number): number {
   const { count, stride } = at(a.dims, i);
   const [inner, span] = [restSpan(a, i + 1), restSpan(b, j)];

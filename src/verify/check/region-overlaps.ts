@@ -1,6 +1,6 @@
 /**
- * Which regions of a buffer share bytes. Regions are compared once, however often they are used. Sorted by first byte, a region is
- * compared with those that began before it and have not ended.
+ * Which regions of a buffer share bytes. Each pair is compared once, however often the regions are used. Sorted by
+ * first byte, a region is compared with those that began before it and have not ended.
  */
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
@@ -8,9 +8,9 @@ import { createFloatList, createIntList, type Rows } from "../order/growable.ts"
 import { type Extent, sharedBytes, sizeOf, spanOf } from "./overlap.ts";
 
 export interface Overlaps {
-  /** By region: those that share bytes with it, itself first. */
+  /** By region: the regions that share bytes with it, itself first. */
   readonly overlaps: Rows;
-  /** Beside each value of `overlaps`: how many bytes are shared. */
+  /** For each value of `overlaps`: how many bytes are shared. */
   readonly shared: Float64Array;
 }
 
@@ -46,7 +46,7 @@ export function overlapsOf(regions: readonly Region[]): Overlaps {
   return symmetric(regions, ones.toArray(), others.toArray(), bytes.toArray());
 }
 
-/** Rows in both directions, each region first in its own. */
+/** Rows in both directions, each region first in its own row. */
 function symmetric(regions: readonly Region[], ones: Int32Array, others: Int32Array, bytes: Float64Array): Overlaps {
   const start = new Int32Array(regions.length + 1);
   const degree = new Int32Array(regions.length).fill(1);

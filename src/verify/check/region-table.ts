@@ -1,6 +1,6 @@
 /**
- * Every distinct region that a Program's commands and callers touch, numbered; per node which it reads and writes; and per region
- * which others share bytes with it (region-overlaps.ts).
+ * Every distinct region that a Program's commands and callers touch, numbered; per node which regions it reads and
+ * writes; and per region which others share bytes with it (region-overlaps.ts).
  */
 import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
@@ -22,7 +22,9 @@ export interface RegionTable extends Overlaps {
   /** By node. */
   readonly reads: Rows;
   readonly writes: Rows;
-  /** By buffer: the region of all its bytes; -1 where it shares none with another buffer and no node touches it as a whole. */
+  /**
+   * By buffer: the region of all its bytes; -1 if it shares none with another buffer and no node touches it as a whole.
+   */
   readonly whole: Int32Array;
 }
 
@@ -53,7 +55,7 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const [index, { kind }] of commands.entries()) {
       if (touchesMemory[kind]) {
         const touched = accesses(program, rank, index);
-        // Two operands that are one region are one read; two writes of one are a mistake of their own.
+        // Two operands that are one region count as one read; two writes of one region are a mistake of their own.
         const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));
         for (const [i, region] of read.entries()) if (read.indexOf(region) === i) reads.add(region);
         for (const region of touched.writes) if (sizeOf(region) > 0) writes.add(numbers.of(region));
@@ -94,7 +96,7 @@ interface Numbering {
   readonly of: (region: Region) => number;
 }
 
-/** Equal regions get one number. */
+/** Equal regions get the same number. */
 function createNumbering(bufferCount: number): Numbering {
   const regions: Region[] = [];
   const byOffset = Array.from({ length: bufferCount }, () => new Map<number, number[]>());

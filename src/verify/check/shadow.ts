@@ -1,20 +1,20 @@
 /**
- * Who touched each region last, per chain: enough to find whether any earlier access conflicts with the next one, since earlier accesses of
- * a chain happen before its last. Two accesses conflict where their regions share bytes, at least one writes, and neither
- * happens before the other.
+ * The last access of each region per chain. That is enough to find whether any earlier access conflicts with the next
+ * one, because earlier accesses of a chain happen before its last. Two accesses conflict if their regions share bytes,
+ * at least one writes, and neither happens before the other.
  */
 import { at } from "../../support/invariant.ts";
 import type { RegionTable } from "./region-table.ts";
 
 /** A node of a run, and how it touched a region. */
 export interface Access {
-  /** The node's number, plus the node count for the second run. */
+  /** The node's number, plus the node count in the second run. */
   readonly visit: number;
   readonly region: number;
   readonly writes: boolean;
 }
 
-/** `first` was met first; neither is ordered before the other. */
+/** The sweep met `first` first; neither is ordered before the other. */
 export interface Conflict {
   readonly first: Access;
   readonly second: Access;
@@ -22,16 +22,19 @@ export interface Conflict {
 
 export interface Shadow {
   /**
-   * Compares the accesses of `node` (of one run) with what came before, and notes them. `known[chain]` says how much of each other chain
-   * happens before; `position` is the node's own in its chain, `visit` its number over both runs.
+   * Compares the accesses of `node` (of one run) with earlier ones and records them. `known[chain]` says how much of
+   * each other chain happens before; `position` is the node's own in its chain, `visit` its number over both runs.
    */
   touch(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
-  /** Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's, `whole` all of the other's. */
+  /**
+   * Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's, `whole`
+   * all of the other's.
+   */
   moveIn(region: number, whole: number, visit: number, chain: number, known: Int32Array): void;
   readonly conflicts: readonly Conflict[];
 }
 
-/** After this many conflicts no more are looked for: they are the same mistakes again. */
+/** The search stops after this many conflicts: more are the same mistakes again. */
 const mostConflicts = 10_000;
 
 export function createShadow({ regions, overlaps, reads, writes }: RegionTable): Shadow {
@@ -89,7 +92,7 @@ interface Lasts {
   first(region: number): number;
   next(entry: number): number;
   visit(entry: number): number;
-  /** Whether it happens before what comes next on `chain`, whose clock is `known`. */
+  /** Whether the entry happens before the next node of `chain`, whose clock is `known`. */
   isKnown(entry: number, chain: number, known: Int32Array): boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
- * What is wrong with lists as they stand, without any order: events that no earlier command records, slots with more signals than waits or
- * the reverse, and operands that reach outside their buffer or overlap where the command's table does not allow it.
+ * Mistakes in lists that do not depend on order: events that no earlier command records, slots with more signals than
+ * waits or the reverse, and operands that reach outside their buffer or share bytes that the command's table does not
+ * allow.
  */
 import type { Command } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
@@ -10,10 +11,10 @@ import { spanOf } from "./overlap.ts";
 import type { RegionTable } from "./region-table.ts";
 
 export type StaticProblem =
-  /** `record` is null where no command records the event. */
+  /** `record` is null if no command records the event. */
   | { readonly kind: "eventNotRecorded"; readonly node: number; readonly record: number | null }
   | { readonly kind: "eventRecordedTwice"; readonly node: number; readonly record: number }
-  /** `node`: the first signal or wait that is too many. */
+  /** `node`: the first signal or wait in excess. */
   | {
       readonly kind: "unbalancedSlot";
       readonly node: number;
@@ -101,7 +102,7 @@ function touchedBy({ reads, writes }: RegionTable, node: number): readonly numbe
   return [reads, writes].flatMap(({ start, values }) => [...values.subarray(at(start, node), at(start, node + 1))]);
 }
 
-/** Most commands have each operand in a buffer of its own. */
+/** Most commands have each operand in its own buffer. */
 function sharesBuffer({ buffer }: RegionTable, touched: readonly number[]): boolean {
   return touched.some((region, i) => touched.some((other, j) => j < i && buffer[other] === buffer[region]));
 }

@@ -1,13 +1,13 @@
 /**
- * Which buffer had each byte of an arena last, where several have it one after the other. An alloc is compared with what was there just
- * before it, and no pair of buffers else: each tenant comes after the one before it, so that all of them are in order.
+ * Which buffer had each byte of an arena last, if several have it one after the other. An alloc is compared only with
+ * the previous buffer of its bytes: each comes after the one before it, so all of them are in order.
  */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { arenaOf, sharingBuffers } from "./blocks.ts";
 
 export interface Tenants {
-  /** The buffer is allocated: returns those that had some of its bytes before, in no order. */
+  /** The buffer is allocated. Returns the buffers that had some of its bytes before, in no order. */
   moveIn(buffer: number): readonly number[];
 }
 
@@ -41,7 +41,7 @@ export function createTenants({ buffers, ranks }: Program): Tenants {
   return { moveIn };
 }
 
-/** Puts `range` into the sorted ranges, in the place of what it covers. Returns the other buffers that lose bytes. */
+/** Inserts `range` into the sorted ranges in place of what it covers. Returns the other buffers that lose bytes. */
 function replace(ranges: Range[], range: Range): readonly number[] {
   const first = firstEndingAfter(ranges, range.start);
   let last = first;

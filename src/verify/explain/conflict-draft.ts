@@ -1,7 +1,8 @@
 /**
- * A conflict of two accesses as a finding. Which of the two should come first is read from the program: the earlier run, then the earlier statement and
- * iteration. What they are says which mistake it is: an alloc or free makes it one of lifetimes, a library's transfer on the same
- * rank, which no other stream waits for, a missing Wait, anything else a race.
+ * Turns a conflict of two accesses into a finding. The intended order is read from the program: the earlier run, then
+ * the earlier statement and iteration. The kinds of the two commands determine the mistake: an alloc or free makes it a
+ * lifetime error; a library's transfer on the same rank that no other stream waits for, a missing Wait; anything else a
+ * race.
  */
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { Region } from "../../commands/region.ts";
@@ -21,13 +22,13 @@ interface Side {
   readonly place: CommandPlace;
 }
 
-/** The visits of both, in the order that the program means. */
+/** The visits of both, in the intended order. */
 export function intendedOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [number, number] {
   const [first, second] = inOrder(graph, table, conflict);
   return [first.access.visit, second.access.visit];
 }
 
-/** As the program of the rank whose memory it is has them. */
+/** Ordered by the program of the rank whose memory it is. */
 function inOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [Side, Side] {
   const { program } = graph;
   const { rank } = at(program.buffers, at(table.buffer, conflict.second.region));
@@ -62,7 +63,7 @@ export function conflictDraft(graph: Graph, table: RegionTable, conflict: Confli
   };
 }
 
-/** The bytes in which two regions meet: of one buffer, or of buffers that have one place. */
+/** The bytes that two regions share: of one buffer, or of buffers in the same place. */
 function sharedMemory({ program }: Graph, table: RegionTable, a: number, b: number): SharedMemory {
   const [first, second] = [at(table.regions, a), at(table.regions, b)];
   const placed = (region: Region): Extent => ({
@@ -79,7 +80,7 @@ interface Mistake {
   readonly message: string;
 }
 
-/** An alloc where another buffer, the tenant, may not be done with. */
+/** An alloc of bytes that another buffer, the tenant, may still be using. */
 function movedIn(first: Side, { tensor, rank }: SharedMemory, tenant: string): Mistake {
   const still = first.place.kind === "free" ? "freed" : verbOf(first);
   const until = first.place.kind === "free" ? "before" : "while";
@@ -89,7 +90,9 @@ function movedIn(first: Side, { tensor, rank }: SharedMemory, tenant: string): M
   };
 }
 
-/** Another stream than the second's that waits for the transfer; null where `first` is none, or none does. */
+/**
+ * A stream other than the second's that waits for the transfer; null if `first` is not a transfer, or no stream does.
+ */
 function waiterOf({ program }: Graph, first: CommandPlace, second: CommandPlace): string | null {
   if (first.kind !== "transfer" || first.command === null) return null;
   const { commands, streams } = at(program.ranks, first.rank);

@@ -1,6 +1,6 @@
 /**
- * What makes a finding a counterexample: the last command that both of its commands come after, and a schedule in which the second runs before the
- * first. From sweeps of their own, for the findings that are shown.
+ * The evidence of a finding: the last command that both of its commands come after, and an interleaving in which the
+ * second runs before the first. It takes sweeps of its own, only for the findings that are shown.
  */
 import { at } from "../../support/invariant.ts";
 import { commonAncestors, type Pair } from "../order/ancestor.ts";

@@ -1,4 +1,7 @@
-/** A finding in the making: its commands still as visits of nodes, before equal ones are joined and counterexamples are added. */
+/**
+ * A finding before findings of equal statements are joined and counterexamples added: its commands are still visits of
+ * nodes.
+ */
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { SharedMemory } from "../finding.ts";
 
@@ -6,13 +9,13 @@ export interface Draft {
   readonly code: DiagnosticCode;
   readonly severity: "error" | "note";
   readonly message: string;
-  /** The visits that it is about; the last is where it is reported. */
+  /** The visits involved; the finding is reported at the last. */
   readonly visits: readonly number[];
   readonly memory: SharedMemory | null;
   readonly found: string;
   readonly expected: string;
   readonly help: string;
   readonly notes: readonly string[];
-  /** The order that would mend it: both visits, in that order; null where no order does. */
+  /** The order that would repair it: both visits, in that order; null if no order does. */
   readonly edge: readonly [number, number] | null;
 }

@@ -1,6 +1,6 @@
 /**
- * Adds orders to a linked Program: an event where both commands are of one rank, else a signal on a slot of its own. Where the first
- * command's stream records an event after it anyway, the wait alone is added.
+ * Adds orders to a linked Program: an event if both commands are of one rank, else a signal on a new slot. If the first
+ * command's stream records an event after it anyway, only the wait is added.
  *
  *   copy         on worker 0          copy           on worker 0
  *                                     recordEvent    on worker 0
@@ -12,7 +12,9 @@ import type { LinkedTransfer, Program, RankProgram, Slot } from "../../commands/
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 
-/** One end of an order: a command, by its place in its rank's list. -1 stands for the start of the list, its length for the end. */
+/**
+ * One end of an order: a command, by its position in its rank's list. -1 is the start of the list, its length the end.
+ */
 export interface OrderEnd {
   readonly rank: number;
   readonly command: number;
@@ -20,12 +22,12 @@ export interface OrderEnd {
 }
 
 export type Order =
-  /** `from` is to complete before `to` starts. On one rank `from` stands before `to`. */
+  /** `from` must complete before `to` starts. On one rank `from` comes before `to`. */
   | { readonly kind: "order"; readonly from: OrderEnd; readonly to: OrderEnd }
-  /** A signal that nobody takes is to be waited for before `to`. */
+  /** Adds a wait before `to` for a signal that nothing waits for. */
   | { readonly kind: "take"; readonly slot: SlotId; readonly to: OrderEnd };
 
-/** A command that was put into a rank's list, before the command that stood at `before`. */
+/** A command inserted into a rank's list, before the command at position `before`. */
 export interface Insertion {
   readonly rank: number;
   readonly before: number;
@@ -77,7 +79,7 @@ function streamId({ stream }: OrderEnd): CommandStreamId {
   return makeId<CommandStreamId>(stream);
 }
 
-/** An event that the stream of `from` records after it, before `to`. */
+/** An event that the stream of `from` records after it and before `to`. */
 function recordedAfter({ commands }: RankProgram, from: OrderEnd, to: OrderEnd): EventId | null {
   for (let index = from.command + 1; index < to.command; index++) {
     const command = at(commands, index);
@@ -111,11 +113,11 @@ function withInsertions(
 
 interface Edited {
   readonly rank: RankProgram;
-  /** Where each command stands now. */
+  /** The new position of each command. */
   readonly places: readonly number[];
 }
 
-/** Of insertions at one place, those that record or signal come first. */
+/** Of insertions at one position, those that record or signal come first. */
 function editRank(rank: RankProgram, insertions: readonly Insertion[], eventCount: number): Edited {
   const commands: Command[] = [];
   const origins: Origin[] = [];

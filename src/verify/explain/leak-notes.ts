@@ -1,4 +1,7 @@
-/** Tensors whose memory is freed on one rank or path and kept on another: what is kept stays until the Program is released. */
+/**
+ * Tensors whose memory is freed on one rank or path and kept on another. Kept memory stays until the Program is
+ * released.
+ */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";

@@ -1,7 +1,7 @@
 /**
- * Where a command that touches a peer's memory belongs in that peer's program: at the peer's half of the same communication, which is
- * known by the slots that both halves use. So what a rank does and what is done to its memory can be compared, though each rank may
- * have a program of its own.
+ * Where a command that touches a peer's memory belongs in that peer's program: at the peer's half of the same
+ * communication, found through the slots that both halves use. This makes a rank's own commands comparable with what
+ * others do to its memory, even if each rank has a different program.
  *
  *   rank 0                         rank 1
  *   wait x; copy -> T4; signal y   5: Recv T4: signal x   6: ...   7: Wait: wait y        the copy belongs to statement 5 of rank 1
@@ -11,7 +11,10 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace } from "../finding.ts";
 
-/** The place of the peer's half on `rank`, in the run of `place`; `place` itself where it stands on `rank`, or no slot leads there. */
+/**
+ * The place of the peer's half on `rank`, in the run of `place`; `place` itself if it is on `rank`, or no slot leads
+ * there.
+ */
 export function placeOnRank({ ranks, slots }: Program, place: CommandPlace, rank: number): CommandPlace {
   if (place.rank === rank || place.command === null) return place;
   const own = at(ranks, place.rank);

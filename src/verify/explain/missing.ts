@@ -1,4 +1,4 @@
-/** What a Program lacks to be right, as far as insertions can give it, and insertions as the steps of a repair. */
+/** What a Program lacks that insertions can provide, and insertions as the steps of a repair. */
 import { commandDetails } from "../../commands/command-text.ts";
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
@@ -13,7 +13,7 @@ import type { Problem } from "../check/problem.ts";
 import { createRegionTable } from "../check/region-table.ts";
 import type { Missing } from "./repair.ts";
 
-/** Null where a problem is left that no order or wait mends. */
+/** Null if a problem remains that no order or wait repairs. */
 export function missingIn(program: Program): Missing | null {
   const graph = createGraph(program);
   const table = createRegionTable(graph);

@@ -1,4 +1,4 @@
-/** What a right Program could do better, as drafts of notes. They never make a Program wrong. */
+/** What a correct Program could do better. Notes never make a Program wrong. */
 import type { Draft } from "./draft.ts";
 import type { Graph } from "../order/graph.ts";
 import { leakNotes } from "./leak-notes.ts";

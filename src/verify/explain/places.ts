@@ -1,4 +1,4 @@
-/** Where a node of the graph stands in its program, as data and as text. */
+/** The place of a node of the graph in its program, as data and as text. */
 import type { Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace } from "../finding.ts";
@@ -57,9 +57,7 @@ export function placeText(place: CommandPlace): string {
   return `${where}, command ${command} (${kind})${line}, of ${statementText(place)}`;
 }
 
-/**
- * Whether the first stands before the second, by statements and iterations, as one program runs them; 0 if alike.
- */
+/** Compares two places by statements and iterations, in the order in which one program runs them; 0 if equal. */
 export function programOrder(a: CommandPlace, b: CommandPlace): number {
   if (a.run !== b.run) return a.run - b.run;
   const ends = endOf(a) - endOf(b);
@@ -74,7 +72,7 @@ export function programOrder(a: CommandPlace, b: CommandPlace): number {
   return a.rank === b.rank ? (a.command ?? 0) - (b.command ?? 0) : 0;
 }
 
-/** The caller's nodes stand at both ends of a run. */
+/** The caller's nodes are at both ends of a run. */
 function endOf({ kind }: CommandPlace): number {
   return kind === "callerWrites" ? -1 : kind === "callerReads" ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-/** Problems as findings, one row per kind: which code, what was found, what was expected and how to mend it. */
+/** Turns problems into findings, one row per kind: the code, what was found, what was expected and how to fix it. */
 import { at } from "../../support/invariant.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { counted } from "../../support/wording.ts";
@@ -182,7 +182,7 @@ function cycleDraft(graph: Graph, cycle: readonly Wait[]): Pick<Draft, "found" |
   return { found: first === undefined ? "" : at(steps, 0), notes: steps.slice(1) };
 }
 
-/** The first alloc of a buffer that is not there all the time. */
+/** The first alloc of a buffer that is not always alive. */
 function allocOf(graph: Graph, buffer: number): number {
   const { rank } = at(graph.program.buffers, buffer);
   const { commands } = at(graph.program.ranks, rank);

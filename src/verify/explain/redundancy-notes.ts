@@ -1,6 +1,6 @@
 /**
- * Statements that synchronize what is in order already. One wait of a loop may be redundant while another iteration needs it, so a statement is
- * named only if every wait of it, on all ranks, tells its stream nothing.
+ * Statements that synchronize what is already in order. One wait of a loop may be redundant while another iteration
+ * needs it, so a statement is named only if every one of its waits, on all ranks, adds no order.
  */
 import { at } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
@@ -66,7 +66,7 @@ function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array
   return counts;
 }
 
-/** Waits that stand in the host program; those around transfers and copies are the recorder's. */
+/** Waits of the host program. Those around transfers and copies are the recorder's. */
 function isSynchronization(graph: Graph, node: number): boolean {
   const { origins } = at(graph.program.ranks, at(graph.rankOf, node));
   return /^(Synchronize|Wait)\b/.test(origins[commandIndex(graph, node)]?.statement ?? "");

@@ -1,7 +1,7 @@
 /**
- * The smallest insertion of orders that makes a Program right, checked by verifying what comes out. Every conflict names the order that is missing;
- * of orders between the same two streams those that follow from another are left out, then each that turns out not to be needed.
- * What no order mends (a deadlock, a read of nothing) has no repair.
+ * Finds the smallest insertion of orders that makes a Program correct, and checks it by verifying the result. Every
+ * conflict names its missing order. Of the orders between the same two streams, those implied by another are dropped,
+ * then each that turns out not to be needed. What no order fixes (a deadlock, a read of unwritten bytes) has no repair.
  */
 import type { SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -19,20 +19,20 @@ export interface Repair {
 export interface Missing {
   /** Orders, as pairs of visits. */
   readonly orders: readonly (readonly [number, number])[];
-  /** Slots with a signal that nobody takes. */
+  /** Slots with a signal that nothing waits for. */
   readonly waits: readonly SlotId[];
 }
 
-/** What `repairProgram` needs of the verifier; null where something is wrong that no insertion mends. */
+/** What `repairProgram` needs from the verifier; null if something is wrong that no insertion fixes. */
 export type FindMissing = (program: Program) => Missing | null;
 
-/** Rounds of insertions, since an order can bring another mistake to light. */
+/** Rounds of insertions: an order can uncover another mistake. */
 const mostRounds = 4;
-/** Insertions up to which each is tried for being needed, and the commands to verify for it. */
+/** Up to this many insertions, and this many commands to verify, each insertion is tested for being needed. */
 const mostTried = 24;
 const mostCommandsTried = 400_000;
 
-/** Null if the Program cannot be repaired by orders. */
+/** Null if orders cannot repair the Program. */
 export function repairProgram(program: Program, missing: FindMissing): Repair | null {
   let orders: readonly Order[] = [];
   for (let round = 0; round < mostRounds; round++) {
@@ -43,7 +43,7 @@ export function repairProgram(program: Program, missing: FindMissing): Repair | 
     const graph = createGraph(next);
     const back = oldPlaces(program, orders);
     const wanted = lacks.orders.flatMap((pair) => orderOf(graph, back, pair) ?? []);
-    // A wait may mend what orders would, so waits come first.
+    // A wait may fix what orders would, so waits come first.
     const found = lacks.waits.length > 0 ? lacks.waits.map((slot) => waitFor(program, slot, wanted)) : wanted;
     const more = withoutImplied([...orders, ...found]);
     if (found.length === 0 || sameOrders(more, orders)) return null;
@@ -61,7 +61,10 @@ function isRight(program: Program, missing: FindMissing): boolean {
   return lacks !== null && isNothing(lacks);
 }
 
-/** Before what may come too early for the signaller, if anything may; else at the end of the waiter's list. */
+/**
+ * Before the command that may come too early for the signalling rank, if there is one; else at the end of the waiting
+ * rank's list.
+ */
 function waitFor({ slots, ranks }: Program, slot: SlotId, wanted: readonly Order[]): Order {
   const { signaller, waiter } = at(slots, slot);
   const [needs] = wanted
@@ -71,7 +74,7 @@ function waitFor({ slots, ranks }: Program, slot: SlotId, wanted: readonly Order
   return { kind: "take", slot, to: needs?.to ?? end };
 }
 
-/** Leaves out every order without which the rest suffices. */
+/** Drops every order without which the rest suffices. */
 function smallest(program: Program, orders: readonly Order[], missing: FindMissing): Repair {
   const commands = program.ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
   let kept = orders;
@@ -84,7 +87,10 @@ function smallest(program: Program, orders: readonly Order[], missing: FindMissi
   return insertOrders(program, kept);
 }
 
-/** By rank: the place in the original list of each command of the list with insertions; of an inserted one, of what follows it. */
+/**
+ * By rank: the original position of each command of the list with insertions; for an inserted one, that of the next
+ * command.
+ */
 function oldPlaces(program: Program, orders: readonly Order[]): readonly (readonly number[])[] {
   const { insertions } = insertOrders(program, orders);
   return program.ranks.map(({ rank, commands }) => {
@@ -98,8 +104,9 @@ function oldPlaces(program: Program, orders: readonly Order[]): readonly (readon
 }
 
 /**
- * The order that a pair of visits lacks. The next run follows the end of this one's list on the same stream, so that an order into it is one into
- * the list's end. Null where the two stand on one rank in the wrong order, which no event mends.
+ * The order that a pair of visits lacks. The next run follows the end of this one's list on the same stream, so an
+ * order into it is an order into the list's end. Null if the two are on one rank in the wrong order, which no event
+ * fixes.
  */
 function orderOf(graph: Graph, back: readonly (readonly number[])[], [a, b]: readonly [number, number]): Order | null {
   const { nodeCount, program } = graph;
@@ -124,7 +131,7 @@ function endOf(graph: Graph, back: readonly (readonly number[])[], visit: number
   return { rank, stream, command: index < 0 ? -1 : at(at(back, rank), index) };
 }
 
-/** An order from a later command to an earlier one, on the same streams, has the others in it. */
+/** An order from a later command to an earlier one, on the same streams, implies the others. */
 function withoutImplied(orders: readonly Order[]): readonly Order[] {
   return orders.filter(
     (order, i) => !orders.some((other, j) => i !== j && implies(other, order) && !(implies(order, other) && i < j)),

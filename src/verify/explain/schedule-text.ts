@@ -1,6 +1,7 @@
 /**
- * A schedule in which a race shows itself: all that comes before the second command, then the second, and only then, in the machine's own order, the
- * first. Its lines are steps, RANK:STREAM, and what callers do (src/machine/interleaving.ts); transfers are eager.
+ * An interleaving that exposes a race: everything that comes before the second command, then the second, and only then,
+ * in the machine's own order, the first. Its lines are steps, RANK:STREAM, and actions of callers
+ * (src/machine/interleaving.ts); transfers are eager.
  */
 import { at } from "../../support/invariant.ts";
 import type { Past } from "../order/captures.ts";
@@ -8,15 +9,15 @@ import { chainLength, type Graph, nodeKinds } from "../order/graph.ts";
 import type { Members } from "../order/members.ts";
 import { placeOf, placeText } from "./places.ts";
 
-/** What a schedule runs: all in the pasts, then the second of the two. */
+/** What an interleaving runs: all the pasts, then the second of the two. */
 export interface ScheduleRequest {
   readonly first: number;
   readonly second: number;
-  /** What comes before the visits: of `second`, and of the members whose data it needs if it is a transfer. */
+  /** What comes before the visits: before `second`, and before the ranks whose data it needs if it is a transfer. */
   readonly pasts: ReadonlyMap<number, Past>;
 }
 
-/** The visits whose pasts a schedule asks for; none where it cannot have the second one. */
+/** The visits whose pasts an interleaving needs; none if it cannot contain the second one. */
 export function visitsFor(graph: Graph, second: number): readonly number[] {
   const { kind, argument, members, nodeCount } = graph;
   if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? [second] : [];
@@ -25,8 +26,8 @@ export function visitsFor(graph: Graph, second: number): readonly number[] {
 }
 
 /**
- * The text of a schedule file, or null where one run cannot show it, such as where both are commands, of two runs. A caller reads
- * or writes at once where it is the second, and writes last where it is the first.
+ * The text of an interleaving file. Null if one run cannot show it, for example if both are commands of different runs.
+ * A caller that is the second reads or writes at once; a caller that is the first writes last.
  */
 export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleRequest): string | null {
   const { nodeCount, kind, chainOf, position, rankOf } = graph;
@@ -35,7 +36,7 @@ export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleReq
   const past = joined(visits.flatMap((visit) => pasts.get(visit) ?? []));
   if (at(past, at(chainOf, first)) >= at(position, first)) return null;
   const action = callerActionOf(graph, second);
-  // A free or alloc does nothing by itself: what follows it, up to all that does not need the first command, does.
+  // A free or alloc has no effect itself. What follows it has, up to everything that does not need the first command.
   const frees = kind[second % nodeCount] === nodeKinds.free || kind[second % nodeCount] === nodeKinds.alloc;
   const steps = stepsThrough(graph, past, action === null ? second : null, frees ? first : null);
   if (steps === null) return null;
@@ -74,8 +75,8 @@ function sourcesOf(members: Members, member: number): readonly number[] {
 }
 
 /**
- * Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other. Then all that can
- * run without `held`, if one is given.
+ * Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other.
+ * Then everything that can run without `held`, if given.
  */
 function stepsThrough(graph: Graph, past: Past, last: number | null, held: number | null): readonly string[] | null {
   const { chains, chainOf, chainStart, chainNodes, kind, argument, members, position: positionOf } = graph;

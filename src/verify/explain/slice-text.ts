@@ -1,6 +1,6 @@
 /**
- * Bytes of a buffer as a slice of its tensor: a box is taken apart along the tensor's strides, and put together again to see that it
- * is the same set. What is no box is named by its bytes.
+ * Names bytes of a buffer as a slice of its tensor: a box is decomposed along the tensor's strides, and recomposed to
+ * check that it is the same set. What is not a box is named by its bytes.
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
@@ -15,7 +15,7 @@ import { sameRuns } from "../check/region-table.ts";
 /** Index ranges per axis, the end not included. */
 type Box = readonly { readonly start: number; readonly end: number }[];
 
-/** The slice that both regions of a buffer share; one region twice gives its own. */
+/** The slice that both regions of a buffer share; pass one region twice for its own. */
 export function sliceText(program: Program, a: Region, b: Region): string {
   const buffer = at(program.buffers, a.buffer);
   const strides = stridesOf(program, buffer);
@@ -46,7 +46,9 @@ function boxText({ name, shape }: PlacedBuffer, box: Box): string {
   return `${name}[${axes.join(", ")}]`;
 }
 
-/** Strides in elements: those of a view of the whole buffer, if a command has one, since memory need not be row-major. */
+/**
+ * Strides in elements: those of a view of the whole buffer, if a command has one, since memory need not be row-major.
+ */
 function stridesOf(program: Program, { id, shape, rank }: PlacedBuffer): readonly number[] {
   const whole = (view: View): boolean =>
     view.buffer === id &&
@@ -72,7 +74,7 @@ function stridesOf(program: Program, { id, shape, rank }: PlacedBuffer): readonl
   return contiguousStrides(shape);
 }
 
-/** Null where the region is no box of the tensor. */
+/** Null if the region is not a box of the tensor. */
 function boxOf({ id, shape, dtype }: PlacedBuffer, strides: readonly number[], region: Region): Box | null {
   const { bytes } = dtypes[dtype];
   if (elementCount(shape) === 0) return null;
@@ -86,7 +88,7 @@ function boxOf({ id, shape, dtype }: PlacedBuffer, strides: readonly number[], r
   return sameRuns(canonicalRegion(id, region.offset, dims, bytes), region) ? box : null;
 }
 
-/** The index of an element, or null where it is none. */
+/** The index of an element; null if there is none. */
 function indexOf(element: number, shape: readonly number[], strides: readonly number[]): readonly number[] | null {
   const index = shape.map(() => 0);
   let rest = element;

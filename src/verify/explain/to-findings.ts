@@ -1,7 +1,7 @@
 /**
- * Drafts as findings: those of the same code and statements are one, the first of them with the number of all, so that a loop with a
- * missing synchronization is one finding and not one per iteration and rank. What spoils values within a run comes before what follows
- * from it: inputs that the caller may overwrite, lifetimes, then what happens from one run to the next.
+ * Joins findings of the same code and statements: the first stands for all, with their number. A loop with a missing
+ * synchronization is then one finding and not one per iteration and rank. Causes come before their consequences: inputs
+ * that the caller may overwrite, lifetimes, then what happens from one run to the next.
  */
 import { at } from "../../support/invariant.ts";
 import { type Counterexample, counterexamples } from "./counterexamples.ts";
@@ -13,7 +13,7 @@ import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 /** Findings beyond these get no counterexample. */
 const mostExplained = 16;
 
-/** A schedule for what every order shows. */
+/** An interleaving for mistakes that every order shows. */
 const anyOrder = "seed:0\n";
 
 export function toFindings(graph: Graph, drafts: readonly Draft[], explained: boolean): readonly Finding[] {
@@ -35,11 +35,11 @@ export function toFindings(graph: Graph, drafts: readonly Draft[], explained: bo
   );
 }
 
-/** How far an order that is missing is from a wrong value: 0 for all else that can be wrong. */
+/** How far a missing order is from a wrong value; 0 for every other kind of mistake. */
 function consequence({ kind, nodeCount }: Graph, { edge, severity }: Draft): number {
   if (edge === null || severity === "note") return 0;
   const [, second] = edge;
-  // One run shows what a caller writes too early, and where bytes are shared what a free leads to.
+  // One run shows what a caller writes too early and, if bytes are shared, what a free leads to.
   if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? 1 : 3;
   return edge.some((visit) => kind[visit] === nodeKinds.alloc || kind[visit] === nodeKinds.free) ? 2 : 0;
 }

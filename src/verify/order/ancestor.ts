@@ -1,6 +1,7 @@
 /**
- * The nearest common ancestor of two nodes without an order: the last one that both come after. Of each chain that is the last node in both
- * their pasts; nearest is one that no other of these comes after, on the rank of one of the two if there is one.
+ * The nearest common ancestor of two unordered nodes: the last node that both come after. Candidates are, per chain,
+ * the last node in both pasts. The nearest is one that no other candidate comes after, preferably on the rank of one of
+ * the two.
  */
 import { at } from "../../support/invariant.ts";
 import { capturePasts, type Past, visitAt } from "./captures.ts";
@@ -8,7 +9,7 @@ import type { Graph } from "./graph.ts";
 
 export type Pair = readonly [number, number];
 
-/** Ancestors of pairs of visits; null where the two have nothing before them in common. */
+/** Ancestors of pairs of visits; null if the two have no common past. */
 export function commonAncestors(graph: Graph, pairs: readonly Pair[]): readonly (number | null)[] {
   const pasts = capturePasts(graph, new Set(pairs.flat()));
   const candidates = pairs.map((pair) => candidatesOf(graph, pasts, pair));

@@ -1,6 +1,7 @@
 /**
- * Transfers in a sweep: a member completes when all its partners have arrived, and then knows what its sources knew when they
- * arrived. In a collective whose members all need each other's data, all know the same afterwards, and share one clock vector.
+ * Transfers in a sweep: a member completes when all its peers have arrived, and then knows what its sources knew when
+ * they arrived. If the members of a collective all need each other's data, all know the same afterwards and share one
+ * clock vector.
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { Clocks, Snapshot } from "./clocks.ts";
@@ -11,7 +12,7 @@ export interface Arrivals {
   begin(): void;
   hasArrived(member: number): boolean;
   isComplete(member: number): boolean;
-  /** Returns the chains of members that can go on now. `position` is that of the transfer. */
+  /** Returns the chains of members that can now continue. `position` is the transfer's. */
   arrive(member: number, chain: number, position: number): readonly number[];
 }
 
@@ -22,7 +23,7 @@ export function createArrivals({ members, chainOf }: Graph, clocks: Clocks): Arr
   const missing = new Int32Array(count);
   const started = Array.from({ length: count }, (): Snapshot | undefined => undefined);
   const readers = readersOf(sources, count);
-  /** Of collectives: how many members have arrived. */
+  /** For collectives: how many members have arrived. */
   const present = new Int32Array(first.length);
   const chainOfMember = (member: number): number => at(chainOf, at(node, member));
   const takeFrom = (member: number, chain: number, from: readonly number[]): void => {
@@ -53,7 +54,7 @@ export function createArrivals({ members, chainOf }: Graph, clocks: Clocks): Arr
     isComplete: (member) => complete[member] === 1,
     arrive: (member, chain, position) => {
       arrived[member] = 1;
-      // What a member knows when it starts: itself it has not completed.
+      // What a member knows when it starts; it has not completed itself.
       const reads = sources[member] === null ? 1 : at(readers, member);
       if (reads > 0) started[member] = clocks.snapshot(chain, position - 1, reads);
       const meets = partners[member] ?? null;

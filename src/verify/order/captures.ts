@@ -1,4 +1,7 @@
-/** What is known when certain nodes start, from a sweep of its own: only findings need it, so that a right Program never pays for it. */
+/**
+ * What is known when certain nodes start, from a separate sweep: only findings need it, so a correct Program never pays
+ * for it.
+ */
 import { at } from "../../support/invariant.ts";
 import type { Graph } from "./graph.ts";
 import { sweep } from "./sweep.ts";

@@ -1,7 +1,7 @@
 /**
- * Clock vectors: for every chain, how many nodes of each other chain are known to have completed before its next node starts. A vector is a
- * row of a pool, shared between a chain and the snapshots of it, and copied only when the chain learns something while a
- * snapshot is held. A snapshot is released by its last reader, so that memory follows what is in flight.
+ * Clock vectors: for every chain, how many nodes of each other chain are known to have completed before its next node
+ * starts. A vector is a row of a pool. A chain and its snapshots share it, and it is copied only if the chain learns
+ * something while a snapshot is held. The last reader releases a snapshot, so memory use follows what is in flight.
  */
 import { at, invariant } from "../../support/invariant.ts";
 
@@ -15,19 +15,19 @@ export interface Snapshot {
 export interface Clocks {
   /** Whether the node at `position` of `of` has completed before the next node of `chain`. */
   knows(chain: number, of: number, position: number): boolean;
-  /** The row that knows it, for loops that ask often. Valid until the next join. */
+  /** The row with what it knows, for loops that ask often. Valid until the next join. */
   view(chain: number): Int32Array;
-  /** With `readers` of `join` or `release` to follow. */
+  /** `readers` calls of `join` or `release` must follow. */
   snapshot(chain: number, position: number, readers: number): Snapshot;
   /** What the snapshot knows of others; of its own chain it knows its position. */
   rowOf(snapshot: Snapshot): Int32Array;
-  /** What the snapshot says is known to `chain` from now on. */
+  /** From now on `chain` knows what the snapshot says. */
   join(chain: number, snapshot: Snapshot): void;
-  /** Each chain of the snapshots knows from now on what all of them say. Reads every snapshot once. */
+  /** From now on each chain of the snapshots knows what all of them say. Reads every snapshot once. */
   unite(snapshots: readonly Snapshot[]): void;
   /** One reader less. */
   release(snapshot: Snapshot): void;
-  /** Most rows that were in use at once. */
+  /** The most rows in use at once. */
   readonly peak: number;
 }
 
@@ -110,7 +110,7 @@ export function createClocks(chainCount: number): Clocks {
   };
 }
 
-/** The greater of both in every place. */
+/** Raises every place to the greater of both. */
 function raise(into: Int32Array, by: Int32Array): void {
   for (let i = 0; i < into.length; i++) {
     const value = by[i] ?? 0;

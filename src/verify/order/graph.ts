@@ -1,14 +1,15 @@
 /**
- * A Program as the verifier walks it: everything numbered densely in typed arrays. A run has the nodes of all ranks; per rank they are
- * what the caller does before the list (it overwrites every input), the commands in list order, and what it does after (it reads
- * every output), both on stream 0. A chain is one stream of one rank: its nodes happen one after the other, over runs too.
+ * A Program as the verifier walks it: everything has dense numbers in typed arrays. A run has the nodes of all ranks.
+ * Per rank they are what the caller does before the list (it overwrites every input), the commands in list order, and
+ * what it does after (it reads every output); the caller's nodes are on stream 0. A chain is one stream of one rank:
+ * its nodes happen one after the other, across runs too.
  */
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { createMembers, type Members } from "./members.ts";
 
-/** What a node does to the order of others; `work` is all that only reads and writes. */
+/** What a node does to the order of others; `work` only reads and writes. */
 export const nodeKinds = {
   work: 0,
   record: 1,
@@ -39,7 +40,7 @@ export interface Chain {
   readonly stream: number;
 }
 
-/** The line of a rank's dump in which a statement begins, by its path; null where it is not known. */
+/** The line of a rank's dump on which a statement begins, by its path; null if unknown. */
 export type LineOf = (rank: number, path: readonly number[]) => number | null;
 
 export interface Graph {
@@ -48,14 +49,14 @@ export interface Graph {
   readonly lineOf: LineOf;
   /** Of one run. */
   readonly nodeCount: number;
-  /** The caller's first node of each rank; one more at the end. */
+  /** The caller's first node of each rank, and one more entry at the end. */
   readonly nodeBase: Int32Array;
   readonly rankOf: Int32Array;
   readonly kind: Uint8Array;
   /** The event (counted over all ranks), slot, member of a transfer, or buffer; else -1. */
   readonly argument: Int32Array;
   readonly chainOf: Int32Array;
-  /** In its chain, from 1: the number of nodes that have completed when it has. */
+  /** The position in its chain, from 1: the number of nodes that have completed when it has. */
   readonly position: Int32Array;
   readonly chains: readonly Chain[];
   /** chainNodes[chainStart[c] .. chainStart[c + 1]) are the nodes of chain c. */
@@ -144,7 +145,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
   };
 }
 
-/** Positions within the chains, and the chains' nodes: nodes are numbered in list order. */
+/** Positions within the chains, and the chains' nodes. Nodes are numbered in list order. */
 function alongChains(chainOf: Int32Array, chainCount: number): Pick<Graph, "position" | "chainStart" | "chainNodes"> {
   const chainStart = new Int32Array(chainCount + 1);
   const position = new Int32Array(chainOf.length);
@@ -160,7 +161,7 @@ function alongChains(chainOf: Int32Array, chainCount: number): Pick<Graph, "posi
   return { position, chainStart, chainNodes };
 }
 
-/** The number over all ranks of each rank's event 0. Lists that number events beyond their count are taken as they are. */
+/** The number over all ranks of each rank's event 0. Lists may number events beyond their count. */
 function eventBases({ ranks }: Program): Int32Array {
   const bases = new Int32Array(ranks.length + 1);
   for (const [rank, { eventCount, commands }] of ranks.entries()) {

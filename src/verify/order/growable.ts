@@ -1,10 +1,10 @@
-/** Typed arrays that grow, and lists of numbers stored behind each other: what the tables of the verifier are built from. */
+/** Growing typed arrays, and lists of numbers stored consecutively: the building blocks of the verifier's tables. */
 
 /** A list of 32-bit integers. */
 export interface IntList {
   readonly length: number;
   push(value: number): void;
-  /** What was pushed, in an array of its own. */
+  /** The pushed values, in a new array. */
   toArray(): Int32Array;
 }
 
@@ -56,9 +56,9 @@ export interface Rows {
 }
 
 export interface RowsBuilder {
-  /** Adds a value to the row under way. */
+  /** Adds a value to the open row. */
   add(value: number): void;
-  /** Ends the row under way. */
+  /** Ends the open row. */
   close(): void;
   finish(): Rows;
 }

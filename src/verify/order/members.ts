@@ -1,7 +1,7 @@
 /**
- * The members of all transfers, numbered. For progress a member waits for its `partners`: all of a collective, in a group whom it
- * exchanges with. For order its completion follows the start of its `sources` alone, those whose data its result needs: a library
- * may let it go before the others have come (docs/commands.md, "Transfers").
+ * The members of all transfers, numbered. For progress a member waits for its `partners`: all ranks of a collective, or
+ * in a group its peers. For order its completion follows only the start of its `sources`, the members whose data its
+ * result needs: a library may let it continue before the others have come (docs/commands.md, "Transfers").
  */
 import { dependsOn } from "../../commands/collectives.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
@@ -13,9 +13,9 @@ export interface Members {
   readonly of: ReadonlyMap<number, number>;
   readonly node: Int32Array;
   readonly transfer: Int32Array;
-  /** Per transfer, the number of its first member; one more at the end. */
+  /** Per transfer, the number of its first member, and one more entry at the end. */
   readonly first: Int32Array;
-  /** By member: numbers of members. Null stands for all of the transfer; its members then all have null. */
+  /** By member: numbers of members. Null stands for all members of the transfer; then all its members have null. */
   readonly partners: readonly (readonly number[] | null)[];
   readonly sources: readonly (readonly number[] | null)[];
 }

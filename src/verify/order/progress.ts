@@ -1,6 +1,6 @@
 /**
- * Whether a run comes to its end, by letting every queue run until it blocks: nothing that can happen takes away what another could
- * do, so what is left over is stuck in every execution. Queues are streams, or one per rank, the fewest that hardware may have.
+ * Whether a run ends, found by letting every queue run until it blocks. No event can disable another, so whatever is
+ * left over is stuck in every execution. Queues are streams, or one per rank, the fewest that hardware may have.
  */
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
@@ -13,13 +13,13 @@ export interface Stuck {
   /** Nodes of each queue, in its order. */
   readonly queues: readonly Int32Array[];
   readonly queueOf: Int32Array;
-  /** By queue, how many of its nodes have completed; its head is the next one. */
+  /** By queue: how many of its nodes have completed; its head is the next one. */
   readonly cursor: Int32Array;
   readonly recorded: Uint8Array;
   readonly arrived: Uint8Array;
 }
 
-/** Null if all queues come to their ends. Transfers are synchronous. */
+/** Null if all queues finish. Transfers are synchronous. */
 export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
   const { kind, argument, eventWaits, members, program } = graph;
   const { queues, queueOf } = queuesOf(graph, mode);

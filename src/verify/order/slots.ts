@@ -1,17 +1,17 @@
 /**
- * Signals and the waits that take them: the n-th wait on a slot takes the n-th signal, which needs every signal to happen after the wait
- * before it, and every wait too, else two waits could take each other's signal. With both, and with signals in the order of their
- * list, the pairs are the same in every execution; without, that is a slot overrun.
+ * Signals and the waits that take them. The n-th wait on a slot takes the n-th signal. This requires that every signal
+ * happens after the wait before it, and every wait too, or two waits could take each other's signal. With both, and
+ * with signals in the order of their list, the pairs are the same in every execution. Otherwise it is a slot overrun.
  */
 import type { Clocks, Snapshot } from "./clocks.ts";
 
-/** A signal, or a wait, that may come before one on its slot that must precede it. */
+/** A signal or wait that may come before one on its slot that must precede it. */
 export interface SlotMisuse {
   readonly slot: number;
   readonly kind: "signal" | "wait";
   /** Its visit. */
   readonly next: number;
-  /** The visit of the wait that must come before; for a signal out of its list's order, of the signal. */
+  /** The visit of the wait that must come before; for a signal out of its list's order, the visit of that signal. */
   readonly before: number;
 }
 
@@ -30,7 +30,7 @@ interface SlotState {
   /** Every wait so far, in order. */
   readonly taken: Taken[];
   readonly signalled: number[];
-  /** Signals that came before the wait that must precede them, by that wait's place in `taken`. */
+  /** Signals that came before the wait that must precede them, keyed by that wait's position in `taken`. */
   readonly early: Map<number, number>;
 }
 

@@ -1,10 +1,11 @@
 /**
- * One sweep over two runs that decides progress and order together. Chains run until they block, transfers synchronously, so whatever is left
- * when nothing moves is a deadlock; on the way every chain keeps a clock vector with the order that holds under eager transfers
- * (members.ts), and each access is compared with earlier ones under it. The graph has no choices (docs/verifier.md), so one
- * sweep speaks for all executions.
+ * One sweep over two runs that decides progress and order together. Chains run until they block, transfers
+ * synchronously, so whatever is left when nothing moves is a deadlock. Meanwhile every chain keeps a clock vector of
+ * the order that holds under eager transfers (members.ts), and each access is compared with earlier ones under it. The
+ * graph has no choices (docs/verifier.md), so one sweep covers all executions.
  *
- * The first run ends on all ranks before the second begins; that is one of the orders that may happen, and clocks know nothing of it.
+ * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks record
+ * nothing of it.
  */
 import { at } from "../../support/invariant.ts";
 import { createClocks, type Snapshot } from "./clocks.ts";
@@ -12,7 +13,7 @@ import { chainLength, type Graph, nodeKinds } from "./graph.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
 
-/** What a sweep tells on the way. `visit` is the node's number over both runs: node + run * nodeCount. */
+/** What a sweep reports. `visit` is the node's number over both runs: node + run * nodeCount. */
 export interface SweepObserver {
   /** Whether `starts` is also called for events, waits and signals, which touch no memory. */
   readonly every?: boolean;
@@ -26,11 +27,11 @@ export interface SweepResult {
   /** By chain: how many nodes were left in the run that did not end; null if both ended. */
   readonly stuckAt: Int32Array | null;
   readonly misuses: readonly SlotMisuse[];
-  /** Rows of clock vectors that were in use at once. */
+  /** The most rows of clock vectors in use at once. */
   readonly peakRows: number;
 }
 
-/** What orders others and touches no memory. A wait that has to be tried again starts again, with the same clock. */
+/** Kinds that order others and touch no memory. A wait that is tried again starts again, with the same clock. */
 function isOrdering(kind: number): boolean {
   return kind >= nodeKinds.record && kind <= nodeKinds.take;
 }
