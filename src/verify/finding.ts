@@ -58,7 +58,7 @@ export interface Finding extends Diagnostic {
    * Text for `braid run --interleaving` that runs the second command before the first. For a read of unwritten bytes
    * any order shows it. Null if one run cannot show it.
    */
-  readonly schedule: string | null;
+  readonly interleaving: string | null;
 }
 
 /** A command to insert into a list. With all steps of a repair, the Program verifies. */

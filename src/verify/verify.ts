@@ -11,8 +11,8 @@ import { findProblems } from "./check/find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
 import { missingIn, stepsOf } from "./explain/missing.ts";
-import { noteDrafts } from "./explain/notes.ts";
-import { problemDraft } from "./explain/problem-draft.ts";
+import { noteFindings } from "./explain/notes.ts";
+import { problemFinding } from "./explain/problem-finding.ts";
 import { createRegionTable } from "./check/region-table.ts";
 import { type Repair, repairProgram } from "./explain/repair.ts";
 import { toFindings } from "./explain/to-findings.ts";
@@ -60,11 +60,11 @@ export function verify(
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
   // An incorrect Program gets no notes yet.
-  const noted = notes && problems.length === 0 ? noteDrafts(graph, table) : [];
+  const noted = notes && problems.length === 0 ? noteFindings(graph, table) : [];
   const findings = [
     ...toFindings(
       graph,
-      problems.map((problem) => problemDraft(graph, table, problem)),
+      problems.map((problem) => problemFinding(graph, table, problem)),
       counterexamples,
     ),
     ...toFindings(graph, noted, false),
@@ -110,7 +110,7 @@ export function verifyLists(lists: readonly CommandList[], options: VerifyOption
         memory: null,
         ancestor: null,
         missingEdge: null,
-        schedule: null,
+        interleaving: null,
       })),
       repair: null,
       size: {

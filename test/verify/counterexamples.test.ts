@@ -85,10 +85,11 @@ describe.each([
       expect(verify(repaired.program).ok).toBe(true);
       expect(await outputsOf(repaired.program, null)).toBe(right);
       const shows = report.findings.filter(
-        ({ schedule, commands }) => schedule !== null && commands.every(({ kind: k }) => k !== "alloc" && k !== "free"),
+        ({ interleaving, commands }) =>
+          interleaving !== null && commands.every(({ kind: k }) => k !== "alloc" && k !== "free"),
       );
       if (shows.length === 0) continue;
-      const replays = await Promise.all(shows.map(({ schedule }) => outputsOf(program, schedule)));
+      const replays = await Promise.all(shows.map(({ interleaving }) => outputsOf(program, interleaving)));
       expect(
         replays.some((outputs) => outputs !== right),
         `command ${index}`,
@@ -169,7 +170,7 @@ test("ranks with programs of their own: the put comes before what follows the pe
     ],
   ]);
   const outputs = await outputsOf(right, null);
-  for (const { schedule } of findings) expect(await outputsOf(wrong, schedule)).not.toBe(outputs);
+  for (const { interleaving } of findings) expect(await outputsOf(wrong, interleaving)).not.toBe(outputs);
   const repaired = repair(wrong);
   expect(repaired === null ? null : await outputsOf(repaired.program, "seed:1")).toBe(outputs);
 });

@@ -54,7 +54,7 @@ describe("bytes of two buffers", () => {
     expect(findings.map(({ code, message }) => [code, message])).toEqual([
       ["freed-in-use", "T2 on rank 0 may be freed while it is still read"],
     ]);
-    for (const { schedule } of findings) expect(await outputsOf(program, schedule)).toEqual([2, 2]);
+    for (const { interleaving } of findings) expect(await outputsOf(program, interleaving)).toEqual([2, 2]);
     const repaired = repair(program);
     expect(repaired?.insertions.map(({ command }) => command.kind)).toEqual(["waitEvent"]);
     expect(repaired === null ? null : await outputsOf(repaired.program, null)).toEqual([1, 2]);

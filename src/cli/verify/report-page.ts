@@ -36,7 +36,7 @@ ${repair === null ? "" : `<h2>Repair, verified</h2>\n<ul>${repair.map(({ text })
 }
 
 function section(program: Program | null, finding: Finding): string {
-  const { code, severity, message, schedule } = finding;
+  const { code, severity, message, interleaving: schedule } = finding;
   const picture = program === null ? "" : orderPicture(program, finding);
   return `<section class="${severity}">
 <h2><code>${code}</code> ${escapeText(message)}</h2>

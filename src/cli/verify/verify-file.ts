@@ -67,7 +67,7 @@ export async function verifyFile(
     await write("--report", flags.report, reportPage({ title: file, program, report }));
     written.push(flags.report);
   }
-  const schedule = report.findings.find((finding) => finding.schedule !== null)?.schedule ?? null;
+  const schedule = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
   if (flags.counterexample !== undefined && schedule !== null) {
     await write("--counterexample", flags.counterexample, schedule);
     written.push(flags.counterexample);

@@ -7,7 +7,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
-import type { Stuck } from "../order/progress.ts";
+import type { Stuck } from "../order/stuck.ts";
 
 /** A queue's head, and the node of another queue that it waits for. */
 export interface Wait {

@@ -7,7 +7,7 @@ import { type ContentsProblem, createContents } from "./contents.ts";
 import { shortestCycle } from "./deadlock.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { Problem } from "./problem.ts";
-import { findStuck } from "../order/progress.ts";
+import { findStuck } from "../order/stuck.ts";
 import type { RegionTable } from "./region-table.ts";
 import { type Conflict, createShadow } from "./shadow.ts";
 import { staticProblems } from "./static-checks.ts";

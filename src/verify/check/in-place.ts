@@ -13,7 +13,7 @@ import { alignViews, partOf, sameView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
-import { sharedBytes } from "./overlap.ts";
+import { sharedBytes } from "./shared-bytes.ts";
 
 export interface IllegalOverlap {
   /** The operand that is written where another one lies. */

@@ -10,8 +10,8 @@ import { at } from "../../support/invariant.ts";
 import { boundBuffers, sharingBuffers } from "./blocks.ts";
 import type { Graph } from "../order/graph.ts";
 import { createRows, type Rows } from "../order/growable.ts";
-import { sizeOf } from "./overlap.ts";
-import { type Overlaps, overlapsOf } from "./region-overlaps.ts";
+import { sizeOf } from "./shared-bytes.ts";
+import { type Overlaps, overlapsOf } from "./shared-regions.ts";
 
 export interface RegionTable extends Overlaps {
   readonly regions: readonly Region[];

@@ -7,7 +7,7 @@ import type { Command } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { type IllegalOverlap, illegalOverlap } from "./in-place.ts";
-import { spanOf } from "./overlap.ts";
+import { spanOf } from "./shared-bytes.ts";
 import type { RegionTable } from "./region-table.ts";
 
 export type StaticProblem =

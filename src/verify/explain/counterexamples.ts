@@ -6,12 +6,12 @@ import { at } from "../../support/invariant.ts";
 import { commonAncestors, type Pair } from "../order/ancestor.ts";
 import { capturePasts } from "../order/captures.ts";
 import type { Graph } from "../order/graph.ts";
-import { scheduleText, visitsFor } from "./schedule-text.ts";
+import { interleavingText, visitsFor } from "./interleaving-text.ts";
 
 export interface Counterexample {
   /** The visit of the nearest common ancestor. */
   readonly ancestor: number | null;
-  readonly schedule: string | null;
+  readonly interleaving: string | null;
 }
 
 /** For pairs of visits in their intended order. */
@@ -21,6 +21,6 @@ export function counterexamples(graph: Graph, pairs: readonly Pair[]): readonly 
   const pasts = capturePasts(graph, new Set(pairs.flatMap(([, second]) => visitsFor(graph, second))));
   return pairs.map(([first, second], i) => ({
     ancestor: at(ancestors, i),
-    schedule: scheduleText(graph, { first, second, pasts }),
+    interleaving: interleavingText(graph, { first, second, pasts }),
   }));
 }

@@ -4,7 +4,7 @@
  */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { at } from "../../support/invariant.ts";
-import type { Draft } from "./draft.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import { type Graph, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText } from "./places.ts";
 
@@ -14,7 +14,7 @@ interface Marks {
   free: number | null;
 }
 
-export function leakNotes(graph: Graph): readonly Draft[] {
+export function leakNotes(graph: Graph): readonly RawFinding[] {
   const { program } = graph;
   const marks = new Map<number, Marks>();
   for (const { rank, commands } of program.ranks) {
@@ -28,7 +28,7 @@ export function leakNotes(graph: Graph): readonly Draft[] {
       if (command.kind === "free" && known !== undefined) known.free = node;
     }
   }
-  return [...byTensor([...marks.values()])].flatMap(([tensor, all]): readonly Draft[] => {
+  return [...byTensor([...marks.values()])].flatMap(([tensor, all]): readonly RawFinding[] => {
     const kept = all.find(({ free }) => free === null);
     const freed = all.find(({ free }) => free !== null);
     if (kept === undefined || freed === undefined || freed.free === null) return [];

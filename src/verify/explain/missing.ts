@@ -4,7 +4,7 @@ import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { intendedOrder } from "./conflict-draft.ts";
+import { intendedOrder } from "./conflict-finding.ts";
 import { findProblems } from "../check/find-problems.ts";
 import type { RepairStep } from "../finding.ts";
 import { createGraph } from "../order/graph.ts";

@@ -3,12 +3,12 @@
  * needs it, so a statement is named only if every one of its waits, on all ranks, adds no order.
  */
 import { at } from "../../support/invariant.ts";
-import type { Draft } from "./draft.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import { commandIndex, type Graph, nodeKinds } from "../order/graph.ts";
 import { placeOf, placeText } from "./places.ts";
 import { sweep } from "../order/sweep.ts";
 
-export function redundancyNotes(graph: Graph): readonly Draft[] {
+export function redundancyNotes(graph: Graph): readonly RawFinding[] {
   const { nodeCount, kind } = graph;
   const redundant = idleWaits(graph);
   const idle = new Set(redundant);
@@ -18,7 +18,7 @@ export function redundancyNotes(graph: Graph): readonly Draft[] {
   }
   return redundant
     .filter((node) => isSynchronization(graph, node) && !needed.has(statementKey(graph, node)))
-    .map((node): Draft => ({
+    .map((node): RawFinding => ({
       code: "redundant-synchronization",
       severity: "note",
       message: "a synchronization orders what has an order already",

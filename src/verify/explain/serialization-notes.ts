@@ -11,7 +11,7 @@
 import type { StreamInfo } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { capturePasts, type Past } from "../order/captures.ts";
-import type { Draft } from "./draft.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText } from "./places.ts";
 import type { RegionTable } from "../check/region-table.ts";
@@ -23,7 +23,7 @@ interface Iteration {
   readonly workers: number[];
 }
 
-export function serializationNotes(graph: Graph, table: RegionTable): readonly Draft[] {
+export function serializationNotes(graph: Graph, table: RegionTable): readonly RawFinding[] {
   const loops = iterationsByLoop(graph);
   const neighbours = [...loops.values()].flatMap((iterations) => {
     const inOrder = [...iterations.values()];
@@ -33,7 +33,7 @@ export function serializationNotes(graph: Graph, table: RegionTable): readonly D
   const starts = apart.flatMap(([before, { workers }]) => [...workers.slice(0, 1), ...transfersOf(graph, before)]);
   if (starts.length === 0) return [];
   const pasts = capturePasts(graph, new Set(starts));
-  return apart.flatMap(([before, after]): readonly Draft[] => {
+  return apart.flatMap(([before, after]): readonly RawFinding[] => {
     const [first, last] = [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
     if (!comesBefore(graph, pasts, last, first)) return [];
     const through = transfersOf(graph, before).find(

@@ -9,7 +9,7 @@ import { canonicalRegion, type Region } from "../../commands/region.ts";
 import { contiguousStrides, elementCount } from "../../commands/view.ts";
 import type { View } from "../../commands/transfer.ts";
 import { at } from "../../support/invariant.ts";
-import { spanOf } from "../check/overlap.ts";
+import { spanOf } from "../check/shared-bytes.ts";
 import { sameRuns } from "../check/region-table.ts";
 
 /** Index ranges per axis, the end not included. */

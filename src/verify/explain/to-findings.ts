@@ -5,7 +5,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type Counterexample, counterexamples } from "./counterexamples.ts";
-import type { Draft } from "./draft.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import type { Finding } from "../finding.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
@@ -16,27 +16,27 @@ const mostExplained = 16;
 /** An interleaving for mistakes that every order shows. */
 const anyOrder = "seed:0\n";
 
-export function toFindings(graph: Graph, drafts: readonly Draft[], explained: boolean): readonly Finding[] {
-  const groups = new Map<string, { readonly draft: Draft; occurrences: number }>();
-  for (const draft of drafts) {
-    const key = keyOf(graph, draft);
+export function toFindings(graph: Graph, raw: readonly RawFinding[], explained: boolean): readonly Finding[] {
+  const groups = new Map<string, { readonly finding: RawFinding; occurrences: number }>();
+  for (const finding of raw) {
+    const key = keyOf(graph, finding);
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { draft, occurrences: 1 });
+    if (group === undefined) groups.set(key, { finding, occurrences: 1 });
     else group.occurrences++;
   }
-  const found = [...groups.values()].toSorted((a, b) => consequence(graph, a.draft) - consequence(graph, b.draft));
-  const withEdge = explained ? found.filter(({ draft }) => draft.edge !== null).slice(0, mostExplained) : [];
+  const found = [...groups.values()].toSorted((a, b) => consequence(graph, a.finding) - consequence(graph, b.finding));
+  const withEdge = explained ? found.filter(({ finding }) => finding.edge !== null).slice(0, mostExplained) : [];
   const examples = counterexamples(
     graph,
-    withEdge.flatMap(({ draft: { edge } }) => (edge === null ? [] : [edge])),
+    withEdge.flatMap(({ finding: { edge } }) => (edge === null ? [] : [edge])),
   );
   return found.map((group) =>
-    findingOf(graph, group.draft, group.occurrences, examples[withEdge.indexOf(group)] ?? null),
+    findingOf(graph, group.finding, group.occurrences, examples[withEdge.indexOf(group)] ?? null),
   );
 }
 
 /** How far a missing order is from a wrong value; 0 for every other kind of mistake. */
-function consequence({ kind, nodeCount }: Graph, { edge, severity }: Draft): number {
+function consequence({ kind, nodeCount }: Graph, { edge, severity }: RawFinding): number {
   if (edge === null || severity === "note") return 0;
   const [, second] = edge;
   // One run shows what a caller writes too early and, if bytes are shared, what a free leads to.
@@ -45,7 +45,7 @@ function consequence({ kind, nodeCount }: Graph, { edge, severity }: Draft): num
 }
 
 /** Equal for the same mistake in another iteration or on another rank. */
-function keyOf(graph: Graph, { code, visits, memory }: Draft): string {
+function keyOf(graph: Graph, { code, visits, memory }: RawFinding): string {
   const places = visits.map((visit) => placeOf(graph, visit));
   const [first] = places;
   const statements = places.map(
@@ -55,8 +55,8 @@ function keyOf(graph: Graph, { code, visits, memory }: Draft): string {
   return [code, memory?.tensor ?? "", ...statements].join("|");
 }
 
-function findingOf(graph: Graph, draft: Draft, occurrences: number, example: Counterexample | null): Finding {
-  const { code, severity, message, visits, memory, found, expected, help, notes, edge } = draft;
+function findingOf(graph: Graph, finding: RawFinding, occurrences: number, example: Counterexample | null): Finding {
+  const { code, severity, message, visits, memory, found, expected, help, notes, edge } = finding;
   const commands = visits.map((visit) => placeOf(graph, visit));
   const last = commands.at(-1);
   const ancestor = example === null || example.ancestor === null ? null : placeOf(graph, example.ancestor);
@@ -76,6 +76,6 @@ function findingOf(graph: Graph, draft: Draft, occurrences: number, example: Cou
     memory,
     ancestor,
     missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
-    schedule: example?.schedule ?? (code === "unwritten-read" ? anyOrder : null),
+    interleaving: example?.interleaving ?? (code === "unwritten-read" ? anyOrder : null),
   };
 }

@@ -30,7 +30,7 @@ export async function replayMutant(intact: string, lists: readonly CommandList[]
   if (program === null) return null;
   const { ok, findings } = verify(program);
   if (ok) return null;
-  const schedules = findings.flatMap(({ schedule }) => schedule ?? []);
+  const schedules = findings.flatMap(({ interleaving }) => interleaving ?? []);
   const repaired = repair(program)?.program ?? null;
   const spoilt = repaired === null ? null : await spoiltBy(repaired, intact, ["seed:1", "seed:2"]);
   const replayed = await spoiltBy(program, intact, schedules);

@@ -10,7 +10,7 @@ import type { Members } from "../order/members.ts";
 import { placeOf, placeText } from "./places.ts";
 
 /** What an interleaving runs: all the pasts, then the second of the two. */
-export interface ScheduleRequest {
+export interface InterleavingRequest {
   readonly first: number;
   readonly second: number;
   /** What comes before the visits: before `second`, and before the ranks whose data it needs if it is a transfer. */
@@ -29,7 +29,7 @@ export function visitsFor(graph: Graph, second: number): readonly number[] {
  * The text of an interleaving file. Null if one run cannot show it, for example if both are commands of different runs.
  * A caller that is the second reads or writes at once; a caller that is the first writes last.
  */
-export function scheduleText(graph: Graph, { first, second, pasts }: ScheduleRequest): string | null {
+export function interleavingText(graph: Graph, { first, second, pasts }: InterleavingRequest): string | null {
   const { nodeCount, kind, chainOf, position, rankOf } = graph;
   const visits = visitsFor(graph, second);
   if (visits.length === 0 || first >= nodeCount || kind[first] === nodeKinds.callerReads) return null;

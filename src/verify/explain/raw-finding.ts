@@ -5,7 +5,7 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { SharedMemory } from "../finding.ts";
 
-export interface Draft {
+export interface RawFinding {
   readonly code: DiagnosticCode;
   readonly severity: "error" | "note";
   readonly message: string;

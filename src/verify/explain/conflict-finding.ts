@@ -7,11 +7,11 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
-import type { Draft } from "./draft.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import type { CommandPlace, SharedMemory } from "../finding.ts";
 import type { Graph } from "../order/graph.ts";
-import { placeOnRank } from "./meeting.ts";
-import { type Extent, sharedBytes } from "../check/overlap.ts";
+import { placeOnRank } from "./peer-place.ts";
+import { type Extent, sharedBytes } from "../check/shared-bytes.ts";
 import { placeOf, placeText, programOrder, statementText } from "./places.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import type { Access, Conflict } from "../check/shadow.ts";
@@ -38,7 +38,7 @@ function inOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly
   return programOrder(a, b) <= 0 ? [one, other] : [other, one];
 }
 
-export function conflictDraft(graph: Graph, table: RegionTable, conflict: Conflict): Draft {
+export function conflictFinding(graph: Graph, table: RegionTable, conflict: Conflict): RawFinding {
   const [first, second] = inOrder(graph, table, conflict);
   const memory = sharedMemory(graph, table, first.access.region, second.access.region);
   const before = second.place.kind === "alloc" ? first : second;

@@ -5,7 +5,7 @@
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { createFloatList, createIntList, type Rows } from "../order/growable.ts";
-import { type Extent, sharedBytes, sizeOf, spanOf } from "./overlap.ts";
+import { type Extent, sharedBytes, sizeOf, spanOf } from "./shared-bytes.ts";
 
 export interface Overlaps {
   /** By region: the regions that share bytes with it, itself first. */

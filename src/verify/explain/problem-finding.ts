@@ -2,8 +2,8 @@
 import { at } from "../../support/invariant.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { counted } from "../../support/wording.ts";
-import { conflictDraft } from "./conflict-draft.ts";
-import type { Draft } from "./draft.ts";
+import { conflictFinding } from "./conflict-finding.ts";
+import type { RawFinding } from "./raw-finding.ts";
 import type { Wait } from "../check/deadlock.ts";
 import type { SharedMemory } from "../finding.ts";
 import { type Graph, nodeOf } from "../order/graph.ts";
@@ -12,12 +12,12 @@ import type { Problem } from "../check/problem.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { rangeText, sliceText } from "./slice-text.ts";
 
-export function problemDraft(graph: Graph, table: RegionTable, problem: Problem): Draft {
-  return dispatch<Problem, Draft, [Graph, RegionTable]>(rows, problem, graph, table);
+export function problemFinding(graph: Graph, table: RegionTable, problem: Problem): RawFinding {
+  return dispatch<Problem, RawFinding, [Graph, RegionTable]>(rows, problem, graph, table);
 }
 
-const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
-  conflict: (conflict, graph, table) => conflictDraft(graph, table, conflict),
+const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
+  conflict: (conflict, graph, table) => conflictFinding(graph, table, conflict),
   slotMisuse: ({ slot, nextIs, next, before }, graph) => {
     const [later, earlier] = [placeOf(graph, next), placeOf(graph, before)];
     return {
@@ -37,7 +37,7 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
       "deadlock",
       cycle.map(({ node }) => node),
     ),
-    ...cycleDraft(graph, cycle),
+    ...cycleFinding(graph, cycle),
     message: `${counted(cycle.length, "stream")} wait${cycle.length === 1 ? "s for itself" : " for each other"}`,
     expected: "waits that no circle joins",
     help: "order sends, receives and collectives alike on all ranks, coalesce exchanges, and post before waiting",
@@ -47,7 +47,7 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
       "needs-concurrency",
       cycle.map(({ node }) => node),
     ),
-    ...cycleDraft(graph, cycle),
+    ...cycleFinding(graph, cycle),
     message: "the program ends only if a device runs several of its streams at once",
     expected: "an end also when every rank runs its list as one queue, since hardware has fewer queues than streams",
     help: "issue what others wait for before what waits for them, in the order of the list",
@@ -168,13 +168,13 @@ const rows: RuleTable<Problem, Draft, [Graph, RegionTable]> = {
 };
 
 function error(
-  code: Draft["code"],
+  code: RawFinding["code"],
   visits: readonly number[],
-): Pick<Draft, "code" | "severity" | "visits" | "memory" | "notes" | "edge"> {
+): Pick<RawFinding, "code" | "severity" | "visits" | "memory" | "notes" | "edge"> {
   return { code, severity: "error", visits, memory: null, notes: [], edge: null };
 }
 
-function cycleDraft(graph: Graph, cycle: readonly Wait[]): Pick<Draft, "found" | "notes"> {
+function cycleFinding(graph: Graph, cycle: readonly Wait[]): Pick<RawFinding, "found" | "notes"> {
   const [first] = cycle;
   const steps = cycle.map(
     ({ node, awaits }) => `${placeText(placeOf(graph, node))} waits for ${placeText(placeOf(graph, awaits))}`,
