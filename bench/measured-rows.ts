@@ -19,7 +19,7 @@ export interface MeasuredRow {
 
 /** In the order of the file; without PyTorch's and published rows, and those that failed. */
 export function measuredRows(file: string): readonly MeasuredRow[] {
-  return rowsOf(readFileSync(file, "utf8")).flatMap((row) => {
+  return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
     const problem = problemOf(row);
     const milliseconds = Number(row.get("median_time (ms)"));
     if (problem === null || !(milliseconds > 0)) return [];
@@ -30,6 +30,14 @@ export function measuredRows(file: string): readonly MeasuredRow[] {
     if (implementation?.kind !== "braid") return [];
     return [{ problem, implementation, text, milliseconds, note: row.get("note") ?? "" }];
   });
+}
+
+/** Options by the names that they had when committed results were measured. */
+const newNames = { copyLane: "copyStream", mergeProducts: "mergeGemms" } as const;
+
+/** Text of committed results with today's names of options: they stand before `=`. */
+export function withNewNames(text: string): string {
+  return Object.entries(newNames).reduce((left, [old, name]) => left.replaceAll(`${old}=`, `${name}=`), text);
 }
 
 export function sizeText({ m, n, k }: Problem): string {

@@ -26,7 +26,17 @@ export type { RecordOptions } from "./record/options.ts";
 export type { CommandList } from "./commands/command.ts";
 export { link } from "./commands/link/link.ts";
 export type { Program } from "./commands/program.ts";
-export { repair, verify, verifyLists, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
+export {
+  type AnyCompilation,
+  compile,
+  type Compilation,
+  type CompileOptions,
+  requireVerified,
+  type Target,
+} from "./compile/compile.ts";
+export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
+export { choose, type ChooseOptions, type Considered, type ScheduleChoice } from "./tune/choose/choose.ts";
+export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
 export { printProgram } from "./commands/print-program.ts";
 export { simulate, type SimulateOptions, type Simulation } from "./simulate/simulate.ts";

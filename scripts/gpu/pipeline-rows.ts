@@ -17,7 +17,7 @@ import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { lower } from "../../src/passes/lower.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { record } from "../../src/record/record.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { applySchedule } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { noise } from "./noise.ts";
 import { median, type Row, rowOf } from "./rows.ts";
@@ -131,7 +131,7 @@ async function measure(
     }),
   );
   const linked = link(lists);
-  const program = lane ? moveCopiesToLane(linked) : linked;
+  const program = applySchedule(linked, { copyStream: lane ? "dedicated" : "inline" });
   const group = await createCudaBackend({ rendezvous, graph }).open({ world: devices, localRanks: [rank] });
   const prepared = await group.prepare(program);
   writeInputs(f, program, prepared, rank);

@@ -14,7 +14,6 @@ import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lower } from "../../src/passes/lower.ts";
 import { record } from "../../src/record/record.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -92,7 +91,7 @@ async function replay(world: PartContext["world"], { build, protocol, schedule }
       protocol,
     }),
   );
-  const program = moveCopiesToLane(applySchedule(link(lists), schedule));
+  const program = applySchedule(link(lists), { ...schedule, copyStream: "dedicated" });
   const shapes = data.inputs.map((id) => {
     const tensor = at(data.tensors, id);
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };

@@ -3,9 +3,10 @@
  * mean the same: one collective and one product, loops whose chunks are collectives of the library or in peers' memory, loops over the devices.
  */
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { type ChooseOptions, type Considered, considerSchedules, decide } from "../tune/choose/choose.ts";
-import type { ScheduleCandidate } from "../tune/choose/candidates.ts";
+import type { AnyCompilation } from "../compile/compile.ts";
+import { type ChooseOptions, type CompiledCandidate, considerSchedules, decide } from "../tune/choose/choose.ts";
 import type { LoweringOptions } from "../passes/options.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { invariant } from "../support/invariant.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
 import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
@@ -17,9 +18,8 @@ export interface Shape extends Pieces {
 
 export interface ChosenForm {
   readonly shape: Shape;
-  /** The candidate's, and what the form needs and the user has set. */
-  readonly lowering: Partial<LoweringOptions>;
-  readonly candidate: ScheduleCandidate;
+  /** Not verified yet. */
+  readonly compilation: AnyCompilation;
   /** Why, in one line. */
   readonly reason: string;
 }
@@ -28,22 +28,23 @@ export interface ChosenForm {
 export function chooseForm(
   given: Pick<BraidOptions, "form" | "chunks" | "outputs">,
   problem: Problem,
-  options: Omit<ChooseOptions, "devices">,
+  lowering: Omit<ChooseOptions, "devices">,
+  profile: MachineProfile,
 ): ChosenForm {
   const { devices } = problem;
-  const chosenWith = new Map<ScheduleCandidate, Pick<ChosenForm, "shape" | "lowering">>();
-  const considered: Considered[] = [];
+  const shapeOf = new Map<AnyCompilation, Shape>();
+  const considered: CompiledCandidate[] = [];
   const errors: DiagnosticError[] = [];
-  for (const { shape, name, lowering } of shapesOf(given, problem)) {
-    const together = joined(options.lowering ?? {}, lowering);
+  for (const { shape, name, lowering: own } of shapesOf(given, problem)) {
+    const together = joined(lowering, own);
     if (together === null) continue;
     try {
       const fusion = buildPrimitive(shape.form, problem, shape);
-      const all = considerSchedules(fusion, { ...options, devices, lowering: together });
-      for (const { candidate, ...timed } of all) {
+      for (const each of considerSchedules(fusion, { ...together, devices }, profile)) {
+        const { candidate } = each;
         const named = { ...candidate, name: name === "" ? candidate.name : `${name}, ${candidate.name}` };
-        chosenWith.set(named, { shape, lowering: { ...together, ...candidate.lowering } });
-        considered.push({ candidate: named, ...timed });
+        shapeOf.set(each.compilation, shape);
+        considered.push({ ...each, candidate: named });
       }
     } catch (error) {
       // Rows that do not divide, or options that this form does not take.
@@ -53,10 +54,11 @@ export function chooseForm(
   }
   const [firstError] = errors;
   if (considered.length === 0 && firstError !== undefined) throw firstError;
-  const { chosen, reason } = decide(considered);
-  const how = chosenWith.get(chosen);
-  invariant(how !== undefined, "what is chosen has a form", chosen.name);
-  return { ...how, candidate: chosen, reason };
+  const { picked, reason } = decide(considered);
+  const { compilation } = picked;
+  const shape = shapeOf.get(compilation);
+  invariant(shape !== undefined, "what is chosen has a form", reason);
+  return { shape, compilation, reason };
 }
 
 interface NamedShape {
@@ -119,7 +121,7 @@ function shapesOf(
 }
 
 /** What the form needs beside what the user has set; null where they differ. */
-function joined(given: Partial<LoweringOptions>, own: Partial<LoweringOptions>): Partial<LoweringOptions> | null {
+function joined<T extends object>(given: T, own: Partial<LoweringOptions>): (T & Partial<LoweringOptions>) | null {
   const set = new Map(Object.entries(given));
   const differs = Object.entries(own).some(([name, value]) => set.has(name) && set.get(name) !== value);
   return differs ? null : { ...given, ...own };

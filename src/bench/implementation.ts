@@ -19,9 +19,9 @@ import {
 /** Braid's own, each with the options that it takes. */
 const ownOptions = {
   braid: braidOptionNames,
-  serial: ["backend", "protocol", "copyLane", "graph"],
+  serial: ["backend", "protocol", "copyStream", "graph"],
   "compute-only": ["graph"],
-  "communication-only": ["backend", "protocol", "copyLane", "graph"],
+  "communication-only": ["backend", "protocol", "copyStream", "graph"],
 } as const satisfies Readonly<Record<string, readonly BraidOption[]>>;
 
 export type OwnName = keyof typeof ownOptions;

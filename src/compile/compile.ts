@@ -1,69 +1,160 @@
-/** From host programs to what a back end is given: recorded, linked, rewritten by a schedule, its copies placed, and verified. */
+/**
+ * The one way from a source to a Program that may run: lower for every rank, record, link, rewrite by a schedule, verify. Every command,
+ * back end, simulation and choice of a schedule takes its Programs from here, so that what is verified is what runs.
+ */
+import type { CommandList } from "../commands/command.ts";
 import { link } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
-import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { HostProgram } from "../host/nodes.ts";
-import type { Sizes } from "../ir/sizes.ts";
-import type { RecordOptions } from "../record/options.ts";
+import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
+import type { LowerOptions } from "../passes/lower.ts";
+import { type NamedNumbers, numbersByName } from "../record/options.ts";
 import { record } from "../record/record.ts";
-import { type CopyLane, moveCopiesToLane } from "../schedule/rewrites/copy-stream.ts";
-import { applySchedule, type ScheduleOptions } from "../schedule/schedule.ts";
-import { verify } from "../verify/verify.ts";
+import type { CopyStream } from "../schedule/rewrites/copy-stream.ts";
+import { applySchedule, regeneratesEvents, requireSchedule, type ScheduleOptions } from "../schedule/schedule.ts";
+import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
+import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
+
+/** Where a Program is to run; schedules have other defaults on each. */
+export const targets = ["cpu", "cuda"] as const;
+export type Target = (typeof targets)[number];
 
 export const verifyUses = ["on", "off"] as const;
-/** off: Programs run unproven, also those of which the verifier would say what is wrong. */
+/** `off`: Programs run unproven, also those in which the verifier would find something. */
 export type VerifyUse = (typeof verifyUses)[number];
 
-export interface LinkOptions {
-  readonly streams: number;
-  readonly protocol: NonNullable<RecordOptions["protocol"]>;
-  readonly copyLane: CopyLane;
-  readonly schedule: ScheduleOptions;
-  readonly verify: VerifyUse;
+export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
+  /** The number of ranks: 0 .. devices-1. At least as many as the Fusion's meshes name. */
+  readonly devices: number;
+  /** "cpu" if not given. */
+  readonly on?: Target;
+  /** `streams`: how many worker streams a Stream loop alternates over; 4 if not given. */
+  readonly streams?: number;
+  /** Sizes of symbolic extents, by printed name (`i0`). Sharded axes take theirs from the meshes. */
+  readonly sizes?: NamedNumbers;
+  /** Values of the scalars that the host program takes, by name. */
+  readonly scalars?: NamedNumbers;
+  /** Rewrites of the linked Program. `copyStream` is `dedicated` with `on: "cuda"`, and `inline` elsewhere, if not given. */
+  readonly schedule?: ScheduleOptions;
+  /** "on" if not given. */
+  readonly verify?: VerifyUse;
+  /** Whether the report of a right Program has notes on what it could do better; true if not given. */
+  readonly notes?: boolean;
 }
 
-/** What a run may still give. */
-const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
+/** `Report` is `VerifyReport | null` where the options may have said `verify: "off"`. */
+export interface Compilation<Report extends VerifyReport | null = VerifyReport> extends Lowered {
+  readonly options: CompileOptions;
+  readonly sizes: Sizes;
+  /** As linked, before the schedule. */
+  readonly recorded: Program;
+  /** What runs. */
+  readonly program: Program;
+  /** Of the verifier; null with `verify: "off"`. */
+  readonly report: Report;
+  /** The Program that the report is about: `recorded` where a rewrite would mask what was found in it, else `program`. */
+  readonly reported: Program;
+}
 
-/** The Program of sizes that are known without inputs; null if a run has to give some. Throws as `linkPrograms`. */
-export function linkIfConstant(hosts: readonly HostProgram[], sizes: Sizes, options: LinkOptions): Program | null {
-  try {
-    return linkPrograms(hosts, sizes, new Map(), options);
-  } catch (error) {
-    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => givenByRuns.includes(code))) {
-      return null;
-    }
-    throw error;
+/** A Compilation that may be unverified. */
+export type AnyCompilation = Compilation<VerifyReport | null>;
+
+/** Command lists that do not link: the ranks do not agree on a transfer. */
+export interface Unlinked extends Lowered {
+  readonly program: null;
+  readonly sizes: Sizes;
+  readonly report: VerifyReport;
+  readonly error: DiagnosticError;
+}
+
+/**
+ * Compiles a Fusion, or host programs as they are, for all ranks. What the verifier finds is in the report. Throws what lowering, record and
+ * link throw, `bad-option`, `device-count`, `host-programs-differ` and `mesh-too-large`.
+ */
+export function compile(
+  source: ProgramSource | Lowered,
+  options: CompileOptions & { readonly verify?: "on" },
+): Compilation;
+export function compile(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation;
+export function compile(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation {
+  return requireLinked(tryCompile(source, options));
+}
+
+/** Throws what link threw. */
+export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilation {
+  if (compiled.program === null) throw compiled.error;
+  return compiled;
+}
+
+/** The same, but a Program whose lists do not link has a report, too. */
+export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
+  const options = withDefaults(given);
+  const { devices, streams = 4, scalars = {}, protocol = "get", schedule = {}, notes = true } = options;
+  requireSchedule(schedule);
+  const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
+  const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
+  const lists = hosts.map((host, rank) => record(host, { rank, sizes, scalars, streams, protocol }));
+  const recorded = linked(lists);
+  if (recorded instanceof DiagnosticError) {
+    return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, recorded), error: recorded };
   }
+  const program = applySchedule(recorded, schedule);
+  const compiled = { signature, hosts, options, sizes, recorded, program, report: null, reported: program };
+  return options.verify === "off" ? compiled : verified(compiled, { notes });
 }
 
-/** Throws what record and link throw, and the verifier's findings. */
-export function linkPrograms(
-  hosts: readonly HostProgram[],
-  sizes: Sizes,
-  scalars: ReadonlyMap<string, number>,
-  { copyLane, schedule, verify: use, ...options }: LinkOptions,
-): Program {
-  const lists = hosts.map((host, rank) => record(host, { ...options, rank, sizes, scalars }));
-  const linked = link(lists);
-  const scheduled = applySchedule(linked, schedule);
-  // A rewrite makes events for all that its list orders, and so would hide that the recorded list lacks one.
-  if (use === "on" && scheduled !== linked) requireVerified(linked);
-  const program = copyLane === "dedicated" ? moveCopiesToLane(scheduled) : scheduled;
-  if (use === "on") requireVerified(program);
-  return program;
+/** The same Compilation with a report. A rewrite regenerates every event, which would mask one that is missing in the recorded Program. */
+export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
+  const { recorded, program } = compilation;
+  if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
+    const report = verify(recorded, options);
+    if (!report.ok) return { ...compilation, report, reported: recorded };
+  }
+  return { ...compilation, report: verify(program, options), reported: program };
 }
 
-function requireVerified(program: Program): void {
-  const { ok, findings, repair } = verify(program, { notes: false });
-  if (ok) return;
-  const errors = findings.filter(({ severity }) => severity === "error");
-  const [first, ...rest] = errors;
-  if (first === undefined) return;
-  const repaired = repair?.map(({ text }) => `repair, verified: ${text}`) ?? [];
+/** The same Compilation. Throws what the verifier found, if it looked for something and found it. */
+export function requireVerified<C extends AnyCompilation>(compilation: C): C {
+  const { report } = compilation;
+  const [first, ...rest] = report?.findings.filter(({ severity }) => severity === "error") ?? [];
+  if (first === undefined) return compilation;
+  const repaired = report?.repair?.map(({ text }) => `repair, verified: ${text}`) ?? [];
   throw new DiagnosticError([
     { ...first, notes: [...(first.notes ?? []), ...repaired, 'to run it unproven: verify: "off", or --verify off'] },
     ...rest,
   ]);
+}
+
+/** The options that lowering takes. */
+export function loweringOf(options: CompileOptions): Omit<LowerOptions, "rank" | "onPass"> {
+  const {
+    devices: _d,
+    on: _o,
+    streams: _s,
+    sizes: _z,
+    scalars: _c,
+    schedule: _r,
+    verify: _v,
+    notes: _n,
+    ...lowering
+  } = options;
+  return lowering;
+}
+
+/** Copy engines of GPUs run one queue of copies at the link's full rate, and several at about half of it. */
+function withDefaults(options: CompileOptions): CompileOptions {
+  const copyStream: CopyStream = options.on === "cuda" ? "dedicated" : "inline";
+  return { ...options, schedule: { copyStream, ...options.schedule } };
+}
+
+/** The error where ranks do not agree on a transfer; other errors are thrown. */
+function linked(lists: readonly CommandList[]): Program | DiagnosticError {
+  try {
+    return link(lists);
+  } catch (error) {
+    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "transfer-mismatch")) {
+      return error;
+    }
+    throw error;
+  }
 }

@@ -3,49 +3,30 @@ import type { Backend, RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
-import type { LowerOptions } from "../passes/lower.ts";
 import type { NamedNumbers } from "../record/options.ts";
-import type { CopyLane } from "../schedule/rewrites/copy-stream.ts";
-import type { ScheduleOptions } from "../schedule/schedule.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import type { BackendName } from "./backend-by-name.ts";
-import { type VerifyUse, verifyUses } from "../compile/compile.ts";
+import { type CompileOptions, verifyUses } from "../compile/compile.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export const scheduleChoiceUses = ["given", "auto"] as const;
 export type ScheduleChoiceUse = (typeof scheduleChoiceUses)[number];
 
-export interface ExecutorOptions extends Omit<LowerOptions, "rank" | "onPass"> {
-  /** The number of devices: ranks 0 .. devices-1. At least as many as the Fusion's meshes name. */
-  readonly devices: number;
+export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
   /** A back end or its name; "cpu" if not given. */
   readonly on?: BackendName | Backend;
-  /** How many worker streams a Stream loop alternates over; 4 if not given. */
-  readonly streams?: number;
   /**
    * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same
    * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
    */
   readonly localRanks?: readonly number[];
   /**
-   * `dedicated`: copies from and to peers run on a stream of their own on each device. If not given, so with `on: "cuda"` and not
-   * elsewhere.
-   */
-  readonly copyLane?: CopyLane;
-  /** Rewrites of the recorded commands: docs/schedules.md. None if not given. */
-  readonly schedule?: ScheduleOptions;
-  /**
-   * auto: the form, streams, copy lane and rewrites are chosen among many by simulating each on the machine of `profile`
-   * (docs/simulation.md); options that are given restrict the choice. The Program's sizes must be known. given, if not given.
+   * auto: the form, streams and rewrites are chosen among many by simulating each on the machine of `profile` (docs/simulation.md);
+   * lowering options that are given restrict the choice. The Program's sizes must be known. given, if not given.
    */
   readonly scheduleChoice?: ScheduleChoiceUse;
   readonly profile?: MachineProfile;
-  /**
-   * Whether a Program is proven free of races, deadlocks and misuse of memory before it first runs (docs/verifier.md), and refused with
-   * the findings if it is not; "on" if not given.
-   */
-  readonly verify?: VerifyUse;
   /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
   readonly timeout?: number;
 }
@@ -64,8 +45,6 @@ export interface RunOptions {
   /** Whether the report is traced; so, if not given, where there is an `onReport`. A traced run on GPUs is no graph. */
   readonly trace?: boolean;
 }
-
-type Checked = "streams" | "localRanks" | "timeout" | "verify";
 
 /** What `scheduleChoice` makes of the options; null where nothing is to be chosen. Throws `bad-argument`. */
 export function profileToChooseWith({ scheduleChoice = "given", profile }: ExecutorOptions): MachineProfile | null {
@@ -87,13 +66,7 @@ function badChoice(call: string, found: string, expected: string): never {
 }
 
 /** Throws `device-count` and `bad-argument`. */
-export function requireExecutorOptions({
-  devices,
-  streams,
-  localRanks,
-  timeout,
-  verify,
-}: { readonly devices: number } & { readonly [K in Checked]: ExecutorOptions[K] | undefined }): void {
+export function requireExecutorOptions({ devices, streams, localRanks, timeout, verify }: ExecutorOptions): void {
   const callOf = (option: string): string => `MultiDeviceExecutor.create(fusion, { ${option} })`;
   requireWholeNumber(callOf("devices"), devices, 1);
   if (streams !== undefined) requireWholeNumber(callOf("streams"), streams, 1);

@@ -1,21 +1,24 @@
 /**
- * The whole flow behind one object: lowers a Fusion once per rank (or takes host programs as they are), records and links for each set of sizes it meets, prepares a
- * back end, and on every run shards the inputs, executes and gathers the outputs.
+ * Runs a program again and again: compiles it for each set of sizes that runs have, prepares a back end, and on every run shards the
+ * inputs, executes and gathers the outputs.
  */
 import type { Group } from "../backends/backend.ts";
-import type { Program } from "../commands/program.ts";
+import type { AnyCompilation, CompileOptions } from "../compile/compile.ts";
+import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
-import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
-import { loadBackend } from "./backend-by-name.ts";
-import { type ExecutorOptions, requireExecutorOptions, type RunOptions } from "./executor-options.ts";
-import { requireSchedule } from "../schedule/schedule.ts";
 import type { ScheduleChoice } from "../tune/choose/choose.ts";
-import { linkIfConstant, type LinkOptions, linkPrograms } from "../compile/compile.ts";
-import { requireMeshDevices } from "../compile/mesh-devices.ts";
+import { loadBackend } from "./backend-by-name.ts";
+import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
+import {
+  type ExecutorOptions,
+  profileToChooseWith,
+  requireExecutorOptions,
+  type RunOptions,
+} from "./executor-options.ts";
 import {
   bindTensors,
   type BoundTensor,
@@ -24,68 +27,63 @@ import {
   requireOutputs,
   writeInputs,
 } from "./prepared-entry.ts";
-import { type ProgramSource, type RankPrograms, rankPrograms, type Signature } from "../compile/program-source.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
-import { withChoice } from "./with-choice.ts";
 
-/** Runs one program again and again: `create` lowers it, `run` takes whole tensors or shards and gives whole ones, `close` frees what it holds. */
+/** `create` compiles a program, `run` takes whole tensors or shards and gives whole ones, `close` frees what the executor holds. */
 export class MultiDeviceExecutor {
   /** What `scheduleChoice: "auto"` chose, and why; null without it. */
-  readonly choice: ScheduleChoice | null;
-  readonly #signature: Signature;
-  readonly #hosts: readonly HostProgram[];
+  readonly choice: ScheduleChoice<AnyCompilation> | null;
+  readonly #lowered: Lowered;
+  readonly #compileOptions: CompileOptions;
+  /** Compiled at creation; null where a run has to give sizes or scalars. */
+  readonly #compilation: AnyCompilation | null;
   readonly #group: Group;
-  readonly #options: ExecutorOptions;
+  readonly #localRanks: readonly number[] | undefined;
+  readonly #timeout: number;
   readonly #entries = new Map<string, Promise<PreparedEntry>>();
-  /** What was linked at creation, by the key of its sizes. */
-  readonly #linked: ReadonlyMap<string, Program>;
   /** Runs share buffers, so they follow one another. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   private constructor(
-    { signature, hosts }: RankPrograms,
+    { lowered, options, compilation, choice }: CompiledSource,
     group: Group,
-    options: ExecutorOptions,
-    linked: ReadonlyMap<string, Program>,
-    choice: ScheduleChoice | null,
+    { localRanks, timeout = 30_000 }: ExecutorOptions,
   ) {
     this.choice = choice;
-    this.#linked = linked;
-    this.#signature = signature;
-    this.#hosts = hosts;
+    this.#lowered = lowered;
+    this.#compileOptions = options;
+    this.#compilation = compilation;
     this.#group = group;
-    this.#options = options;
+    this.#localRanks = localRanks;
+    this.#timeout = timeout;
   }
 
   /**
-   * Lowers a Fusion for every rank, or takes host programs (one for all ranks, one of each, or a function of the rank), and opens
-   * the back end. Throws what lowering throws, `host-programs-differ`, `device-count` and `mesh-too-large`, and the verifier's findings
-   * where all sizes are known.
+   * Compiles a Fusion or host programs (one for all ranks, one of each, or a function of the rank), or takes a Compilation with the
+   * options that it was made with, and opens the back end. Throws as `compile`, and the verifier's findings where all sizes are known.
    */
-  static async create(source: ProgramSource, given: ExecutorOptions): Promise<MultiDeviceExecutor> {
-    const { options, choice } = withChoice(source, given);
-    const { devices, on = "cpu", streams, timeout, localRanks, copyLane, schedule = {}, verify, ...lowering } = options;
-    requireExecutorOptions({ devices, streams, timeout, localRanks, verify });
-    requireSchedule(schedule);
-    const programs = rankPrograms(source, devices, lowering);
-    const { signature, hosts } = programs;
-    requireMeshDevices(signature.tensors, devices);
+  static async create(source: ProgramSource | AnyCompilation, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
+    const { on = "cpu", localRanks, timeout: _, scheduleChoice: __, profile: ___, ...given } = options;
+    const profile = profileToChooseWith(options);
+    requireExecutorOptions(options);
     const backend = await loadBackend(on);
-    const resolved = { ...options, copyLane: copyLane ?? (backend.name === "cuda" ? "dedicated" : "inline") } as const;
-    const sizes = sizesFromMeshes(signature.tensors);
-    // What record, link and the verifier find in constant sizes is said before the back end opens.
-    const program = linkIfConstant(hosts, sizes, linkOptions(resolved));
-    const linked = new Map(program === null ? [] : [[sizesKey(sizes, new Map()), program]]);
-    const group = await backend.open({ world: devices, localRanks: localRanks ?? hosts.map((_, rank) => rank) });
-    return new MultiDeviceExecutor(programs, group, resolved, linked, choice);
+    // Everything that is wrong with a program of constant sizes is reported before the back end opens.
+    const compiled = compileSource(source, { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" }, profile);
+    const { hosts } = compiled.lowered;
+    const group = await backend.open({
+      world: hosts.length,
+      localRanks: localRanks ?? hosts.map((_host, rank) => rank),
+    });
+    return new MultiDeviceExecutor(compiled, group, options);
   }
 
   /** The host program of one rank. */
   hostProgram(rank: number): HostProgram {
     requireWholeNumber("hostProgram(rank)", rank, 0);
-    return this.#hosts[rank] ?? unknownRank(rank, this.#hosts.length);
+    const { hosts } = this.#lowered;
+    return hosts[rank] ?? unknownRank(rank, hosts.length);
   }
 
   /**
@@ -113,13 +111,15 @@ export class MultiDeviceExecutor {
 
   async #run(inputs: readonly TensorArgument[], options: RunOptions): Promise<TensorArgument[]> {
     if (this.#closed) closedExecutor();
-    const entry = await this.#entryFor(runSizes(this.#signature, inputs, this.#options.devices, options));
+    const entry = await this.#entryFor(
+      runSizes(this.#lowered.signature, inputs, this.#compileOptions.devices, options),
+    );
     const { outputs, onReport, trace = onReport !== undefined } = options;
     if (outputs !== undefined) requireOutputs(entry, outputs);
     writeInputs(entry, inputs);
-    const report = await entry.prepared.execute({ timeout: this.#options.timeout ?? 30_000, trace });
+    const report = await entry.prepared.execute({ timeout: this.#timeout, trace });
     onReport?.(report, entry.program);
-    return readOutputs(entry, outputs, options.gather ?? this.#options.localRanks === undefined);
+    return readOutputs(entry, outputs, options.gather ?? this.#localRanks === undefined);
   }
 
   async #entryFor(run: RunSizes): Promise<PreparedEntry> {
@@ -134,26 +134,22 @@ export class MultiDeviceExecutor {
   }
 
   async #prepare(key: string, { sizes, scalars }: RunSizes): Promise<PreparedEntry> {
-    const program = this.#linked.get(key) ?? linkPrograms(this.#hosts, sizes, scalars, linkOptions(this.#options));
+    const known = this.#compilation;
+    const isKnown = known !== null && sizesKey(known.sizes, new Map()) === key;
+    const { program } = isKnown ? known : compileToRun(this.#lowered, { ...this.#compileOptions, sizes, scalars });
     const prepared = await this.#group.prepare(program);
-    const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly BoundTensor[] => {
-      const tensors = ids.map((id) => at(this.#signature.tensors, id));
-      return bindTensors(program, role, tensors, sizes, this.#options.localRanks);
-    };
-    const inputs = bind("input", this.#signature.inputs);
-    const outputs = bind("output", this.#signature.outputs);
-    return { program, prepared, inputs, outputs, devices: this.#options.devices };
+    const { tensors, inputs, outputs } = this.#lowered.signature;
+    const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly BoundTensor[] =>
+      bindTensors(
+        program,
+        role,
+        ids.map((id) => at(tensors, id)),
+        sizes,
+        this.#localRanks,
+      );
+    const { devices } = this.#compileOptions;
+    return { program, prepared, inputs: bind("input", inputs), outputs: bind("output", outputs), devices };
   }
-}
-
-function linkOptions({
-  streams = 4,
-  protocol = "get",
-  copyLane = "inline",
-  schedule = {},
-  verify = "on",
-}: ExecutorOptions): LinkOptions {
-  return { streams, protocol, copyLane, schedule, verify };
 }
 
 function unknownRank(rank: number, devices: number): never {

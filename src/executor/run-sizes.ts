@@ -1,8 +1,8 @@
 /** The sizes of a run: of its inputs, of the meshes, and those that the caller gives by name. Each set of sizes is a Program of its own. */
 import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
-import type { NamedNumbers } from "../record/options.ts";
+import { type NamedNumbers, numbersByName } from "../record/options.ts";
 import { at } from "../support/invariant.ts";
-import type { Signature } from "../compile/program-source.ts";
+import type { Signature } from "../compile/lower-all.ts";
 import { requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
 
 export interface RunSizes {
@@ -22,17 +22,22 @@ export function runSizes(
   const tensors = ids.map((id) => at(all, id));
   requireCount("input", tensors, inputs);
   const inputShapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), devices));
-  const sizes = new Map([...sizesFromMeshes(all), ...entriesOf(given.sizes), ...sizesFromShapes(tensors, inputShapes)]);
+  const sizes = new Map([
+    ...sizesFromMeshes(all),
+    ...numbersByName(given.sizes),
+    ...sizesFromShapes(tensors, inputShapes),
+  ]);
   requireMeshSizes(all, sizes);
   tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(inputShapes, i), at(inputs, i)));
-  return { sizes, scalars: new Map(entriesOf(given.scalars)), inputShapes };
+  return { sizes, scalars: numbersByName(given.scalars), inputShapes };
 }
 
-/** The same for the same sizes and scalars. */
+/** The same for the same sizes and scalars, in any order. */
 export function sizesKey(sizes: Sizes, scalars: ReadonlyMap<string, number>): string {
-  return [...sizes, "scalars", ...scalars].join(" ");
-}
-
-function entriesOf(numbers: NamedNumbers = new Map()): readonly (readonly [string, number])[] {
-  return numbers instanceof Map ? [...numbers] : Object.entries(numbers);
+  const sorted = (numbers: ReadonlyMap<string, number>): string =>
+    [...numbers]
+      .map((entry) => entry.join("="))
+      .sort()
+      .join(" ");
+  return `${sorted(sizes)} scalars ${sorted(scalars)}`;
 }

@@ -44,7 +44,7 @@ export function resolveRecordOptions(options: RecordOptions): ResolvedRecordOpti
       help: "use one of these names",
     });
   }
-  const sizes = toMap(options.sizes);
+  const sizes = numbersByName(options.sizes);
   for (const [name, size] of sizes) {
     if (Number.isSafeInteger(size) && size >= 1) continue;
     fail({
@@ -56,7 +56,7 @@ export function resolveRecordOptions(options: RecordOptions): ResolvedRecordOpti
       help: `give ${name} the number of elements along its axis`,
     });
   }
-  const scalars = toMap(options.scalars);
+  const scalars = numbersByName(options.scalars);
   for (const [name, value] of scalars) {
     if (Number.isSafeInteger(value)) continue;
     fail({
@@ -71,7 +71,7 @@ export function resolveRecordOptions(options: RecordOptions): ResolvedRecordOpti
   return { rank, sizes, scalars, streams, protocol };
 }
 
-function toMap(numbers: NamedNumbers | undefined): ReadonlyMap<string, number> {
+export function numbersByName(numbers: NamedNumbers | undefined): ReadonlyMap<string, number> {
   if (numbers === undefined) return new Map();
   return isMap(numbers) ? numbers : new Map(Object.entries(numbers));
 }

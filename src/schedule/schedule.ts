@@ -1,119 +1,179 @@
-/** Which rewrites a Program gets, by name of the option, and in which order they run: docs/schedules.md says what each is for. */
+/** The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. */
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { batchSignals } from "./rewrites/batch-signals.ts";
-import { earlySums } from "./rewrites/early-sums.ts";
 import type { Grouping } from "./draft/grouping.ts";
+import type { Rewrite } from "./rewrite.ts";
+import { batchSignals } from "./rewrites/batch-signals.ts";
+import { type CopyStream, copyStream, copyStreams } from "./rewrites/copy-stream.ts";
+import { earlySums } from "./rewrites/early-sums.ts";
 import { kernelCopies } from "./rewrites/kernel-copies.ts";
-import { mergeProducts } from "./rewrites/merge-gemms.ts";
+import { mergeGemms } from "./rewrites/merge-gemms.ts";
 import { ownChunkLast } from "./rewrites/own-chunk-last.ts";
 import { placeStreams } from "./rewrites/place-streams.ts";
-import type { Rewrite } from "./rewrite.ts";
 import { smMargin } from "./rewrites/sm-margin.ts";
 import { splitChunks } from "./rewrites/split-chunks.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 
 export interface ScheduleOptions {
-  /** Local copies are left out where their readers can read the original, or its maker write their place. */
+  /** Leaves out local copies whose readers can read the original, or whose writer can write to the copy's place. */
   readonly inPlace?: boolean;
-  /** Gemms that no other rank waits for come behind those that one does. */
+  /** Moves GEMMs that no other rank waits for after those that one does. */
   readonly ownLast?: boolean;
-  /** Copies over links, and the products that they feed or that feed them, are cut into so many parts each. */
+  /** Cuts peer copies, and the GEMMs that they feed or that feed them, into this many parts each. */
   readonly splitChunks?: number;
-  /** Sizes of the groups of chunk products that become one product, in order of arrival; the last is that of all that follow. */
-  readonly mergeProducts?: Grouping;
-  /** Gemms take turns on so many streams, copies over links have one of their own. 1: products run on the caller's stream. */
+  /** Sizes of the groups of chunk GEMMs that become one GEMM, in order of arrival; the last size is that of all further groups. */
+  readonly mergeGemms?: Grouping;
+  /** GEMMs take turns on this many streams, peer copies have a stream of their own. 1: GEMMs run on the caller's stream. */
   readonly computeStreams?: number;
   /**
-   * Sizes of the groups of partial results that are added as they arrive, on a stream of their own; the last is that of all that follow. The
-   * sum is then in the order of arrival, so that its last bits may be others.
+   * Sizes of the groups of partial results that are added as they arrive, on a stream of their own; the last size is that of all further
+   * groups. The sum is then in the order of arrival, which may change its last bits.
    */
   readonly earlySums?: Grouping;
-  /** Copies over links of at most so many bytes are made by a kernel of few blocks on GPUs, not by the copy engines. */
+  /** Peer copies of at most this many bytes are made by a kernel of few blocks on GPUs, not by the copy engines. */
   readonly kernelCopies?: number;
-  /** Waits for peers to be ready stand together before the first copy, signals that only the end waits for behind the last. */
+  /** Groups all waits for peers before the first copy, and signals that only the end waits for after the last. */
   readonly batchSignals?: boolean;
-  /** Gemms beside kernels in peers' memory, or that copy over links, leave so many multiprocessors of a GPU free for them. */
+  /** GEMMs that run beside kernel copies, or beside kernels in peers' memory, leave this many SMs of a GPU free for them. */
   readonly smMargin?: number;
+  /** `dedicated`: peer copies run on a copy stream of each device; `inline`: on the streams of the host program. */
+  readonly copyStream?: CopyStream;
 }
 
-interface Step {
-  /** What is expected of the value; null where it is right. */
-  readonly expected: (options: ScheduleOptions) => string | null;
-  readonly apply: (program: Program, options: ScheduleOptions) => Program;
+type Values = Required<ScheduleOptions>;
+type Name = keyof Values;
+
+/** What values an option takes. Flags and checks derive from it. */
+export type ScheduleValue =
+  { readonly kind: "switch" | "count" | "groups" } | { readonly kind: "choice"; readonly choices: readonly string[] };
+
+export interface ScheduleRow<Value> {
+  readonly value: ScheduleValue;
+  /** One sentence, for the command line. */
+  readonly help: string;
+  readonly run: Rewrite<Value>["run"];
+  /** The rewrite moves commands but keeps every recorded event: an edge that was missing is still missing after it. */
+  readonly keepsEvents?: true;
 }
 
-/** In the order in which they run: what changes the commands, what gives them streams, and what goes by the streams. */
-const steps: { readonly [K in keyof Required<ScheduleOptions>]: Step } = {
-  inPlace: flag(useInPlace, ({ inPlace }) => inPlace),
-  ownLast: flag(ownChunkLast, ({ ownLast }) => ownLast),
-  splitChunks: step(splitChunks, ({ splitChunks: parts }) => parts, expectedCount),
-  mergeProducts: step(mergeProducts, ({ mergeProducts: sizes }) => sizes, expectedSizes),
-  computeStreams: step(placeStreams, ({ computeStreams }) => computeStreams, expectedCount),
-  earlySums: step(earlySums, ({ earlySums: sizes }) => sizes, expectedSizes),
-  kernelCopies: step(kernelCopies, ({ kernelCopies: bytes }) => bytes, expectedCount),
-  batchSignals: flag(batchSignals, ({ batchSignals: isAsked }) => isAsked),
-  smMargin: step(smMargin, ({ smMargin: count }) => count, expectedCount),
+/** In the order in which they run: rewrites that change commands, those that give streams, and those that need the streams. */
+export const scheduleRows: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
+  inPlace: {
+    value: { kind: "switch" },
+    help: "leave out local copies where the original, or the copy's place, can be used instead",
+    run: whereAsked(useInPlace),
+  },
+  ownLast: {
+    value: { kind: "switch" },
+    help: "compute what no other device waits for last",
+    run: whereAsked(ownChunkLast),
+  },
+  splitChunks: {
+    value: { kind: "count" },
+    help: "cut each copy over a link, and the product beside it, into n parts",
+    run: splitChunks.run,
+  },
+  mergeGemms: {
+    value: { kind: "groups" },
+    help: "make one product of several chunks': sizes of groups in order of arrival, such as 1-3-4",
+    run: mergeGemms.run,
+  },
+  computeStreams: {
+    value: { kind: "count" },
+    help: "products take turns on n streams, copies over links have one of their own",
+    run: placeStreams.run,
+  },
+  earlySums: {
+    value: { kind: "groups" },
+    help: "add partial results as they arrive: sizes of groups, such as 4; may change the last bits",
+    run: earlySums.run,
+  },
+  kernelCopies: {
+    value: { kind: "count" },
+    help: "copies over links of at most so many bytes by a small kernel instead of the copy engines (--on cuda)",
+    run: kernelCopies.run,
+  },
+  batchSignals: {
+    value: { kind: "switch" },
+    help: "wait for all peers before the first copy, tell all behind the last",
+    run: whereAsked(batchSignals),
+  },
+  smMargin: {
+    value: { kind: "count" },
+    help: "products leave n multiprocessors free for kernels in peers' memory beside them (--on cuda)",
+    run: smMargin.run,
+  },
+  copyStream: {
+    value: { kind: "choice", choices: copyStreams },
+    help: "copies from and to peers on a stream of their own per device, or where the host program has them (default: dedicated with --on cuda)",
+    run: copyStream.run,
+    keepsEvents: true,
+  },
 };
 
-/** Rewrites applied one by one in this order make the same Program as all at once. */
-export const rewriteOrder: readonly (keyof ScheduleOptions)[] = keysOf(steps);
+/** Applying the rewrites one by one in this order makes the same Program as all at once. */
+export const rewriteOrder: readonly Name[] = keysOf(scheduleRows);
 
-/** The Program under a schedule; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */
+/** The rewritten Program; the same object where nothing is asked for or nothing applies. Throws `bad-option`. */
 export function applySchedule(program: Program, options: ScheduleOptions): Program {
   requireSchedule(options);
-  return keysOf(steps).reduce((left, key) => steps[key].apply(left, options), program);
+  return rewriteOrder.reduce((rewritten, name) => applyRow(name, rewritten, options), program);
+}
+
+/**
+ * Whether a rewrite that is asked for regenerates events. It then orders everything that the recorded list orders, which would mask a
+ * missing event.
+ */
+export function regeneratesEvents(options: ScheduleOptions): boolean {
+  return rewriteOrder.some((name) => {
+    const value = options[name];
+    return value !== undefined && value !== false && scheduleRows[name].keepsEvents !== true;
+  });
 }
 
 /** Throws `bad-option` for a value that an option does not take. */
 export function requireSchedule(options: ScheduleOptions): void {
-  for (const key of keysOf(steps)) {
-    const expected = steps[key].expected(options);
+  for (const name of rewriteOrder) {
+    const value = options[name];
+    const expected = value === undefined ? null : expectedInstead(scheduleRows[name].value, value);
     if (expected === null) continue;
     fail({
       code: "bad-option",
       message: "a schedule option has a value that it does not take",
-      place: { kind: "option", text: `schedule.${key}` },
-      found: JSON.stringify(options[key]),
+      place: { kind: "option", text: `schedule.${name}` },
+      found: JSON.stringify(value),
       expected,
       help: "give such a value, or leave the option out",
     });
   }
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 1;
+function applyRow<K extends Name>(name: K, program: Program, options: Partial<Values>): Program {
+  const value = options[name];
+  return value === undefined ? program : scheduleRows[name].run(program, value);
 }
 
-function expectedCount(value: number): string | null {
-  return isCount(value) ? null : "a whole number of at least 1";
+function whereAsked(rewrite: Rewrite<true>): Rewrite<boolean>["run"] {
+  return (program, isAsked) => (isAsked ? rewrite.run(program, true) : program);
 }
 
-function expectedSizes(sizes: Grouping): string | null {
-  return sizes.length > 0 && sizes.every(isCount) ? null : "sizes of at least 1, such as [1, 3, 4]";
+/** What is expected of the value; null where it is right. */
+function expectedInstead(takes: ScheduleValue, value: unknown): string | null {
+  switch (takes.kind) {
+    case "switch":
+      return typeof value === "boolean" ? null : "true or false";
+    case "count":
+      return isCount(value) ? null : "a whole number of at least 1";
+    case "groups":
+      return Array.isArray(value) && value.length > 0 && value.every(isCount)
+        ? null
+        : "sizes of at least 1, such as [1, 3, 4]";
+    case "choice":
+      return takes.choices.some((choice) => choice === value) ? null : takes.choices.join(" or ");
+  }
 }
 
-function flag(rewrite: Rewrite<true>, valueOf: (options: ScheduleOptions) => boolean | undefined): Step {
-  return {
-    expected: () => null,
-    apply: (program, options) => (valueOf(options) === true ? rewrite.run(program, true) : program),
-  };
-}
-
-function step<T>(
-  rewrite: Rewrite<T>,
-  valueOf: (options: ScheduleOptions) => T | undefined,
-  expected: (value: T) => string | null,
-): Step {
-  return {
-    expected: (options) => {
-      const value = valueOf(options);
-      return value === undefined ? null : expected(value);
-    },
-    apply: (program, options) => {
-      const value = valueOf(options);
-      return value === undefined ? program : rewrite.run(program, value);
-    },
-  };
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 1;
 }

@@ -4,9 +4,8 @@
  * docs/verifier.md has the model, its assumptions and its limits.
  */
 import type { CommandList } from "../commands/command.ts";
-import { link } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import type { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./check/find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
@@ -90,35 +89,26 @@ export function repair(program: Program): Repair | null {
   return repairProgram(program, missingIn);
 }
 
-/**
- * Verifies the lists of all ranks. If they cannot be linked, the findings are link's. Throws `rank-missing` unless
- * there is one list of each rank.
- */
-export function verifyLists(lists: readonly CommandList[], options: VerifyOptions = {}): VerifyReport {
-  try {
-    return verify(link(lists), options);
-  } catch (error) {
-    if (!(error instanceof DiagnosticError) || error.diagnostics.some(({ code }) => code !== "transfer-mismatch"))
-      throw error;
-    return {
-      ok: false,
-      findings: error.diagnostics.map((diagnostic) => ({
-        ...diagnostic,
-        severity: "error",
-        commands: [],
-        occurrences: 1,
-        memory: null,
-        ancestor: null,
-        missingEdge: null,
-        interleaving: null,
-      })),
-      repair: null,
-      size: {
-        ranks: lists.length,
-        commands: lists.reduce((sum, { commands }) => sum + commands.length, 0),
-        streams: lists.reduce((sum, { streams }) => sum + streams.length, 0),
-        regions: 0,
-      },
-    };
-  }
+/** The report on lists of all ranks that do not link: its findings are link's. */
+export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: DiagnosticError): VerifyReport {
+  return {
+    ok: false,
+    findings: diagnostics.map((diagnostic) => ({
+      ...diagnostic,
+      severity: "error",
+      commands: [],
+      occurrences: 1,
+      memory: null,
+      ancestor: null,
+      missingEdge: null,
+      interleaving: null,
+    })),
+    repair: null,
+    size: {
+      ranks: lists.length,
+      commands: lists.reduce((sum, { commands }) => sum + commands.length, 0),
+      streams: lists.reduce((sum, { streams }) => sum + streams.length, 0),
+      regions: 0,
+    },
+  };
 }

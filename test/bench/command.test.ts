@@ -9,6 +9,7 @@ import { braidOptionNames } from "../../src/bench/braid/braid-options.ts";
 import type { Primitive } from "../../src/bench/primitives.ts";
 import { implementationNames } from "../../src/bench/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
+import { withNewNames } from "../../bench/measured-rows.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 
 let folder: ProgramFolder;
@@ -30,7 +31,8 @@ async function committedPlan(primitive: Primitive, name: string): Promise<BenchP
 }
 
 function expectCommitted(name: string, implementations: BenchPlan["implementations"]): void {
-  const results = readFileSync(path.resolve(import.meta.dirname, `../../bench/results/${name}-4xH200.csv`), "utf8");
+  const file = path.resolve(import.meta.dirname, `../../bench/results/${name}-4xH200.csv`);
+  const results = withNewNames(readFileSync(file, "utf8"));
   for (const implementation of implementations) {
     const option = implementation.kind === "braid" ? implementation.said : "";
     expect(results).toContain(labelOf({ name: implementation.name, option }));
@@ -54,7 +56,7 @@ describe.each(["tp-columnwise", "tp-rowwise", "tp-allreduce"])("braid bench %s",
       "braid;form=rotated,linear,broadcast,collective;backend=nccl",
       "braid;form=broadcast,collective;backend=cuda",
       "braid;form=collective;chunks=2",
-      "braid;inPlace=true;ownLast=true;splitChunks=2;mergeProducts=1-2;computeStreams=2",
+      "braid;inPlace=true;ownLast=true;splitChunks=2;mergeGemms=1-2;computeStreams=2",
       "communication-only",
       "serial;backend=cuda",
       ...(primitive === "tp-columnwise"
@@ -192,7 +194,7 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "braid;stream=2"], expected: ["no option stream", "did you mean streams?"] },
     { args: ["tp-rowwise", "--impl", "braid;streams=0"], expected: ["found: streams=0", "at least 1"] },
     { args: ["tp-rowwise", "--impl", "braid;streams=1;streams=2"], expected: ["given twice", "streams=A,B"] },
-    { args: ["tp-rowwise", "--impl", "braid;mergeProducts=1-x"], expected: ["mergeProducts=1-x", "such as 1-3-4"] },
+    { args: ["tp-rowwise", "--impl", "braid;mergeGemms=1-x"], expected: ["mergeGemms=1-x", "such as 1-3-4"] },
     { args: ["tp-rowwise", "--impl", "braid;"], expected: ["NAME[;option=value,...]"] },
     { args: ["tp-rowwise", "--impl", "compute-only;streams=2"], expected: ["compute-only has no option streams"] },
     { args: ["tp-rowwise", "--impl", "torch-nccl"], expected: ["torch-nccl runs on GPUs only", "--on cuda"] },

@@ -1,7 +1,7 @@
 /** Runs a Fusion or host programs on a back end and compares with what is expected, each rank its own shards. */
 import type { ExecutorOptions } from "../../src/executor/executor-options.ts";
 import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
-import type { ProgramSource } from "../../src/compile/program-source.ts";
+import type { ProgramSource } from "../../src/compile/lower-all.ts";
 import { shardOf, unpackShard } from "../../src/executor/shard.ts";
 import { isSharded } from "../../src/executor/tensor-arguments.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";

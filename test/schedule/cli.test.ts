@@ -4,7 +4,7 @@ import { cli } from "../cli/captured-cli.ts";
 
 const ring = ["examples/ring-allgather-matmul.ts", "--backend", "cuda", "--devices", "4", "--streams", "4"];
 const small = ["--set", "M=48", "--set", "K=16", "--set", "N=8"];
-const schedule = ["--in-place", "--compute-streams", "1", "--merge-products", "1-3", "--batch-signals"];
+const schedule = ["--in-place", "--compute-streams", "1", "--merge-gemms", "1-3", "--batch-signals"];
 
 function printed(text: string, kind: string): number {
   return text.split("\n").filter((line) => new RegExp(`^ +\\d+ +s\\d+ +${kind}\\b`).test(line)).length;
@@ -35,8 +35,8 @@ it("braid run and braid verify take the same flags", async () => {
 });
 
 it.each([
-  ["--merge-products", "1-x"],
-  ["--merge-products", "0-2"],
+  ["--merge-gemms", "1-x"],
+  ["--merge-gemms", "0-2"],
   ["--early-sums", ""],
   ["--compute-streams", "0"],
   ["--kernel-copies", "1.5"],

@@ -3,7 +3,7 @@ import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { parseSchedule } from "../../src/machine/interleaving.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -44,7 +44,7 @@ async function outputs(program: Program, schedule: string): Promise<readonly Uin
 
 describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
   it("all lie on one lane per rank, each between an event to it and one back", () => {
-    const program = moveCopiesToLane(ring({ backend: "cuda", protocol }));
+    const program = copyStream.run(ring({ backend: "cuda", protocol }), "dedicated");
     for (const { rank, streams, commands, origins, transferOf, eventCount } of program.ranks) {
       const lane = streams.findIndex(({ role }) => role === "lane");
       expect(streams.filter(({ role }) => role === "lane")).toHaveLength(1);
@@ -76,7 +76,7 @@ describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
     const program = ring({ backend: "cuda", protocol });
     const expected = await outputs(program, "seed:1");
     for (const seed of [1, 2, 3, 4]) {
-      const found = await outputs(moveCopiesToLane(program), `seed:${seed}`);
+      const found = await outputs(copyStream.run(program, "dedicated"), `seed:${seed}`);
       for (const [i, bytes] of found.entries()) expect(Buffer.compare(bytes, at(expected, i))).toBe(0);
     }
   });
@@ -85,6 +85,6 @@ describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
 describe("a Program whose ranks copy nothing from peers", () => {
   it("stays the same object", () => {
     const program = ring({ backend: "nccl" });
-    expect(moveCopiesToLane(program)).toBe(program);
+    expect(copyStream.run(program, "dedicated")).toBe(program);
   });
 });

@@ -6,8 +6,8 @@ import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 
 const rewrites: readonly ScheduleOptions[] = [
   { inPlace: true, ownLast: true, computeStreams: 1 },
-  { splitChunks: 2, mergeProducts: [2], computeStreams: 2 },
-  { inPlace: true, mergeProducts: [1, 2], computeStreams: 2, batchSignals: true, kernelCopies: 1 << 20 },
+  { splitChunks: 2, mergeGemms: [2], computeStreams: 2 },
+  { inPlace: true, mergeGemms: [1, 2], computeStreams: 2, batchSignals: true, kernelCopies: 1 << 20 },
 ];
 
 describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
@@ -18,6 +18,6 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
     const protocol = turn % 2 === 0 ? "get" : "put";
     const fusion = layoutFusion(layout, { devices, chunks: null, m: 4, n: 4, k: 4 });
     const lowering = { backend: "cuda", protocol, accumulate: true } as const;
-    await expectOracle(fusion, { devices, copyLane: "dedicated", schedule, ...lowering });
+    await expectOracle(fusion, { devices, schedule: { ...schedule, copyStream: "dedicated" }, ...lowering });
   });
 });

@@ -6,7 +6,6 @@ import { link, type Program, record, verify } from "braid";
 import { expect, it } from "vitest";
 import { meetingsIn } from "../../src/commands/barriers.ts";
 import type { CommunicatorBackend } from "../../src/host/collectives.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 import { buildPeerProgram, peerRecipe, type PeerRecipe } from "../support/random-peer-programs.ts";
@@ -31,7 +30,7 @@ function randomSchedule(random: Random): ScheduleOptions {
     batchSignals: coin(),
     computeStreams: 1 + random.integer(3),
     ...(coin() ? { splitChunks: 2 } : {}),
-    ...(coin() ? { mergeProducts: [1, 2] } : {}),
+    ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { smMargin: 8 } : {}),
   };
 }
@@ -45,7 +44,7 @@ it("collectives in peers' memory have the library's bits under every schedule", 
     const program = linked(recipe, "cuda");
     const options = randomSchedule(random);
     const what = `seed ${seed}, ${JSON.stringify(options)}`;
-    for (const each of [program, moveCopiesToLane(applySchedule(program, options))]) {
+    for (const each of [program, applySchedule(program, { ...options, copyStream: "dedicated" })]) {
       expect(verify(each, { notes: false }).findings, what).toEqual([]);
       expect(await outputsOf(each, `seed:${seed}`), what).toEqual(expected);
       expect(await outputsOf(each, `seed:${seed}`, { queues: "ranks", transfers: "synchronous" }), what).toEqual(

@@ -6,7 +6,7 @@ import { verify } from "braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { recordSetting, settings } from "../verify/random/random-setting.ts";
 import { outputsOf } from "./programs.ts";
@@ -19,7 +19,7 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
     inPlace: fc.boolean(),
     ownLast: fc.boolean(),
     splitChunks: fc.integer({ min: 1, max: 3 }),
-    mergeProducts: sizes,
+    mergeGemms: sizes,
     computeStreams: fc.integer({ min: 1, max: 3 }),
     kernelCopies: fc.constantFrom(1, 64),
     batchSignals: fc.boolean(),
@@ -37,7 +37,7 @@ it("rewrites of what verifies verify, and mean the same", async () => {
       const program = link(lists);
       if (!verify(program, { notes: false }).ok) return;
       const scheduled = applySchedule(program, options);
-      const placed = lane ? moveCopiesToLane(scheduled) : scheduled;
+      const placed = lane ? copyStream.run(scheduled, "dedicated") : scheduled;
       if (placed !== program) rewritten++;
       expect(verify(placed, { notes: false }).findings).toEqual([]);
       const expected = await outputsOf(program, "seed:1");

@@ -19,7 +19,7 @@ import { batchSignals } from "../../src/schedule/rewrites/batch-signals.ts";
 import { kernelCopies } from "../../src/schedule/rewrites/kernel-copies.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { earlySums } from "../../src/schedule/rewrites/early-sums.ts";
-import { mergeProducts } from "../../src/schedule/rewrites/merge-gemms.ts";
+import { mergeGemms } from "../../src/schedule/rewrites/merge-gemms.ts";
 import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";
 import { placeStreams } from "../../src/schedule/rewrites/place-streams.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
@@ -119,14 +119,14 @@ describe("compute-streams", () => {
   });
 });
 
-describe("merge-products", () => {
+describe("merge-gemms", () => {
   it("makes one product of each run of neighbours in a group: a rotation that wraps around has two", () => {
     // The own chunk, then chunks rank+1, rank+2, rank+3: 1 2 3; 2 3 | 0; 3 | 0 1; 0 1 2.
-    expect(counts(mergeProducts.run(recorded(gather), [1, 3]), "launch")).toEqual([2, 3, 3, 2]);
+    expect(counts(mergeGemms.run(recorded(gather), [1, 3]), "launch")).toEqual([2, 3, 3, 2]);
   });
 
   it("repeats the last size, and shares kernels among ranks", () => {
-    const program = mergeProducts.run(recorded(gather), [2]);
+    const program = mergeGemms.run(recorded(gather), [2]);
     // Chunks 0 1 | 2 3; 1 2 | 3 and 0; 2 3 | 0 1; 3 and 0 | 1 2.
     expect(counts(program, "launch")).toEqual([2, 3, 2, 3]);
     expect(program.kernels.map(({ outputs }) => at(outputs, 0).shape)).toEqual([
@@ -136,13 +136,13 @@ describe("merge-products", () => {
   });
 
   it("makes one product of all where chunks lie in their own order", () => {
-    const program = mergeProducts.run(recorded(gather, { shrink: false }), [4]);
+    const program = mergeGemms.run(recorded(gather, { shrink: false }), [4]);
     expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
     expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
   });
 
   it("computes a scatter's merged chunks before any of them is sent", () => {
-    const program = mergeProducts.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), [3, 1]);
+    const program = mergeGemms.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), [3, 1]);
     for (const { rank, commands } of program.ranks) {
       const kinds = commands.flatMap(({ kind, stream }) => (kind === "launch" && stream !== 0 ? [kind] : []));
       expect(kinds, `rank ${rank}`).toHaveLength(at([2, 3, 3, 2], rank));
@@ -154,18 +154,18 @@ describe("merge-products", () => {
     const lowering = { backend: "cuda", accumulate: true } as const;
     const program = link(ranks.map((rank) => record(lower(fusion, { ...lowering, rank }), { rank, streams: devices })));
     // Chunks of the contracted axis are added to one result, in order.
-    expect(countOf(mergeProducts.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
+    expect(countOf(mergeGemms.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
   });
 
   it("leaves products alone whose chunks use one slot after another, or that are of different weights", () => {
     const shared = recorded(gather, { streams: 1 });
-    expect(mergeProducts.run(shared, [4])).toBe(shared);
+    expect(mergeGemms.run(shared, [4])).toBe(shared);
     const f = new Fusion();
     const x = f.input([6, 8], "float");
     const weights = [f.input([8, 5], "float"), f.input([8, 5], "float")];
     for (const weight of weights) f.output(matmul(x, weight));
     const program = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
-    expect(mergeProducts.run(program, [2])).toBe(program);
+    expect(mergeGemms.run(program, [2])).toBe(program);
   });
 });
 
@@ -409,8 +409,8 @@ describe("sm-margin", () => {
 
 describe("a schedule", () => {
   it.each<[ScheduleOptions, string]>([
-    [{ mergeProducts: [] }, "schedule.mergeProducts"],
-    [{ mergeProducts: [1, 0] }, "schedule.mergeProducts"],
+    [{ mergeGemms: [] }, "schedule.mergeGemms"],
+    [{ mergeGemms: [1, 0] }, "schedule.mergeGemms"],
     [{ computeStreams: 0 }, "schedule.computeStreams"],
     [{ splitChunks: 1.5 }, "schedule.splitChunks"],
     [{ smMargin: 0 }, "schedule.smMargin"],

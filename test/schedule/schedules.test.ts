@@ -2,7 +2,7 @@
 import { type DType, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
-import { moveCopiesToLane } from "../../src/schedule/rewrites/copy-stream.ts";
+import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { devices, outputsOf, type Pipeline, pipelines, recorded, type Recording } from "./programs.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
@@ -12,16 +12,16 @@ const schedules: readonly ScheduleOptions[] = [
   { computeStreams: 2 },
   { inPlace: true },
   { ownLast: true },
-  { mergeProducts: [1, 3] },
-  { mergeProducts: [4] },
-  { mergeProducts: [2], computeStreams: 2 },
-  { inPlace: true, mergeProducts: [1, 2], computeStreams: 1 },
+  { mergeGemms: [1, 3] },
+  { mergeGemms: [4] },
+  { mergeGemms: [2], computeStreams: 2 },
+  { inPlace: true, mergeGemms: [1, 2], computeStreams: 1 },
   { splitChunks: 2 },
   { batchSignals: true },
   { inPlace: true, computeStreams: 1, kernelCopies: 64, batchSignals: true },
-  { splitChunks: 4, mergeProducts: [2, 3], computeStreams: 1 },
+  { splitChunks: 4, mergeGemms: [2, 3], computeStreams: 1 },
   { inPlace: true, ownLast: true, splitChunks: 3, computeStreams: 2 },
-  { inPlace: true, ownLast: true, mergeProducts: [3, 1], computeStreams: 1 },
+  { inPlace: true, ownLast: true, mergeGemms: [3, 1], computeStreams: 1 },
 ];
 
 const recordings: readonly Recording[] = [
@@ -40,7 +40,7 @@ describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
     const expected = await outputsOf(program, "seed:1");
     for (const schedule of schedules) {
       const scheduled = applySchedule(program, schedule);
-      for (const placed of new Set([scheduled, moveCopiesToLane(scheduled)])) {
+      for (const placed of new Set([scheduled, copyStream.run(scheduled, "dedicated")])) {
         const context = JSON.stringify(schedule);
         const { findings } = verify(placed, { notes: false });
         expect(findings, context).toEqual([]);
@@ -53,10 +53,10 @@ describe.each(keysOf(pipelines))("%s", (pipeline: Pipeline) => {
 
 describe("on the back ends of the CPU", () => {
   it.each<[DType, Pipeline, ScheduleOptions]>([
-    ["bfloat16", "allgather + matmul", { inPlace: true, mergeProducts: [1, 3], computeStreams: 1 }],
+    ["bfloat16", "allgather + matmul", { inPlace: true, mergeGemms: [1, 3], computeStreams: 1 }],
     ["float", "allgather + matmul", { splitChunks: 2, computeStreams: 2 }],
     ["bfloat16", "matmul + reduce-scatter", { inPlace: true, ownLast: true, computeStreams: 2, earlySums: [2] }],
-    ["half", "matmul + reduce-scatter", { ownLast: true, mergeProducts: [3, 1], earlySums: [1] }],
+    ["half", "matmul + reduce-scatter", { ownLast: true, mergeGemms: [3, 1], earlySums: [1] }],
   ])("%s %s has the oracle's results under %o", async (dtype, pipeline, schedule) => {
     await expectOracle(pipelines[pipeline](dtype), {
       devices,

@@ -1,11 +1,9 @@
 /** An example of the documentation as a linked Program, lowered or as it is. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { isProgramFile, link, type Program, record } from "braid";
-import { rankPrograms } from "../../src/compile/program-source.ts";
+import { compile, isProgramFile, type Program } from "braid";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { Built } from "../../src/host/program-file.ts";
-import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../examples");
 
@@ -16,9 +14,7 @@ export async function exampleProgram(name: string, devices: number, streams: num
   if (!isProgramFile(example)) throw new Error(`${name} is no program`);
   const built = example.build({ devices });
   const source = "data" in built ? built : (rank: number) => hostProgram(example.build({ devices, rank }));
-  const { signature, hosts } = rankPrograms(source, devices, {});
-  const sizes = sizesFromMeshes(signature.tensors);
-  return link(hosts.map((host, rank) => record(host, { rank, sizes, streams })));
+  return compile(source, { devices, streams, verify: "off" }).program;
 }
 
 function hostProgram(built: Built): HostProgram {

@@ -2,12 +2,13 @@
  * An Allreduce in peers' memory, in which members write each other's outputs: the verifier misses none of its signals and waits. Without one
  * the list hangs; without a signal and its wait there is a race, between the commands that they stand between.
  */
-import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record, verifyLists } from "braid";
+import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record } from "braid";
 import { describe, expect, it } from "vitest";
 import type { SignalMember } from "../../src/commands/command.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 import { judge } from "./judge/judge.ts";
 import { type Edge, edgesOf, withoutEdge } from "./random/edges.ts";
+import { verifyLists } from "../support/verify-lists.ts";
 
 const world = 3;
 

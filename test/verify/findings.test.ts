@@ -1,8 +1,9 @@
 /** Each finding on hand-made lists: the mistake, and beside it the same lists without it. */
 import { describe, expect, test } from "vitest";
-import { type CommandList, type Finding, link, verify, verifyLists } from "braid";
+import { type CommandList, type Finding, link, verify } from "braid";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
+import { verifyLists } from "../support/verify-lists.ts";
 
 type Build = (list: ListBuilder, rank: number) => void;
 

@@ -1,7 +1,8 @@
 /** Notes on right programs: what is synchronized for nothing, iterations in a row for no data, memory kept on some ranks. */
 import { describe, expect, test } from "vitest";
-import { type Finding, HostProgramBuilder, link, record, verify, verifyLists } from "braid";
+import { type Finding, HostProgramBuilder, link, record, verify } from "braid";
 import { buildLists } from "../machine/list-builder.ts";
+import { verifyLists } from "../support/verify-lists.ts";
 
 function notesOf(build: (h: HostProgramBuilder) => void): readonly Finding[] {
   const h = new HostProgramBuilder();

@@ -5,7 +5,7 @@
 import { type GraphUse, graphUses } from "../../cuda.ts";
 import { type ScheduleChoiceUse, scheduleChoiceUses } from "../../executor/executor-options.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
-import { type CopyLane, copyLanes } from "../../schedule/rewrites/copy-stream.ts";
+import { copyStreams } from "../../schedule/rewrites/copy-stream.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
 import { keysOf } from "../../support/keys-of.ts";
@@ -22,7 +22,6 @@ interface ProgramOptions {
   readonly outputs?: number;
   /** Streams that a loop alternates over. */
   readonly streams?: number;
-  readonly copyLane?: CopyLane;
   readonly interStreamSync?: boolean;
   readonly graph?: GraphUse;
   /** auto: what else is not said is chosen by simulating candidates on the machine of --profile. */
@@ -50,19 +49,19 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   chunks: count((chunks) => ({ chunks })),
   outputs: count((outputs) => ({ outputs })),
   streams: count((streams) => ({ streams })),
-  copyLane: oneOf(copyLanes, (copyLane) => ({ copyLane })),
   interStreamSync: flag((interStreamSync) => ({ interStreamSync })),
   graph: oneOf(graphUses, (graph) => ({ graph })),
   choice: oneOf(scheduleChoiceUses, (choice) => ({ choice })),
   inPlace: flag((inPlace) => ({ schedule: { inPlace } })),
   ownLast: flag((ownLast) => ({ schedule: { ownLast } })),
   splitChunks: count((splitChunks) => ({ schedule: { splitChunks } })),
-  mergeProducts: groups((mergeProducts) => ({ schedule: { mergeProducts } })),
+  mergeGemms: groups((mergeGemms) => ({ schedule: { mergeGemms } })),
   computeStreams: count((computeStreams) => ({ schedule: { computeStreams } })),
   earlySums: groups((earlySums) => ({ schedule: { earlySums } })),
   kernelCopies: count((kernelCopies) => ({ schedule: { kernelCopies } })),
   batchSignals: flag((batchSignals) => ({ schedule: { batchSignals } })),
   smMargin: count((smMargin) => ({ schedule: { smMargin } })),
+  copyStream: oneOf(copyStreams, (copyStream) => ({ schedule: { copyStream } })),
 };
 
 export const braidOptionNames: readonly BraidOption[] = keysOf(braidOptionTable);

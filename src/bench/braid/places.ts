@@ -2,12 +2,10 @@
 import type { Backend, Group, Prepared } from "../../backends/backend.ts";
 import { createCpuBackend } from "../../cpu.ts";
 import { createCudaBackend, type GraphUse } from "../../cuda.ts";
-import { linkPrograms } from "../../compile/compile.ts";
-import { rankPrograms } from "../../compile/program-source.ts";
+import { compile, requireVerified } from "../../compile/compile.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { sum } from "../../ir/api/ops.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
 import { at } from "../../support/invariant.ts";
 import { withProgramCheck } from "../../cli/run/checked-backend.ts";
@@ -76,14 +74,8 @@ async function openMeeting(
   f.output(all);
   for (const tensor of [one, all]) tensor.setDeviceMesh(DeviceMesh.range(worldSize));
   one.axis(0).parallelize("DIDx");
-  const { hosts, signature } = rankPrograms(f, worldSize, { backend: "cuda" });
-  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    streams: 1,
-    protocol: "get",
-    copyLane: "inline",
-    schedule: {},
-    verify: "on",
-  });
+  const options = { devices: worldSize, backend: "cuda", streams: 1, notes: false } as const;
+  const { program } = requireVerified(compile(f, options));
   const group = await backend.open({ world: worldSize, localRanks: [rank] });
   const meeting = await group.prepare(program);
   const inputs = program.buffers.filter((buffer) => buffer.role === "input" && buffer.rank === rank);

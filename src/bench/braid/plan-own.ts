@@ -5,13 +5,8 @@
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { BackendName } from "../../executor/backend-by-name.ts";
-import { candidateStreams } from "../../tune/choose/choose.ts";
-import { linkPrograms } from "../../compile/compile.ts";
-import { rankPrograms } from "../../compile/program-source.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { type AnyCompilation, compile, requireVerified, verified } from "../../compile/compile.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { CopyLane } from "../../schedule/rewrites/copy-stream.ts";
-import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";
@@ -39,57 +34,52 @@ export interface Setting {
 /** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
 export function planOwn(implementation: OwnImplementation, problem: Problem, setting: Setting): Planned {
   const { options } = implementation;
-  const { devices } = problem;
   requirePieces(implementation, problem);
-  const { shape, lowering, streams, copyLane, schedule, reason } =
+  const { shape, compilation, reason } =
     options.choice === "auto" ? chosen(implementation, problem, setting) : said(implementation, problem, setting.on);
-  const fusion = buildPrimitive(shape.form, problem, shape);
-  const { hosts, signature } = rankPrograms(fusion, devices, lowering);
-  const program = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    streams,
-    protocol: lowering.protocol ?? "get",
-    copyLane,
-    schedule,
-    verify: "on",
-  });
+  const { program } = requireVerified(verified(compilation, { notes: false }));
   return { implementation, layout: { problem, ...shape }, program, reason };
 }
 
+/** Not verified yet. */
 interface Decided {
   readonly shape: Shape;
-  readonly lowering: Partial<LoweringOptions>;
-  readonly streams: number;
-  readonly copyLane: CopyLane;
-  readonly schedule: ScheduleOptions;
+  readonly compilation: AnyCompilation;
   readonly reason: string | null;
 }
 
-const usualStreams = 4;
-
 function said({ name, options }: OwnImplementation, problem: Problem, on: BackendName): Decided {
   const form = formOf(name, options);
-  const { chunks = problem.devices, outputs = 1 } = options;
-  const { backend = usualBackend(form), streams = usualStreams, schedule = {} } = options;
-  const { copyLane = on === "cuda" ? "dedicated" : "inline" } = options;
+  const { devices } = problem;
+  const { chunks = devices, outputs = 1 } = options;
+  const { backend = usualBackend(form), streams, schedule = {} } = options;
   const p2p = form === "linear" || form === "broadcast" ? form : "rotated";
-  const lowering = { ...loweringOf(options, problem), backend, p2p } as const;
-  return { shape: { form, chunks, outputs }, lowering, streams, copyLane, schedule, reason: null };
+  const shape = { form, chunks, outputs };
+  const compilation = compile(buildPrimitive(form, problem, shape), {
+    ...loweringOf(options, problem),
+    backend,
+    p2p,
+    devices,
+    on,
+    schedule,
+    verify: "off",
+    ...(streams === undefined ? {} : { streams }),
+  });
+  return { shape, compilation, reason: null };
 }
 
 /** Form, pieces and backend are chosen where they are not said. */
 function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
-  const { streams, copyLane, schedule: rewrites = {} } = options;
-  const decided = Object.entries({ streams, copyLane, ...rewrites }).filter(([, value]) => value !== undefined);
+  const { streams, schedule: rewrites = {} } = options;
+  const decided = Object.entries({ streams, ...rewrites }).filter(([, value]) => value !== undefined);
   if (decided.length > 0) decidedTwice(decided.map(([name]) => name));
   const { backend, graph } = options;
   const given = {
     ...loweringOf(options, problem),
     ...(backend === undefined ? {} : { backend }),
   };
-  const best = chooseForm(options, problem, { profile, lowering: given, graph: graph !== "off" });
-  const { copyLane: lane, schedule } = best.candidate;
-  return { ...best, streams: candidateStreams, copyLane: lane, schedule };
+  return chooseForm(options, problem, { ...given, graph: graph !== "off" }, profile);
 }
 
 function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
@@ -147,7 +137,7 @@ function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): 
 function decidedTwice(names: readonly string[]): never {
   return fail({
     code: "bad-option",
-    message: "choice=auto chooses streams, the copy lane and the rewrites itself",
+    message: "choice=auto chooses streams, the copy stream and the rewrites itself",
     place: { kind: "option", text: "choice" },
     found: `choice=auto with ${names.join(", ")}`,
     expected: "form, backend, protocol or graph beside it, or none",

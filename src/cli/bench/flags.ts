@@ -6,7 +6,7 @@ import { keysOf } from "../../support/keys-of.ts";
 import { type BenchConfig, dtypeNames, readBenchConfig, type Size } from "../../bench/bench-config.ts";
 import type { BenchSettings } from "../../bench/bench-plan.ts";
 import { type Implementation, parseImplementations } from "../../bench/implementation.ts";
-import { chosenBy, profileHelp } from "../flags/choice-flags.ts";
+import { profileToChooseWith, profileHelp } from "../flags/choice-flags.ts";
 import { badValue, choice, positiveNumber, wholeNumber } from "../flags/option-values.ts";
 
 export interface BenchFlags {
@@ -83,7 +83,8 @@ export function addBenchFlags(command: Command): Command {
 export async function benchSettings(flags: BenchFlags): Promise<BenchSettings> {
   const config = flags.config === undefined ? {} : await readBenchConfig(flags.config);
   const { m, n, k, size, dtype, impl, devices, iterations, warmup, validate, csv, plot, seed, python, timeout } = flags;
-  const chosen = flags.profile === undefined ? {} : await chosenBy({ scheduleChoice: "auto", profile: flags.profile });
+  const profile =
+    flags.profile === undefined ? null : await profileToChooseWith({ scheduleChoice: "auto", profile: flags.profile });
   // Sizes of flags stand for all sizes of the file.
   const sized = m !== undefined || n !== undefined || k !== undefined || size !== undefined;
   const given: BenchSettings = {
@@ -101,7 +102,7 @@ export async function benchSettings(flags: BenchFlags): Promise<BenchSettings> {
     ...(plot === undefined ? {} : { plot }),
     ...(seed === undefined ? {} : { seed }),
     ...(python === undefined ? {} : { python }),
-    ...(chosen.profile === undefined ? {} : { profile: chosen.profile }),
+    ...(profile === null ? {} : { profile }),
     ...(timeout === undefined ? {} : { timeout: Math.ceil(timeout * 1000) }),
   };
   return { on: flags.on, ...(sized ? withoutSizes(config) : config), ...given };

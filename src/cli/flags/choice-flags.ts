@@ -31,17 +31,14 @@ export function addChoiceFlags(command: Command): Command {
     .addOption(new Option("--profile <file>", profileHelp));
 }
 
-/** What the executor is told. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
-export async function chosenBy({
-  scheduleChoice,
-  profile,
-}: ChoiceFlags): Promise<{ readonly scheduleChoice?: "auto"; readonly profile?: MachineProfile }> {
+/** The profile to choose with; null where nothing is to be chosen. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
+export async function profileToChooseWith({ scheduleChoice, profile }: ChoiceFlags): Promise<MachineProfile | null> {
   if (scheduleChoice === "given") {
     if (profile !== undefined) mismatch("--profile", profile, "--schedule-choice auto with it, or no --profile");
-    return {};
+    return null;
   }
   if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with it");
-  return { scheduleChoice, profile: parseProfile(await readProfile(profile), profile) };
+  return parseProfile(await readProfile(profile), profile);
 }
 
 /** A file goes before a shipped profile of the same name. */

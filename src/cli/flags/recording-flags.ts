@@ -1,17 +1,19 @@
 /** The flags of what is recorded, beside the program and its lowering: streams, sizes, where copies run, and the schedule. */
 import { type Command, Option } from "commander";
-import { type CopyLane, copyLanes } from "../../schedule/rewrites/copy-stream.ts";
-import type { ScheduleOptions } from "../../schedule/schedule.ts";
+import { type Target, targets } from "../../compile/compile.ts";
+import { copyStreams } from "../../schedule/rewrites/copy-stream.ts";
+import { type ScheduleOptions, scheduleRows } from "../../schedule/schedule.ts";
 import { assignment, choice, groupSizes, sizes, wholeNumber } from "./option-values.ts";
 
 export interface RecordingFlags extends ScheduleOptions {
   readonly streams: number;
   readonly size: ReadonlyMap<string, number>;
-  readonly copyLane?: CopyLane;
+  readonly on: Target;
 }
 
 export function addRecordingFlags(command: Command): Command {
   return command
+    .addOption(new Option(`--on <${targets.join("|")}>`, "back end").argParser(choice("--on", targets)).default("cpu"))
     .addOption(
       new Option("--streams <n>", "streams that a Stream loop alternates over")
         .argParser(wholeNumber("--streams", 1))
@@ -23,10 +25,9 @@ export function addRecordingFlags(command: Command): Command {
         .default(new Map(), "none"),
     )
     .addOption(
-      new Option(
-        `--copy-lane <${copyLanes.join("|")}>`,
-        "copies from and to peers on a stream of their own per device, or where the host program has them (default: dedicated with --on cuda)",
-      ).argParser(choice("--copy-lane", copyLanes)),
+      new Option(`--copy-stream <${copyStreams.join("|")}>`, scheduleRows.copyStream.help).argParser(
+        choice("--copy-stream", copyStreams),
+      ),
     )
     .addOption(
       new Option("--in-place", "leave out local copies where the original, or the copy's place, can be used instead"),
@@ -39,9 +40,9 @@ export function addRecordingFlags(command: Command): Command {
     )
     .addOption(
       new Option(
-        "--merge-products <sizes>",
+        "--merge-gemms <sizes>",
         "make one product of several chunks': sizes of groups in order of arrival, such as 1-3-4",
-      ).argParser(groupSizes("--merge-products")),
+      ).argParser(groupSizes("--merge-gemms")),
     )
     .addOption(
       new Option(
@@ -71,24 +72,25 @@ export function addRecordingFlags(command: Command): Command {
 }
 
 /** The schedule that the flags ask for. */
-export function scheduleOf(flags: RecordingFlags): ScheduleOptions {
-  const { inPlace, ownLast, splitChunks, mergeProducts, computeStreams } = flags;
-  const { earlySums, kernelCopies, batchSignals, smMargin } = flags;
+export function scheduleOf(flags: ScheduleOptions): ScheduleOptions {
+  const { inPlace, ownLast, splitChunks, mergeGemms, computeStreams } = flags;
+  const { earlySums, kernelCopies, batchSignals, smMargin, copyStream } = flags;
   return {
     ...(inPlace === undefined ? {} : { inPlace }),
     ...(ownLast === undefined ? {} : { ownLast }),
     ...(splitChunks === undefined ? {} : { splitChunks }),
-    ...(mergeProducts === undefined ? {} : { mergeProducts }),
+    ...(mergeGemms === undefined ? {} : { mergeGemms }),
     ...(computeStreams === undefined ? {} : { computeStreams }),
     ...(earlySums === undefined ? {} : { earlySums }),
     ...(kernelCopies === undefined ? {} : { kernelCopies }),
     ...(batchSignals === undefined ? {} : { batchSignals }),
     ...(smMargin === undefined ? {} : { smMargin }),
+    ...(copyStream === undefined ? {} : { copyStream }),
   };
 }
 
 /** The same as flags, and what was said with each. */
-export function scheduleFlagsOf(flags: RecordingFlags): readonly (readonly [string, string])[] {
+export function scheduleFlagsOf(flags: ScheduleOptions): readonly (readonly [string, string])[] {
   const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return Object.entries(scheduleOf(flags)).map(([name, value]) => [`--${kebab(name)}`, JSON.stringify(value)]);
 }

@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import { printProgram } from "../../commands/print-program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { rankPrograms } from "../../compile/program-source.ts";
+import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
 import { lower } from "../../passes/lower.ts";
@@ -14,14 +14,15 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenDevices, requireNotLowered } from "../program/load-dump.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { loweringOptionsOf } from "../flags/lowering-flags.ts";
+import { addChoiceFlags, profileToChooseWith } from "../flags/choice-flags.ts";
 import { choice, wholeNumber } from "../flags/option-values.ts";
-import { addProgramFlags, type ProgramFlags } from "../flags/program-flags.ts";
+import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { addRecordingFlags, type RecordingFlags } from "../flags/recording-flags.ts";
-import { scheduledProgram } from "../flags/scheduled-program.ts";
+import { addRecordingFlags } from "../flags/recording-flags.ts";
+import { type CompileFlags, compileFile } from "../program/compile-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-interface LowerFlags extends ProgramFlags, RecordingFlags {
+interface LowerFlags extends CompileFlags {
   readonly rank: number;
   readonly printLists: boolean;
   readonly style: DumpStyle;
@@ -37,7 +38,7 @@ interface PassText {
 const styles = keysOf(irSpellings);
 
 export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = addRecordingFlags(addProgramFlags(new Command("lower")))
+  const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("lower"))))
     .description("Lowers a program and prints the host program of one rank in nvFuser's dump format.")
     .addOption(new Option("--rank <r>", "the rank to lower for").argParser(wholeNumber("--rank", 0)).default(0))
     .addOption(
@@ -72,24 +73,30 @@ async function lowerFile(file: string, flags: LowerFlags, command: Command): Pro
   requireRank(rank, devices);
   const options = loweringOptionsOf(command);
   requireNotLowered(file, options);
+  const profile = await profileToChooseWith(flags);
   const { source, signature, params } = await buildProgram(file, { ...flags, devices });
-  if (flags.printLists) {
-    const sizes = inputSizes(signature, flags.size);
-    const lists = printProgram(scheduledProgram(rankPrograms(source, devices, options).hosts, sizes, options, flags), {
-      ranks: [rank],
-    });
-    return flags.json ? `${JSON.stringify({ file, devices, rank, params, options, lists }, undefined, 2)}\n` : lists;
+  // Which lowering options are chosen depends on the sizes, as the commands do.
+  const isCompiled = flags.printLists || profile !== null;
+  const compiledFile = isCompiled
+    ? compileFile(source, { ...flags, devices }, options, inputSizes(signature, flags.size), profile)
+    : null;
+  const compilation = compiledFile === null ? null : requireLinked(compiledFile.compiled);
+  const described = { file, devices, rank, params, options, scheduleChoice: compiledFile?.choice ?? undefined };
+  if (flags.printLists && compilation !== null) {
+    const lists = printProgram(compilation.program, { ranks: [rank] });
+    return flags.json ? `${JSON.stringify({ ...described, lists }, undefined, 2)}\n` : lists;
   }
+  const lowering = compilation === null ? options : loweringOf(compilation.options);
   const passes: PassText[] = [];
   const onPass: PassObserver = ({ pass, changed, program }) => {
     if (printAfter !== "all" && printAfter !== pass) return;
     passes.push({ pass, changed, text: printProgramOfStage(program, { style }) });
   };
-  const host = "data" in source ? lower(source, { ...options, rank, onPass }) : at(source, rank);
+  const host = "data" in source ? lower(source, { ...lowering, rank, onPass }) : at(source, rank);
   requireRan(printAfter, passes);
   if (!flags.json) return printAfter === undefined ? print(host, { style }) : passes.map(passSection).join("");
   const text = print(host, { style });
-  const document = { file, devices, rank, params, options, style, passes, text, hostProgram: host };
+  const document = { ...described, style, passes, text, hostProgram: host };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 

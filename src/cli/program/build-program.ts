@@ -4,7 +4,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireMeshDevices } from "../../compile/mesh-devices.ts";
-import { rankPrograms, type Signature } from "../../compile/program-source.ts";
+import { lowerAll, type Signature } from "../../compile/lower-all.ts";
 import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
 import type { ProgramFile } from "../../host/program-file.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
@@ -37,7 +37,7 @@ export async function buildProgram(file: string, flags: ProgramFlags): Promise<B
 async function fromDump(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
   requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);
-  const { signature } = rankPrograms(hosts, flags.devices, {});
+  const { signature } = lowerAll(hosts, { devices: flags.devices });
   return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), params: {} };
 }
 
@@ -55,7 +55,7 @@ async function fromProgram(file: string, { devices, set }: ProgramFlags): Promis
     hosts: Array.from({ length: devices }, (_, rank) => hostOf(program, { devices, rank, params })),
     reference: program.reference?.({ devices, params }) ?? null,
   }));
-  const { signature } = rankPrograms(hosts, devices, {});
+  const { signature } = lowerAll(hosts, { devices });
   requireMeshDevices(signature.tensors, devices);
   return { source: hosts, signature, reference, lineOf: null, params: used };
 }

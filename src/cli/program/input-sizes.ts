@@ -1,6 +1,6 @@
 /** The sizes of symbolic extents that a run needs: from meshes, and from `--size`. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Signature } from "../../compile/program-source.ts";
+import type { Signature } from "../../compile/lower-all.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../flags/nearest.ts";

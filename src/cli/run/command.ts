@@ -3,7 +3,6 @@ import { Command, Option } from "commander";
 import { blasUses } from "../../cpu.ts";
 import { graphUses, requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
 import { verifyUses } from "../../compile/compile.ts";
 import type { World } from "../../launch/join-world.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -25,8 +24,6 @@ import { whereToRun } from "./where-to-run.ts";
 /** Milliseconds that ranks may differ by on their way to the same point, beyond the time that a run may take: compiling kernels, say. */
 const rankSlack = 60_000;
 
-const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
-
 /** `args` are those of the whole command line, for processes that run it again. */
 export function runCommand(
   terminal: Terminal,
@@ -35,9 +32,6 @@ export function runCommand(
 ): Command {
   const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("run"))))
     .description("Runs a program on all its devices, with random inputs.")
-    .addOption(
-      new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),
-    )
     .addOption(new Option("--repeat <n>", "run n times").argParser(wholeNumber("--repeat", 1)).default(1))
     .addOption(new Option("--check", "compare with the oracle and say the largest error").default(false))
     .addOption(new Option("--seed <s>", "seed of the random inputs").argParser(wholeNumber("--seed", 0)).default(0))

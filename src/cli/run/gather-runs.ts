@@ -1,6 +1,6 @@
 /** The runs of ranks in processes of their own as one: whole outputs, the slowest rank's times, the events of all. Only rank 0 gets them. */
 import { packShard, unshardInto, holders } from "../../executor/shard.ts";
-import type { Signature } from "../../compile/program-source.ts";
+import type { Signature } from "../../compile/lower-all.ts";
 import { isSharded } from "../../executor/tensor-arguments.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";

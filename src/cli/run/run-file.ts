@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import type { RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
-import type { VerifyUse } from "../../compile/compile.ts";
+import { requireLinked, type VerifyUse } from "../../compile/compile.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
-import type { Signature } from "../../compile/program-source.ts";
+import type { Signature } from "../../compile/lower-all.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import { print } from "../../host/print/print.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -18,21 +18,21 @@ import { createRandom } from "../../support/random.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import { type BackendFlags, chooseBackend } from "./choose-backend.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { chosenBy, type ChoiceFlags } from "../flags/choice-flags.ts";
+import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { type CompileFlags, compileFile } from "../program/compile-file.ts";
 import { requireInputMemory } from "./input-memory.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
 import { loweringFlagsOf } from "../flags/lowering-flags.ts";
 import { checkOutputs, type OutputCheck } from "./output-check.ts";
 import { outputCopies } from "./output-copies.ts";
-import type { ProgramFlags } from "../flags/program-flags.ts";
-import { type RecordingFlags, scheduleFlagsOf, scheduleOf } from "../flags/recording-flags.ts";
+import { scheduleFlagsOf } from "../flags/recording-flags.ts";
 import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns } from "./gather-runs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
-export interface RunFlags extends ProgramFlags, BackendFlags, RecordingFlags, ChoiceFlags {
+export interface RunFlags extends CompileFlags, BackendFlags {
   /** On, but off with a schedule, if not given. */
   readonly verify?: VerifyUse;
   readonly repeat: number;
@@ -89,7 +89,7 @@ export async function runFile(
   world: World | null,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
-  const chosen = await chosenBy(flags);
+  const profile = await profileToChooseWith(flags);
   step(`loading ${file}`);
   const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
   requireNotLowered(file, options);
@@ -103,16 +103,12 @@ export async function runFile(
   step(`lowering for ${flags.devices} devices`);
   // A schedule is there to look at a program as it is, also at one that is wrong.
   const verify = flags.verify ?? (flags.schedule === undefined ? "on" : "off");
-  const executor = await MultiDeviceExecutor.create(source, {
-    ...options,
+  const { compiled, choice } = compileFile(source, flags, options, sizes, profile);
+  const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
     devices: flags.devices,
     on,
-    streams: flags.streams,
     verify,
-    ...(flags.copyLane === undefined ? {} : { copyLane: flags.copyLane }),
-    schedule: scheduleOf(flags),
     timeout: Math.ceil(flags.timeout * 1000),
-    ...chosen,
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
@@ -151,7 +147,7 @@ export async function runFile(
         check: checks === null ? null : at(checks, i).check,
       };
     }),
-    choice: executor.choice?.reason ?? null,
+    choice,
     host,
     last,
     trace,
@@ -192,13 +188,12 @@ function chosenOptions(
   flags: RunFlags,
   options: Partial<LoweringOptions>,
 ): Readonly<Record<string, string>> {
-  const { devices, streams, copyLane, set, size, seed, scheduleChoice } = flags;
+  const { devices, streams, set, size, seed, scheduleChoice } = flags;
   const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
   return {
     FILE: file,
     "--devices": String(devices),
     "--streams": String(streams),
-    "--copy-lane": String(copyLane),
     "--schedule-choice": scheduleChoice,
     "--set": list(set),
     "--size": list(size),

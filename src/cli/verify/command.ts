@@ -7,12 +7,13 @@ import { givenDevices } from "../program/load-dump.ts";
 import { loweringOptionsOf } from "../flags/lowering-flags.ts";
 import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
+import { addChoiceFlags } from "../flags/choice-flags.ts";
 import { addRecordingFlags } from "../flags/recording-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { verifyFile, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = addRecordingFlags(addProgramFlags(new Command("verify")))
+  const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("verify"))))
     .description("Proves a program free of races, deadlocks and misuse of memory, without running it.")
     .addOption(new Option("--report <file>", "write the findings as one HTML page"))
     .addOption(
@@ -30,7 +31,10 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
   });
 }
 
-function verifyText({ file, flags, report, milliseconds, written }: VerifyResult, { outColors }: Terminal): string {
+function verifyText(
+  { file, flags, report, choice, milliseconds, written }: VerifyResult,
+  { outColors }: Terminal,
+): string {
   const { ok, findings, repair, size } = report;
   const errors = findings.filter(({ severity }) => severity === "error");
   const notes = findings.length - errors.length;
@@ -43,6 +47,7 @@ function verifyText({ file, flags, report, milliseconds, written }: VerifyResult
   return [
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
     ...mended,
+    ...(choice === null ? [] : [`schedule: ${choice}`]),
     `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
     "",
@@ -56,13 +61,24 @@ function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string 
 }
 
 /** docs/verifier.md describes it. */
-function verifyDocument({ file, flags, params, options, sizes, report, milliseconds, written }: VerifyResult): object {
+function verifyDocument({
+  file,
+  flags,
+  params,
+  options,
+  sizes,
+  report,
+  choice,
+  milliseconds,
+  written,
+}: VerifyResult): object {
   return {
     file,
     devices: flags.devices,
     streams: flags.streams,
     params,
     options,
+    scheduleChoice: choice ?? undefined,
     sizes: Object.fromEntries(sizes),
     ok: report.ok,
     size: report.size,

@@ -1,26 +1,23 @@
 /** What `braid verify` does, without printing: from a program file or a dump and flags to a report. */
 import { writeFile } from "node:fs/promises";
-import { link } from "../../commands/link/link.ts";
 import type { Program } from "../../commands/program.ts";
-import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import { rankPrograms } from "../../compile/program-source.ts";
+import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
+import { lowerAll } from "../../compile/lower-all.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import { record } from "../../record/record.ts";
-import { moveCopiesToLane } from "../../schedule/rewrites/copy-stream.ts";
-import { applySchedule } from "../../schedule/schedule.ts";
-import { verify, verifyLists, type VerifyReport } from "../../verify/verify.ts";
+import type { VerifyReport } from "../../verify/verify.ts";
+import { profileToChooseWith } from "../flags/choice-flags.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { type CompileFlags, compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
-import type { ProgramFlags } from "../flags/program-flags.ts";
 import type { Step } from "../terminal/progress.ts";
-import { type RecordingFlags, scheduleOf } from "../flags/recording-flags.ts";
-import { printedLines } from "../program/statement-lines.ts";
+import { type LineOf, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../terminal/system-reason.ts";
 import { reportPage } from "./report-page.ts";
 
-export interface VerifyFlags extends ProgramFlags, RecordingFlags {
+export interface VerifyFlags extends CompileFlags {
   /** Where to write the findings as a page. */
   readonly report?: string;
   /** Where to write the schedule of the first finding that has one. */
@@ -34,6 +31,8 @@ export interface VerifyResult {
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
   readonly report: VerifyReport;
+  /** Which schedule was chosen, and why; null where none was to be. */
+  readonly choice: string | null;
   /** Of record, link and verify. */
   readonly milliseconds: number;
   /** The files that were written. */
@@ -46,25 +45,23 @@ export async function verifyFile(
   options: Partial<LoweringOptions>,
   step: Step,
 ): Promise<VerifyResult> {
+  const profile = await profileToChooseWith(flags);
   step(`loading ${file}`);
   requireNotLowered(file, options);
   const { source, signature, params, lineOf: linesOfDump } = await buildProgram(file, flags);
   const sizes = inputSizes(signature, flags.size);
   step(`lowering for ${flags.devices} devices`);
-  const { hosts } = rankPrograms(source, flags.devices, options);
+  // The choice lowers every candidate itself.
+  const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { protocol = "get" } = options;
-  const lists = hosts.map((host, rank) => record(host, { rank, sizes, streams: flags.streams, protocol }));
-  const lineOf = linesOfDump ?? printedLines(hosts);
-  const recorded = linked(lists);
-  const program = recorded === null ? null : rewritten(recorded, flags);
-  const report = program === null ? verifyLists(lists, { lineOf }) : verify(program, { lineOf });
+  const { compiled, choice } = compileFile(lowered, flags, options, sizes, profile);
+  const { report, reported } = checked(compiled, linesOfDump);
   const milliseconds = performance.now() - start;
   const written: string[] = [];
-  const result = { file, flags, params, options, sizes, report, milliseconds, written };
+  const result = { file, flags, params, options, sizes, report, choice, milliseconds, written };
   if (flags.report !== undefined) {
-    await write("--report", flags.report, reportPage({ title: file, program, report }));
+    await write("--report", flags.report, reportPage({ title: file, program: reported, report }));
     written.push(flags.report);
   }
   const schedule = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
@@ -75,23 +72,13 @@ export async function verifyFile(
   return result;
 }
 
-/** Null where the lists do not link, which `verifyLists` tells as findings. */
-function linked(lists: Parameters<typeof link>[0]): Program | null {
-  try {
-    return link(lists);
-  } catch (error) {
-    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "transfer-mismatch"))
-      return null;
-    throw error;
-  }
-}
-
-/** As it would run; as it was recorded where that is wrong, since a rewrite orders what its list orders, with or without an event. */
-function rewritten(program: Program, flags: RecordingFlags): Program {
-  const scheduled = applySchedule(program, scheduleOf(flags));
-  const isRight = scheduled === program || verify(program, { notes: false }).ok;
-  const chosen = isRight ? scheduled : program;
-  return flags.copyLane === "dedicated" ? moveCopiesToLane(chosen) : chosen;
+/** `reported` is null where the lists do not link. */
+function checked(
+  compiled: AnyCompilation | Unlinked,
+  linesOfDump: LineOf | null,
+): { readonly report: VerifyReport; readonly reported: Program | null } {
+  if (compiled.program === null) return { report: compiled.report, reported: null };
+  return verified(compiled, { lineOf: linesOfDump ?? printedLines(compiled.hosts) });
 }
 
 async function write(flag: string, path: string, text: string): Promise<void> {

@@ -10,13 +10,18 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import type { TransferId } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
+import type { Rewrite } from "../rewrite.ts";
 
-export const copyLanes = ["dedicated", "inline"] as const;
-/** `inline`: copies stay on the streams that the host program gives them. */
-export type CopyLane = (typeof copyLanes)[number];
+export const copyStreams = ["dedicated", "inline"] as const;
+export type CopyStream = (typeof copyStreams)[number];
 
-/** The same Program where no rank copies from or to a peer, or only on a lane that a rewrite has made. */
-export function moveCopiesToLane(program: Program): Program {
+/** The same Program for `inline`, and where no rank copies from or to a peer, or only on a copy stream that a rewrite has made. */
+export const copyStream: Rewrite<CopyStream> = {
+  name: "copy-stream",
+  run: (program, placement) => (placement === "dedicated" ? moveCopiesToStream(program) : program),
+};
+
+function moveCopiesToStream(program: Program): Program {
   const moved = program.ranks.map((rank) => moveCopies(program, rank));
   if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({

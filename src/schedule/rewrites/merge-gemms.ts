@@ -17,8 +17,8 @@ import { conflict, type Memory } from "../draft/memory.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-export const mergeProducts: Rewrite<Grouping> = {
-  name: "merge-products",
+export const mergeGemms: Rewrite<Grouping> = {
+  name: "merge-gemms",
   run: (program, grouping) => editRanks(program, (draft, { memory }) => mergeInDraft(draft, memory, grouping)),
 };
 

@@ -18,8 +18,7 @@ const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 const lane = {
   lowering: copies,
   streams: 64,
-  copyLane: "dedicated",
-  schedule: { computeStreams: 1, batchSignals: true },
+  schedule: { computeStreams: 1, batchSignals: true, copyStream: "dedicated" },
 } as const satisfies ProbeOptions;
 
 export async function measureCopies(calibration: Calibration): Promise<CopyFigures> {
@@ -44,7 +43,7 @@ const manyParts = 8;
 /** Microseconds that a copy of nearly nothing adds to a lane: both programs move the same, and multiply it when all has come. */
 async function shortCopy({ devices, took }: Calibration): Promise<number> {
   const inParts = (splitChunks: number): Promise<number> => {
-    const schedule = { ...lane.schedule, inPlace: true, splitChunks, mergeProducts: [Number.MAX_SAFE_INTEGER] };
+    const schedule = { ...lane.schedule, inPlace: true, splitChunks, mergeGemms: [Number.MAX_SAFE_INTEGER] };
     return took(gatherAndMultiplyCopies(devices, { m: 256 * devices, n: 16, k: 64 }, "float"), { ...lane, schedule });
   };
   const added = (await inParts(manyParts)) - (await inParts(fewParts));

@@ -1,15 +1,12 @@
 /** Times one small program on the machine that is calibrated. */
 import type { Program } from "../../commands/program.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
-import { linkPrograms } from "../../compile/compile.ts";
-import { rankPrograms } from "../../compile/program-source.ts";
+import { compile, requireVerified, verified } from "../../compile/compile.ts";
 import type { GraphUse } from "../../cuda.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { CopyLane } from "../../schedule/rewrites/copy-stream.ts";
 import { at } from "../../support/invariant.ts";
 import type { Outcome } from "../../bench/contender.ts";
 import type { Exchange } from "../../bench/exchange.ts";
@@ -26,7 +23,6 @@ export interface ProbeHost {
 export interface ProbeOptions {
   readonly lowering?: Partial<LoweringOptions>;
   readonly streams?: number;
-  readonly copyLane?: CopyLane;
   readonly schedule?: ScheduleOptions;
   /** Of what is linked, behind the schedule. */
   readonly rewrite?: (program: Program) => Program;
@@ -49,17 +45,12 @@ const runs = 31;
 
 /** All ranks call it together. Throws what recording and the back end throw. */
 export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptions = {}): Promise<Probed> {
-  const { lowering = {}, streams = 4, copyLane = "inline", schedule = {}, graph = "auto" } = options;
-  const { rewrite = (linked) => linked } = options;
-  const { hosts, signature } = rankPrograms(fusion, host.devices, lowering);
-  const linked = linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
-    streams,
-    protocol: lowering.protocol ?? "get",
-    copyLane,
-    schedule,
-    verify: "on",
-  });
-  const program = rewrite(linked);
+  const { lowering = {}, streams = 4, schedule = {}, graph = "auto", rewrite } = options;
+  const compiled = requireVerified(
+    compile(fusion, { ...lowering, devices: host.devices, streams, schedule, notes: false }),
+  );
+  const program = rewrite?.(compiled.program) ?? compiled.program;
+  if (program !== compiled.program) requireVerified(verified({ ...compiled, program }, { notes: false }));
   const place = await host.places.placeFor(graph);
   const prepared = await place.group.prepare(program);
   try {

@@ -4,7 +4,6 @@
  */
 import type { Program } from "../../commands/program.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { CopyLane } from "../../schedule/rewrites/copy-stream.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { measuredMargin } from "../../simulate/machine-profile.ts";
 import { peerTraffic } from "./peer-traffic.ts";
@@ -13,7 +12,6 @@ export interface ScheduleCandidate {
   /** What a line about the choice calls it. */
   readonly name: string;
   readonly lowering: Partial<LoweringOptions>;
-  readonly copyLane: CopyLane;
   readonly schedule: ScheduleOptions;
 }
 
@@ -21,8 +19,7 @@ export interface ScheduleCandidate {
 export const serial: ScheduleCandidate = {
   name: "serial",
   lowering: { backend: "nccl", overlap: false },
-  copyLane: "inline",
-  schedule: {},
+  schedule: { copyStream: "inline" },
 };
 
 /** Loops whose iterations communicate by the library, as they are lowered. */
@@ -30,20 +27,17 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
   {
     name: "collectives in chunks",
     lowering: { backend: "nccl", p2p: "broadcast" },
-    copyLane: "inline",
-    schedule: {},
+    schedule: { copyStream: "inline" },
   },
   {
     name: "sends and receives",
     lowering: { backend: "nccl", p2p: "rotated" },
-    copyLane: "inline",
-    schedule: {},
+    schedule: { copyStream: "inline" },
   },
   {
     name: "sends and receives, in the order of devices",
     lowering: { backend: "nccl", p2p: "linear" },
-    copyLane: "inline",
-    schedule: {},
+    schedule: { copyStream: "inline" },
   },
 ];
 
@@ -124,12 +118,12 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
     ownChunk,
     [
       usual,
-      ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeProducts): Choice => ({
-        name: `products ${groupText(mergeProducts)}`,
-        schedule: { mergeProducts },
+      ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeGemms): Choice => ({
+        name: `products ${groupText(mergeGemms)}`,
+        schedule: { mergeGemms },
       })),
       // The own chunk is to lie beside those that have come.
-      { name: "one product", schedule: { inPlace: false, ownLast: false, mergeProducts: [all] } },
+      { name: "one product", schedule: { inPlace: false, ownLast: false, mergeGemms: [all] } },
     ],
     [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
     room,

@@ -1,20 +1,23 @@
 /**
- * `scheduleChoice: "auto"`: every candidate is lowered, recorded, linked and rewritten as for a run, and simulated on the machine of a
- * measured profile; the one that takes least is chosen. So the choice depends on the program, its sizes and the profile alone, and every
- * rank makes the same one.
+ * `scheduleChoice: "auto"`: compiles every candidate and simulates it on the machine of a measured profile; the fastest is chosen. The
+ * choice depends on the program, its sizes and the profile alone, so that every rank makes the same one.
  */
 import type { Program } from "../../commands/program.ts";
+import {
+  type AnyCompilation,
+  compile,
+  type Compilation,
+  type CompileOptions,
+  loweringOf,
+  verified,
+} from "../../compile/compile.ts";
+import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import { sizesFromMeshes, type Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import { moveCopiesToLane } from "../../schedule/rewrites/copy-stream.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
-import { linkPrograms } from "../../compile/compile.ts";
-import { correction, marginToSerial } from "./model-errors.ts";
-import { type ProgramSource, rankPrograms } from "../../compile/program-source.ts";
 import {
   type ChoiceRow,
   choicesFor,
@@ -26,16 +29,12 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./candidates.ts";
+import { correction, marginToSerial } from "./model-errors.ts";
 import { type Combination, type Root, scheduleTree, searchSchedules } from "./search.ts";
 
-export interface ChooseOptions {
-  readonly devices: number;
-  readonly profile: MachineProfile;
-  /** Lowering options that the user set: candidates with other ones drop out. */
-  readonly lowering?: Partial<LoweringOptions>;
-  /** Of extents that the program leaves open, by name. */
-  readonly sizes?: Sizes;
-  /** Whether runs are launched as graphs; so, if not given. */
+/** Lowering options that are given restrict the choice. Streams and rewrites are chosen, whatever is given. */
+export interface ChooseOptions extends CompileOptions {
+  /** Whether runs are launched as graphs; true if not given. */
   readonly graph?: boolean;
 }
 
@@ -50,7 +49,14 @@ export interface Considered extends Timed {
   readonly candidate: ScheduleCandidate;
 }
 
-export interface ScheduleChoice {
+/** With what was simulated, which is not verified. */
+export interface CompiledCandidate extends Considered {
+  readonly compilation: AnyCompilation;
+}
+
+export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
+  /** Of what was chosen. */
+  readonly compilation: C;
   readonly chosen: ScheduleCandidate;
   /** Of what was chosen, as simulated. */
   readonly milliseconds: number;
@@ -63,20 +69,46 @@ export interface ScheduleChoice {
 /** Worker streams of all candidates: as many as there are chunks, or nearly, so that none waits for the place of another. */
 export const candidateStreams = 64;
 
-/** Throws what lowering and recording throw where no candidate applies, the serial form's error; `bad-option` where the user's options leave none. */
-export function chooseSchedule(source: ProgramSource, options: ChooseOptions): ScheduleChoice {
-  return decide(considerSchedules(source, options));
+/**
+ * The fastest schedule of a program by simulation, compiled. Throws what `compile` throws where no candidate applies, the serial form's
+ * error; `bad-option` where the given options leave none.
+ */
+export function choose(
+  source: ProgramSource | Lowered,
+  options: ChooseOptions & { readonly verify?: "on" },
+  profile: MachineProfile,
+): ScheduleChoice;
+export function choose(
+  source: ProgramSource | Lowered,
+  options: ChooseOptions,
+  profile: MachineProfile,
+): ScheduleChoice<AnyCompilation>;
+export function choose(
+  source: ProgramSource | Lowered,
+  options: ChooseOptions,
+  profile: MachineProfile,
+): ScheduleChoice<AnyCompilation> {
+  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
+  const { candidate: chosen, milliseconds, compilation: unverified } = picked;
+  const isVerified = options.verify !== "off";
+  const compilation = isVerified ? verified(unverified, { notes: options.notes ?? true }) : unverified;
+  return { compilation, chosen, milliseconds, considered, reason };
 }
 
-/** One of `copyLoops`, linked. */
+/** One of `copyLoops`, compiled. */
 interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering"> {
+  readonly compilation: AnyCompilation;
   readonly apply: (schedule: ScheduleOptions) => Program;
 }
 
-/** All that apply, in the order in which they were simulated. Throws as `chooseSchedule`. */
-export function considerSchedules(source: ProgramSource, options: ChooseOptions): readonly Considered[] {
-  const { profile, lowering = {}, graph = true } = options;
-  const considered: Considered[] = [];
+/** All that apply, in the order in which they were simulated. Throws as `choose`. */
+export function considerSchedules(
+  source: ProgramSource | Lowered,
+  { graph = true, ...options }: ChooseOptions,
+  profile: MachineProfile,
+): readonly CompiledCandidate[] {
+  const lowering = loweringOf(options);
+  const considered: CompiledCandidate[] = [];
   const seen = new Set<string>();
   const timeOf = (program: Program): number | null => {
     const key = commandsOf(program);
@@ -88,32 +120,38 @@ export function considerSchedules(source: ProgramSource, options: ChooseOptions)
     return milliseconds + earliness * meanEnd;
   };
   const errors: DiagnosticError[] = [];
-  const withLinked = (own: Partial<LoweringOptions>, use: (program: Program) => void): void => {
+  const withCompiled = (
+    { lowering: own, schedule }: Pick<ScheduleCandidate, "lowering" | "schedule">,
+    use: (compilation: AnyCompilation) => void,
+  ): void => {
     if (contradicts(own, lowering)) return;
     try {
-      use(linkedProgram(source, own, options));
+      use(compile(source, { ...options, ...own, streams: candidateStreams, schedule, verify: "off" }));
     } catch (error) {
       if (!(error instanceof DiagnosticError)) throw error;
       errors.push(error);
     }
   };
   for (const candidate of [serial, ...libraryLoops]) {
-    withLinked(candidate.lowering, (program) => {
+    withCompiled(candidate, (compilation) => {
+      const { program } = compilation;
       const milliseconds = timeOf(program);
-      if (milliseconds !== null) considered.push({ candidate, milliseconds, margin: marginToSerial(program) });
+      if (milliseconds === null) return;
+      considered.push({ candidate, compilation, milliseconds, margin: marginToSerial(program) });
     });
   }
   const roots = new Map<string, Root<CopyLoop>>();
   for (const loop of copyLoops) {
-    withLinked(loop.lowering, (program) => {
-      const key = commandsOf(program);
+    withCompiled({ ...loop, schedule: { copyStream: "inline" } }, (compilation) => {
+      const { recorded } = compilation;
+      const key = commandsOf(recorded);
       const same = roots.get(key);
       if (same !== undefined) {
         roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
         return;
       }
-      const apply = scheduleTree(program);
-      roots.set(key, { of: { ...loop, apply }, rows: ableChoices(program, apply) });
+      const apply = scheduleTree(recorded);
+      roots.set(key, { of: { ...loop, compilation, apply }, rows: ableChoices(recorded, apply) });
     });
   }
   considered.push(...searched([...roots.values()], timeOf));
@@ -137,42 +175,49 @@ const finalists = 8;
 function searched(
   roots: readonly Root<CopyLoop>[],
   timeOf: (program: Program) => number | null,
-): readonly Considered[] {
-  const timeOfSchedule = (loop: CopyLoop, combination: Combination): Timed | null => {
-    const program = moveCopiesToLane(loop.apply(combination.schedule));
+): readonly CompiledCandidate[] {
+  const compiled = ({ name, lowering, ...loop }: CopyLoop, combination: Combination): CompiledCandidate | null => {
+    const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
+    const program = loop.apply(schedule);
     const time = timeOf(program);
     if (time === null) return null;
-    return { milliseconds: time * correction(program, combination), margin: marginToSerial(program) };
+    const { options } = loop.compilation;
+    return {
+      candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
+      compilation: { ...loop.compilation, options: { ...options, schedule }, program, reported: program },
+      milliseconds: time * correction(program, combination),
+      margin: marginToSerial(program),
+    };
   };
-  const all: { readonly loop: CopyLoop; readonly names: readonly string[]; readonly considered: Considered }[] = [];
+  const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];
   searchSchedules(roots, (loop, combination) => {
-    const { names, schedule } = combination;
-    const timed = timeOfSchedule(loop, combination);
-    if (timed === null) return null;
-    const name = [loop.name, ...names].join(", ");
-    const candidate = { name, lowering: loop.lowering, copyLane: "dedicated", schedule } as const;
-    all.push({ loop, names, considered: { candidate, ...timed } });
-    return timed.milliseconds;
+    const found = compiled(loop, combination);
+    if (found !== null) all.push({ loop, combination, found });
+    return found?.milliseconds ?? null;
   });
-  all.sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
-  return all.map(({ loop, names, considered }, place) => {
-    if (place >= finalists) return considered;
-    const schedule = { ...considered.candidate.schedule, ...finishing };
-    const timed = timeOfSchedule(loop, { names, schedule });
-    const isSlower = timed === null || timed.milliseconds > considered.milliseconds + finishingSaves;
-    return isSlower ? considered : { candidate: { ...considered.candidate, schedule }, ...timed };
+  all.sort((a, b) => a.found.milliseconds - b.found.milliseconds);
+  return all.map(({ loop, combination: { names, schedule }, found }, place) => {
+    if (place >= finalists) return found;
+    const finished = compiled(loop, { names, schedule: { ...schedule, ...finishing } });
+    return finished === null || finished.milliseconds > found.milliseconds + finishingSaves ? found : finished;
   });
 }
 
-/** The fastest, or the serial form. At least one. */
-export function decide(all: readonly Considered[]): ScheduleChoice {
-  const considered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
-  const { candidate, milliseconds } = worthIt(considered);
-  return { chosen: candidate, milliseconds, considered, reason: reasonOf(candidate, considered) };
+export interface Decision<T extends Considered> extends Pick<ScheduleChoice, "considered" | "reason"> {
+  readonly picked: T;
+}
+
+/** The fastest, or the serial form. At least one, of one program or of several that mean the same. */
+export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
+  const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
+  const picked = worthIt(ordered);
+  // Programs that were not chosen are not kept.
+  const considered = ordered.map(({ candidate, milliseconds, margin }) => ({ candidate, milliseconds, margin }));
+  return { picked, considered, reason: reasonOf(picked.candidate, considered) };
 }
 
 /** The fastest of those that are faster than the serial form by their margins, or that form. */
-function worthIt(considered: readonly Considered[]): Considered {
+function worthIt<T extends Considered>(considered: readonly T[]): T {
   const plain = considered.find(({ candidate }) => isSerial(candidate));
   if (plain === undefined) return at(considered, 0);
   return considered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < plain.milliseconds) ?? plain;
@@ -185,22 +230,6 @@ function isSerial({ lowering }: ScheduleCandidate): boolean {
 function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptions>): boolean {
   const owned = new Map(Object.entries(own));
   return Object.entries(given).some(([name, value]) => owned.has(name) && owned.get(name) !== value);
-}
-
-function linkedProgram(
-  source: ProgramSource,
-  own: Partial<LoweringOptions>,
-  { devices, lowering = {}, sizes }: ChooseOptions,
-): Program {
-  const { signature, hosts } = rankPrograms(source, devices, { ...lowering, ...own });
-  return linkPrograms(hosts, sizes ?? sizesFromMeshes(signature.tensors), new Map(), {
-    streams: candidateStreams,
-    protocol: own.protocol ?? "get",
-    copyLane: "inline",
-    schedule: {},
-    // What is chosen is verified before it runs.
-    verify: "off",
-  });
 }
 
 /** The rows of choices without those that alone leave the program as it is. */

@@ -1,5 +1,5 @@
 /** A case of nvFuser's multi-device tests, in every idiom in which it makes sense. */
-import type { ProgramSource } from "../../../src/compile/program-source.ts";
+import type { ProgramSource } from "../../../src/compile/lower-all.ts";
 import type { Fusion } from "../../../src/ir/api/fusion.ts";
 import type { Sizes } from "../../../src/ir/sizes.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
 import { chooseForm } from "../../../src/bench/choose-form.ts";
 import { buildPrimitive } from "../../../src/bench/primitives.ts";
-import { candidateStreams, chooseSchedule, decide } from "../../../src/tune/choose/choose.ts";
+import { candidateStreams, choose, decide } from "../../../src/tune/choose/choose.ts";
 import { serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";
 import type { MachineProfile, Timing } from "../../../src/simulate/machine-profile.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
@@ -65,7 +65,7 @@ function matmulReduceScatter(devices: number, m: number, n: number, k: number): 
   return f;
 }
 
-describe("chooseSchedule of matmul + reduce-scatter", () => {
+describe("choose of matmul + reduce-scatter", () => {
   const after = { insertReshardingAfter: true };
   const sums = (reduction: number, combine: number): MachineProfile => ({
     ...machine,
@@ -78,17 +78,13 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
   it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
     const fusion = matmulReduceScatter(2, 8192, 8192, 1024);
     const chosenWith = (profile: MachineProfile) =>
-      chooseSchedule(fusion, { devices: 2, profile, lowering: { ...after, backend: "cuda" } }).chosen.schedule;
+      choose(fusion, { devices: 2, ...after, backend: "cuda" }, profile).chosen.schedule;
     expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
     expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
   });
 
   it("knows sums of every part, of halves, and of all but the own", () => {
-    const { considered } = chooseSchedule(matmulReduceScatter(4, 512, 128, 64), {
-      devices: 4,
-      profile: sums(4e5, 3e6),
-      lowering: after,
-    });
+    const { considered } = choose(matmulReduceScatter(4, 512, 128, 64), { devices: 4, ...after }, sums(4e5, 3e6));
     const names = considered.map(({ candidate: { name } }) => name);
     for (const size of [1, 2, 3]) expect(names.some((name) => name.includes(`sums ${size}`))).toBe(true);
     expect(names).toContain("serial");
@@ -109,7 +105,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
           ["put", 1],
           ["serial", 1.07],
         ]),
-      ).chosen.name,
+      ).picked.candidate.name,
     ).toBe("serial");
     expect(
       decide(
@@ -117,7 +113,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
           ["put", 1],
           ["serial", 1.09],
         ]),
-      ).chosen.name,
+      ).picked.candidate.name,
     ).toBe("put");
     // What is simulated better may be chosen for less.
     expect(
@@ -127,7 +123,7 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
           ["peers' memory", 1.01, 0.05],
           ["serial", 1.07],
         ]),
-      ).chosen.name,
+      ).picked.candidate.name,
     ).toBe("peers' memory");
     const { reason } = decide(
       considered([
@@ -141,23 +137,23 @@ describe("chooseSchedule of matmul + reduce-scatter", () => {
 
   it("chooses what has the oracle's result", async () => {
     const fusion = matmulReduceScatter(2, 32, 8, 16);
-    const { considered } = chooseSchedule(fusion, { devices: 2, profile: sums(4e5, 3e6), lowering: after });
+    const { considered } = choose(fusion, { devices: 2, ...after }, sums(4e5, 3e6));
     for (const { candidate } of considered.filter((_, i) => i % 8 === 0)) {
-      const { lowering, copyLane, schedule } = candidate;
-      const options = { devices: 2, ...after, ...lowering, streams: candidateStreams, copyLane, schedule };
+      const { lowering, schedule } = candidate;
+      const options = { devices: 2, ...after, ...lowering, streams: candidateStreams, schedule };
       await expectOracle(fusion, options);
     }
   }, 30_000);
 });
 
-describe("chooseSchedule of matmul + all-reduce in chunks", () => {
+describe("choose of matmul + all-reduce in chunks", () => {
   const problem = { primitive: "tp-allreduce", devices: 4, m: 8192, n: 8192, k: 8192, dtype: "bfloat16" } as const;
   const fusion = buildPrimitive("collective", problem, { chunks: 4, outputs: 1 });
   const lowering = { insertReshardingAfter: true, backend: "cuda" } as const;
   const namesWith = (...factors: readonly number[]): readonly string[] => {
     const margins = { m: [1024, 2048, 4096], n: [8192], k: [8192], factors, room: [0, 0, 0] };
     const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
-    return chooseSchedule(fusion, { devices: 4, profile, lowering }).considered.map(({ candidate }) => candidate.name);
+    return choose(fusion, { devices: 4, ...lowering }, profile).considered.map(({ candidate }) => candidate.name);
   };
 
   it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
@@ -170,23 +166,18 @@ describe("chooseSchedule of matmul + all-reduce in chunks", () => {
     const formWith = (bytesPerMicrosecond: number): unknown => {
       const transfers = [{ type: "Allreduce", ranks: 4, timings: rate(15, 2.2e5) }] as const;
       const profile = { ...machine, transfers, reductionsInPeers: rate(5, bytesPerMicrosecond) };
-      const { shape, lowering: chosen } = chooseForm({}, problem, {
-        profile,
-        lowering: { insertReshardingAfter: true },
-      });
-      return [shape.form, chosen.backend, chosen.overlap];
+      const { shape, compilation } = chooseForm({}, problem, { insertReshardingAfter: true }, profile);
+      const { backend, overlap } = compilation.options;
+      return [shape.form, backend, overlap];
     };
     expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
     expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
   });
 });
 
-describe("chooseSchedule", () => {
+describe("choose", () => {
   it("overlaps where communication can hide, and is never slower than serial", () => {
-    const { chosen, considered, reason } = chooseSchedule(allgatherMatmul(4, 32_768, 8192, 16_384), {
-      devices: 4,
-      profile: machine,
-    });
+    const { chosen, considered, reason } = choose(allgatherMatmul(4, 32_768, 8192, 16_384), { devices: 4 }, machine);
     expect(chosen.lowering.backend).toBe("cuda");
     const serial = considered.find(({ candidate }) => candidate === serialCandidate);
     const product = (2 * 32_768 * 8192 * 16_384) / 720e9;
@@ -200,8 +191,7 @@ describe("chooseSchedule", () => {
   it("meets all ranks at once where the model counts an event more for that, and not where it counts much more", () => {
     const batched = (event: number): unknown => {
       const profile = { ...machine, costs: { ...machine.costs, event } };
-      return chooseSchedule(allgatherMatmul(4, 16_384, 1024, 2048), { devices: 4, profile }).chosen.schedule
-        .batchSignals;
+      return choose(allgatherMatmul(4, 16_384, 1024, 2048), { devices: 4 }, profile).chosen.schedule.batchSignals;
     };
     expect(batched(0.4)).toBe(true);
     expect(batched(30)).toBeUndefined();
@@ -209,9 +199,7 @@ describe("chooseSchedule", () => {
 
   it("stays serial where signals and waits cost more than they hide", () => {
     const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
-    expect(chooseSchedule(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4, profile: slow }).chosen).toBe(
-      serialCandidate,
-    );
+    expect(choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow).chosen).toBe(serialCandidate);
   });
 
   it("merges products where small ones are slow, and does not where all have one rate", () => {
@@ -223,24 +211,20 @@ describe("chooseSchedule", () => {
       peerCopies: rate(1, 4e6),
     });
     const chosenWith = (teraflops: readonly number[]) =>
-      chooseSchedule(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4, profile: withRates(teraflops) }).chosen;
-    expect(chosenWith([50, 50, 50, 50, 700, 700, 700, 700]).schedule.mergeProducts).toBeDefined();
-    expect(chosenWith([700, 700, 700, 700, 700, 700, 700, 700]).schedule.mergeProducts).toBeUndefined();
+      choose(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4 }, withRates(teraflops)).chosen;
+    expect(chosenWith([50, 50, 50, 50, 700, 700, 700, 700]).schedule.mergeGemms).toBeDefined();
+    expect(chosenWith([700, 700, 700, 700, 700, 700, 700, 700]).schedule.mergeGemms).toBeUndefined();
   });
 
   it("keeps to what the user has set", () => {
-    const { considered } = chooseSchedule(allgatherMatmul(4, 2048, 1024, 1024), {
-      devices: 4,
-      profile: machine,
-      lowering: { backend: "nccl" },
-    });
+    const { considered } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4, backend: "nccl" }, machine);
     const backends = considered.map(({ candidate }) => candidate.lowering.backend);
     expect(new Set(backends)).toEqual(new Set(["nccl"]));
   });
 
   it("refuses lowering options that no candidate has", () => {
-    const options = { devices: 4, profile: machine, lowering: { backend: "ucc" } } as const;
-    expect(() => chooseSchedule(allgatherMatmul(4, 64, 16, 16), options)).toThrow("error[bad-option]");
+    const options = { devices: 4, backend: "ucc" } as const;
+    expect(() => choose(allgatherMatmul(4, 64, 16, 16), options, machine)).toThrow("error[bad-option]");
   });
 
   it("says what lowering says where nothing applies", () => {
@@ -249,17 +233,17 @@ describe("chooseSchedule", () => {
     const c = linear(a, f.input([8, 8], "float"));
     f.output(c);
     a.setDeviceMesh(DeviceMesh.range(4));
-    expect(() => chooseSchedule(f, { devices: 4, profile: machine })).toThrow(DiagnosticError);
+    expect(() => choose(f, { devices: 4 }, machine)).toThrow(DiagnosticError);
   });
 
   it("chooses what has the oracle's result", async () => {
     const fusion = allgatherMatmul(2, 64, 8, 16);
-    const { considered } = chooseSchedule(fusion, { devices: 2, profile: machine });
+    const { considered } = choose(fusion, { devices: 2 }, machine);
     expect(considered.length).toBeGreaterThan(8);
     // One of each: the forms, and every rewrite alone and together.
     for (const { candidate } of considered.filter((_, i) => i % 5 === 0)) {
-      const { lowering, copyLane, schedule } = candidate;
-      await expectOracle(fusion, { devices: 2, ...lowering, streams: candidateStreams, copyLane, schedule });
+      const { lowering, schedule } = candidate;
+      await expectOracle(fusion, { devices: 2, ...lowering, streams: candidateStreams, schedule });
     }
   }, 30_000);
 });

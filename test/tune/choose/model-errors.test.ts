@@ -2,11 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { buildPrimitive, type Form } from "../../../src/bench/primitives.ts";
 import type { Program } from "../../../src/commands/program.ts";
-import { linkPrograms } from "../../../src/compile/compile.ts";
+import { compile } from "../../../src/compile/compile.ts";
 import { correction, marginToSerial } from "../../../src/tune/choose/model-errors.ts";
-import { rankPrograms } from "../../../src/compile/program-source.ts";
 import { choicesFor } from "../../../src/tune/choose/candidates.ts";
-import { sizesFromMeshes } from "../../../src/ir/sizes.ts";
 import type { Primitive } from "../../../src/bench/primitives.ts";
 
 const usual = { names: [], schedule: {} };
@@ -15,14 +13,13 @@ const protocols = ["get", "put"] as const;
 function linked(primitive: Primitive, form: Form, chunks = 4, protocol: "get" | "put" = "put"): Program {
   const problem = { primitive, devices: 4, m: 256, n: 64, k: 32, dtype: "bfloat16" } as const;
   const lowering = { backend: "cuda", insertReshardingAfter: primitive !== "tp-columnwise" } as const;
-  const { signature, hosts } = rankPrograms(buildPrimitive(form, problem, { chunks, outputs: 1 }), 4, lowering);
-  return linkPrograms(hosts, sizesFromMeshes(signature.tensors), new Map(), {
+  return compile(buildPrimitive(form, problem, { chunks, outputs: 1 }), {
+    ...lowering,
+    devices: 4,
     streams: 8,
     protocol,
-    copyLane: "inline",
-    schedule: {},
     verify: "off",
-  });
+  }).program;
 }
 
 describe("a correction", () => {

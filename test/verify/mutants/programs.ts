@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { type CommandList, DiagnosticError, record } from "braid";
-import { type ProgramSource, rankPrograms } from "../../../src/compile/program-source.ts";
+import { lowerAll, type ProgramSource } from "../../../src/compile/lower-all.ts";
 import { loadProgram } from "../../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import type { Built } from "../../../src/host/program-file.ts";
@@ -70,7 +70,7 @@ function listsOf(
   options: Partial<LoweringOptions>,
 ): readonly CommandList[] | null {
   try {
-    const { signature, hosts } = rankPrograms(source, devices, options);
+    const { signature, hosts } = lowerAll(source, { ...options, devices });
     const sizes = sizesFromMeshes(signature.tensors);
     const { protocol = "get" } = options;
     return hosts.map((host, rank) => record(host, { rank, sizes, streams, protocol }));

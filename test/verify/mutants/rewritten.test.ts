@@ -4,7 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
-import { moveCopiesToLane } from "../../../src/schedule/rewrites/copy-stream.ts";
+import { copyStream } from "../../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule } from "../../../src/schedule/schedule.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../../src/support/random.ts";
@@ -29,11 +29,11 @@ function rewritten(program: Program, random: Random): Program {
     ownLast: coin(),
     batchSignals: coin(),
     ...(coin() ? { splitChunks: 2 } : {}),
-    ...(coin() ? { mergeProducts: [1, 2] } : {}),
+    ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { computeStreams: 1 + random.integer(2) } : {}),
     ...(coin() ? { earlySums: [1] } : {}),
   });
-  return coin() ? moveCopiesToLane(scheduled) : scheduled;
+  return coin() ? copyStream.run(scheduled, "dedicated") : scheduled;
 }
 
 describe.each([1, 2])("seed %d", (seed) => {

@@ -58,7 +58,7 @@ const programs: Readonly<Record<string, () => Fusion>> = {
 const schedule: ScheduleOptions = {
   inPlace: true,
   splitChunks: 2,
-  mergeProducts: [1, 2],
+  mergeGemms: [1, 2],
   computeStreams: 1,
   kernelCopies: 1 << 20,
 };

@@ -1,14 +1,16 @@
 /**
- * What an executor runs: a Fusion, which it lowers for every rank, or host programs as they are, one for all ranks or one of each rank.
- * Either way inputs and outputs are those of one table of tensors, by which whole tensors are cut into shards.
+ * The host programs of all ranks: lowered from a Fusion, or given as they are. Inputs and outputs are those of one table of tensors, by
+ * which whole tensors are cut into shards.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
+import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
 import { at } from "../support/invariant.ts";
+import { requireMeshDevices } from "./mesh-devices.ts";
 
 /** A Fusion; a host program for all ranks; one of each rank, in order; or a function that makes a rank's. */
 export type ProgramSource = HasFusionData | HostProgram | readonly HostProgram[] | ((rank: number) => HostProgram);
@@ -20,27 +22,46 @@ export interface Signature {
   readonly outputs: readonly TensorId[];
 }
 
-export interface RankPrograms {
+export interface Lowered {
   readonly signature: Signature;
   /** Indexed by rank. */
   readonly hosts: readonly HostProgram[];
 }
 
-/** Throws what lowering throws, `device-count` and `host-programs-differ`. */
-export function rankPrograms(
-  source: ProgramSource,
-  devices: number,
-  options: Omit<LowerOptions, "rank">,
-): RankPrograms {
+export interface LowerAllOptions extends Omit<LowerOptions, "rank"> {
+  readonly devices: number;
+}
+
+/** Options of lowering do nothing to host programs. Throws what lowering throws, `device-count`, `host-programs-differ` and `mesh-too-large`. */
+export function lowerAll(source: ProgramSource | Lowered, { devices, ...options }: LowerAllOptions): Lowered {
+  requireWholeNumber("compile(source, { devices })", devices, 1);
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  const lowered = lowerEach(source, ranks, options);
+  requireMeshDevices(lowered.signature.tensors, devices);
+  return lowered;
+}
+
+function lowerEach(
+  source: ProgramSource | Lowered,
+  ranks: readonly number[],
+  options: Omit<LowerOptions, "rank">,
+): Lowered {
+  if (isLowered(source)) {
+    if (source.hosts.length !== ranks.length) wrongCount(source.hosts.length, ranks.length);
+    return source;
+  }
   if (isFusionSource(source)) {
     return { signature: source.data(), hosts: ranks.map((rank) => lower(source, { ...options, rank })) };
   }
   const hosts = hostsOf(source, ranks);
   const [first] = hosts;
-  if (first === undefined || hosts.length !== devices) wrongCount(hosts.length, devices);
+  if (first === undefined || hosts.length !== ranks.length) wrongCount(hosts.length, ranks.length);
   hosts.forEach((host, rank) => requireSameSignature(first, host, rank));
   return { signature: first, hosts };
+}
+
+function isLowered(source: ProgramSource | Lowered): source is Lowered {
+  return typeof source === "object" && "hosts" in source && "signature" in source;
 }
 
 function isFusionSource(source: ProgramSource): source is HasFusionData {

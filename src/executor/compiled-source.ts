@@ -1,0 +1,72 @@
+/** What an executor starts with: the host programs of all ranks, and the Program where it is known before the first run. */
+import {
+  type AnyCompilation,
+  compile,
+  type CompileOptions,
+  loweringOf,
+  requireVerified,
+  verified,
+} from "../compile/compile.ts";
+import { type Lowered, lowerAll, type ProgramSource } from "../compile/lower-all.ts";
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
+import { choose, type ScheduleChoice } from "../tune/choose/choose.ts";
+
+export interface CompiledSource {
+  readonly lowered: Lowered;
+  /** Sizes that only a run knows are compiled with these. */
+  readonly options: CompileOptions;
+  /** Null if a run has to give sizes or scalars. */
+  readonly compilation: AnyCompilation | null;
+  readonly choice: ScheduleChoice<AnyCompilation> | null;
+}
+
+/** A Compilation keeps its own options. `profile`: choose a schedule with it. Throws as `compile` and `choose`, and the verifier's findings. */
+export function compileSource(
+  source: ProgramSource | AnyCompilation,
+  options: CompileOptions,
+  profile: MachineProfile | null,
+): CompiledSource {
+  if (isCompilation(source)) return known(source, options, null);
+  if (profile !== null) {
+    const choice = choose(source, { ...options, verify: "off" }, profile);
+    return known(choice.compilation, options, choice);
+  }
+  const lowered = lowerAll(source, { devices: options.devices, ...loweringOf(options) });
+  return { lowered, options, compilation: compileIfConstant(lowered, options), choice: null };
+}
+
+/** Throws the verifier's findings unless the options switch it off. */
+export function compileToRun(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation {
+  return requireVerified(compile(source, { ...options, notes: false }));
+}
+
+function known(
+  compilation: AnyCompilation,
+  { devices, verify = "on" }: CompileOptions,
+  choice: CompiledSource["choice"],
+): CompiledSource {
+  const lowered = lowerAll(compilation, { devices });
+  if (verify === "on")
+    requireVerified(compilation.report === null ? verified(compilation, { notes: false }) : compilation);
+  return { lowered, options: { ...compilation.options, verify }, compilation, choice };
+}
+
+/** What a run may still give. */
+const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
+
+function compileIfConstant(lowered: Lowered, options: CompileOptions): AnyCompilation | null {
+  try {
+    return compileToRun(lowered, options);
+  } catch (error) {
+    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => givenByRuns.includes(code))) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+function isCompilation(source: ProgramSource | AnyCompilation): source is AnyCompilation {
+  return typeof source === "object" && "recorded" in source;
+}
