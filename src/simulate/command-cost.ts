@@ -1,4 +1,4 @@
-/** What a command occupies, and for how long, on the machine of a profile. */
+/** The resources that a command occupies, and for how long, on the machine of a profile. */
 import { accesses } from "../commands/accesses.ts";
 import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
@@ -17,11 +17,11 @@ import {
   type TransferTimings,
 } from "./machine-profile.ts";
 import { type GemmCost, gemmCosts } from "./gemm-cost.ts";
-import type { DeviceUse, Resource } from "./under-way.ts";
+import type { DeviceUse, Resource } from "./occupancy.ts";
 
 export interface Cost {
   readonly resources: readonly Resource[];
-  /** Whether it begins only where no product is under way that leaves no room; before products that have not begun. */
+  /** Whether it begins only when no running GEMM occupies all SMs; it then goes before GEMMs that have not begun. */
   readonly needsRoom: boolean;
   /** Microseconds before the resources are needed. */
   readonly latency: number;
@@ -74,13 +74,16 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
   };
 }
 
-/** Of the time of a kernel the first part is none of the device's. */
+/** The first part of a kernel's time does not occupy the device. */
 function kernelCost(resources: readonly Resource[], time: number, { costs }: MachineProfile): Omit<Cost, "deviceUse"> {
   const latency = Math.min(costs.launch, time);
   return { resources, needsRoom: false, latency, busy: time - latency };
 }
 
-/** With a margin a product takes longer and leaves room for kernels in peers' memory, where there are any: what runs there takes nothing of it. */
+/**
+ * With an SM margin a GEMM takes longer but leaves SMs for kernels in peers' memory, if there are any; those then cost
+ * it nothing.
+ */
 function gemmCost(
   rank: number,
   { time, withMargin, leavesRoom }: GemmCost,
@@ -94,13 +97,16 @@ function gemmCost(
     : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };
 }
 
-/** Few blocks, bound by the rank's links: each direction carries what it reads or writes there, and as much of what its peers do here. */
+/**
+ * A kernel of few blocks, bound by the rank's links: each direction carries what it reads or writes there, and as much
+ * of what its peers do here.
+ */
 function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile): Cost {
   const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
   return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsRoom: true, deviceUse: "beside" };
 }
 
-/** What a launch reads from peers' memory and writes there. */
+/** Bytes that a launch reads from and writes to peers' memory. */
 function peerBytesOf(program: Program, rank: number, index: number): number {
   const { reads, writes } = accesses(program, rank, index);
   return [...reads, ...writes]
@@ -124,7 +130,7 @@ function copyCost(
   return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy, deviceUse: isKernel ? "beside" : "none" };
 }
 
-/** Of a kernel that is bound by memory. */
+/** The timings of a kernel that is bound by memory. */
 function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile): readonly Timing[] {
   const timed = reductionOf(kernel);
   if (timed === null) return memory;
@@ -132,7 +138,10 @@ function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfi
   return nearestTo(dtypeOfParts(kernel), alike)?.timings ?? memory;
 }
 
-/** What is timed apart: a reduction whose slots lie one behind the other. One within rows is a kernel of another kind. */
+/**
+ * Reductions with timings of their own: those whose slots lie one after the other. One within rows is a different kind
+ * of kernel.
+ */
 function reductionOf(kernel: Kernel): ReductionTimed | null {
   if (kernel.kind === "combine") return "combine";
   if (kernel.kind !== "reduction") return null;
@@ -141,14 +150,14 @@ function reductionOf(kernel: Kernel): ReductionTimed | null {
   return kernel.axes.includes(first) && kernel.axes.every((axis) => axis <= first) ? "reduction" : null;
 }
 
-/** The accumulator of a running sum is wider than what is added to it, and comes first. */
+/** The accumulator of a running sum is wider than its summands, and comes first. */
 function dtypeOfParts({ inputs }: Kernel): DType {
   const last = inputs.at(-1);
   invariant(last !== undefined, "a reduction adds something");
   return last.dtype;
 }
 
-/** Of the team whose size is nearest. */
+/** Uses the timings of the nearest team size. */
 function transferTime(
   transfers: readonly TransferTimings[],
   type: TransferTimings["type"],

@@ -1,6 +1,6 @@
 /**
- * What the products of a Program take. A rate is that of one product in a run; where a run has more of them, the device lowers its clock, by how long it
- * has to compute in all.
+ * The time that the GEMMs of a Program take. A measured rate is that of a single GEMM in a run. With more of them, the
+ * device lowers its clock, depending on how long it computes in total.
  */
 import type { KernelId } from "../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
@@ -14,13 +14,13 @@ import { type MachineProfile, type GemmGrid, usualMarginFactor } from "./machine
 export interface GemmCost {
   /** Microseconds of a launch. */
   readonly time: number;
-  /** How many times as long one takes that leaves `measuredMargin` multiprocessors free. */
+  /** The factor on that time with `measuredMargin` SMs left free. */
   readonly withMargin: number;
-  /** Whether one without a margin leaves kernels in peers' memory room by itself. */
+  /** Whether it leaves SMs for kernels in peers' memory even without a margin. */
   readonly leavesRoom: boolean;
 }
 
-/** Of a launch of the kernel on the rank; null for kernels that multiply nothing. */
+/** For a launch of the kernel on the rank; null for kernels that are not GEMMs. */
 export function gemmCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,
@@ -38,7 +38,10 @@ export function gemmCosts(
   };
 }
 
-/** A kernel that ran beside for so much of its time found room at once. Between a point of the grid that leaves room and one that does not, it is counted on near the first alone. */
+/**
+ * A kernel that ran beside the GEMM for this part of its time found SMs at once. Between a grid point that leaves SMs
+ * free and one that does not, only points near the first count as free.
+ */
 const mostOfIt = 0.8;
 
 type GemmKernel = MatmulKernel | LinearKernel;
@@ -47,7 +50,7 @@ function isGemm(kernel: Kernel): kernel is GemmKernel {
   return kernel.kind === "matmul" || kernel.kind === "linear";
 }
 
-/** Microseconds of one product of a batch and of all, which follow one another. */
+/** Microseconds of one GEMM of a batch and of all, which run one after the other. */
 function gemmKernelTime(
   kernel: GemmKernel,
   { products, margins }: MachineProfile,

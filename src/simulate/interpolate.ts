@@ -1,11 +1,11 @@
-/** Between what was measured: times by bytes, rates of products by shape. */
+/** Interpolates between measurements: times by bytes, rates of GEMMs by shape. */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { MarginGrid, GemmGrid, Sustained, Timing } from "./machine-profile.ts";
 
 /**
- * Microseconds of so many bytes: straight lines between neighbours. Fewer bytes than any measured take as long as the fewest; beyond the
- * most, every byte takes as long as between the last two.
+ * Microseconds for this many bytes, linear between neighbours. Below the smallest measurement the time is constant.
+ * Above the largest, the slope of the last two continues.
  */
 export function timeOf(timings: readonly Timing[], bytes: number): number {
   const above = timings.findIndex((timing) => timing.bytes >= bytes);
@@ -19,7 +19,7 @@ export function timeOf(timings: readonly Timing[], bytes: number): number {
   return high.microseconds + slope * (bytes - high.bytes);
 }
 
-/** How many times as long as in the shortest run products take in one with so many microseconds of them. */
+/** How many times longer GEMMs take in a run with this many microseconds of them than in the shortest run. */
 export function loadFactor(sustained: readonly Sustained[], microseconds: number): number {
   const above = sustained.findIndex((each) => each.microseconds >= microseconds);
   if (above === -1) return sustained.at(-1)?.factor ?? 1;
@@ -37,8 +37,9 @@ export interface GemmShape {
 }
 
 /**
- * Microseconds of a product. Inside the grid the rate is interpolated in the logarithms of m, n and k. A product smaller along an axis
- * than the grid takes as long as at the grid's edge, for a tile is computed whole; a greater one has the rate of the edge.
+ * Microseconds of a GEMM. Inside the grid the rate is interpolated in the logarithms of m, n and k. A GEMM smaller
+ * along an axis than the grid takes as long as at the grid's edge, because a tile is computed whole. A larger one has
+ * the rate of the edge.
  */
 export function gemmTime(grid: GemmGrid, shape: GemmShape): number {
   const padded = {
@@ -53,7 +54,7 @@ function rateOf(grid: GemmGrid, shape: GemmShape): number {
   return Math.exp(between(grid, shape, (point) => Math.log(at(grid.teraflops, point))));
 }
 
-/** Of a product of the shape: between the grid's points in the logarithms of m, n and k, beyond them as at its edge. */
+/** For a GEMM of the shape: interpolated in the logarithms of m, n and k; outside the grid the value of its edge. */
 export function marginOf(grid: MarginGrid, shape: GemmShape): { readonly factor: number; readonly room: number } {
   return {
     factor: between(grid, shape, (point) => at(grid.factors, point)),
@@ -61,7 +62,7 @@ export function marginOf(grid: MarginGrid, shape: GemmShape): { readonly factor:
   };
 }
 
-/** `valueAt`: of a point, by its place in row-major order of m, n, k. */
+/** `valueAt`: the value of a point, by its position in row-major order of m, n, k. */
 function between(
   { m, n, k }: Pick<GemmGrid, "m" | "n" | "k">,
   shape: GemmShape,
@@ -98,7 +99,7 @@ function cornersOf(axis: readonly number[], value: number): readonly Corner[] {
   ];
 }
 
-/** A dtype that was not measured has the figures of the one whose elements are nearest in size. */
+/** A dtype that was not measured uses the figures of the one whose elements are nearest in size. */
 export function nearestTo<T extends { readonly dtype: DType }>(dtype: DType, measured: readonly T[]): T | undefined {
   const distance = (other: DType): number =>
     other === dtype ? -1 : Math.abs(dtypes[other].bytes - dtypes[dtype].bytes);

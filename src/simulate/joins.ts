@@ -1,20 +1,21 @@
 /**
- * Which kernels begin behind something that no kernel does: a copy of another stream, a signal, or the wait for one. Engines of the device that
- * are not the one for kernels do those, and from them to a kernel takes some microseconds, however long ago they were done.
+ * Which kernels follow something that is not a kernel: a copy of another stream, a signal, or a wait for one. Other
+ * engines of the device do those, and the hand-over to a kernel takes some microseconds, however long ago they
+ * finished.
  *
- *     lane: copy, signal, record e        caller: product, wait e, product    <- the second product
+ *     copies: copy, signal, record e        caller: GEMM, wait e, GEMM    <- the second GEMM
  */
 import type { EventId } from "../commands/command.ts";
 import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 
-/** Positions of such launches in the list of a rank. `inKernel`: positions of signals and waits that a kernel does. */
+/** Positions of such launches in the list of a rank. `inKernel`: positions of signals and waits inside kernels. */
 export function joinsOf(
   { commands, streams }: RankProgram,
   inKernel: ReadonlySet<number> = new Set(),
 ): ReadonlySet<number> {
-  /** Per stream: whether what it did or waited for last was no kernel's. */
+  /** Per stream: whether the last thing it did or waited for was not a kernel. */
   const isForeign = streams.map(() => false);
   const foreignEvents = new Set<EventId>();
   const joins = new Set<number>();

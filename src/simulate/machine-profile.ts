@@ -1,5 +1,5 @@
 /**
- * What a machine was measured to take: everything that a simulated run is computed from. `braid calibrate` writes it, as JSON.
+ * The measured times of a machine, from which every simulated run is computed. `braid calibrate` writes it as JSON.
  * docs/simulation.md says how each figure is measured. Times are in microseconds.
  */
 import type { CollectiveType } from "../commands/collectives.ts";
@@ -7,27 +7,27 @@ import type { DType } from "../numerics/dtype.ts";
 
 export interface MachineProfile {
   readonly version: 1;
-  /** Machine, versions and date, as results in bench/results have them. */
+  /** Machine, versions and date, as in bench/results. */
   readonly machine: string;
   readonly products: readonly GemmGrid[];
   /**
-   * Gemms beside kernels in peers' memory. Profiles of earlier versions have none: a margin then costs `usualMarginFactor`, and without one there is no
-   * room.
+   * GEMMs beside kernels in peers' memory. Without it (older profiles), a margin costs `usualMarginFactor`, and GEMMs
+   * without a margin leave no SMs free.
    */
   readonly margins?: MarginGrid;
-  /** What products take where a run has many; profiles of earlier versions have nothing, as if the device kept its clock. */
+  /** The slowdown of GEMMs in a run with many of them. Without it (older profiles), the device keeps its clock. */
   readonly sustained?: readonly Sustained[];
-  /** Kernels that are bound by memory: elementwise, reductions, fused units. By the bytes that they read and write. */
+  /** Kernels that are bound by memory (elementwise, reductions, fused units), by the bytes that they read and write. */
   readonly memory: readonly Timing[];
   /**
-   * Sums of a few slots, such as the partial results of all devices. Profiles of earlier versions have none: a sum then takes what a kernel
-   * of `memory` takes for its bytes.
+   * Sums of a few slots, such as the partial results of all devices. Without it (older profiles), a sum takes as long
+   * as a kernel of `memory` with its bytes.
    */
   readonly reductions?: readonly ReductionTimings[];
   /**
-   * Kernels that add what lies in peers' memory, with the signals and waits around them, which are part of them: by the bytes that a rank's
-   * kernel reads from its peers and writes there. Profiles of earlier versions have none: such a kernel then takes what a copy from a peer
-   * takes for its bytes, and the signals what they cost elsewhere.
+   * Kernels that add data in peers' memory, including the signals and waits around them, by the bytes that a rank's
+   * kernel reads from and writes to its peers. Without it (older profiles), such a kernel takes as long as a copy from
+   * a peer with its bytes, and the signals cost what they cost elsewhere.
    */
   readonly reductionsInPeers?: readonly Timing[];
   /** Copies within a rank, and over the link of two ranks by a copy engine and by a kernel. */
@@ -39,15 +39,15 @@ export interface MachineProfile {
   readonly costs: FixedCosts;
 }
 
-/** How long one thing of so many bytes took, from the end of what is before it on the stream to its own. */
+/** The time for this many bytes, from the end of the previous command on the stream to its own end. */
 export interface Timing {
   readonly bytes: number;
   readonly microseconds: number;
 }
 
 /**
- * Of a `reduction` over a leading axis, or of a `combine` of as many parts, both of one dtype: by the bytes that it reads and writes. How many
- * slots there are shows in the bytes alone.
+ * A `reduction` over a leading axis, or a `combine` of as many parts, both of one dtype, by the bytes that it reads and
+ * writes. The number of slots shows only in the bytes.
  */
 export interface ReductionTimings {
   readonly kernel: ReductionTimed;
@@ -59,8 +59,8 @@ export const reductionsTimed = ["reduction", "combine"] as const;
 export type ReductionTimed = (typeof reductionsTimed)[number];
 
 /**
- * Rates of products [m, k] by [k, n] in 1e12 floating-point operations a second, at every point of a grid: `teraflops` has them in
- * row-major order of m, n, k. Each axis is ascending.
+ * Rates of GEMMs [m, k] by [k, n] in 1e12 floating-point operations per second at every point of a grid; `teraflops` is
+ * in row-major order of m, n, k. Each axis is ascending.
  */
 export interface GemmGrid {
   readonly dtype: DType;
@@ -70,30 +70,33 @@ export interface GemmGrid {
   readonly teraflops: readonly number[];
 }
 
-/** Of products [m, k] by [k, n] at every point of a grid, in row-major order of m, n, k. Axes ascend. */
+/** For GEMMs [m, k] by [k, n] at every point of a grid, in row-major order of m, n, k. Axes ascend. */
 export interface MarginGrid {
   readonly m: readonly number[];
   readonly n: readonly number[];
   readonly k: readonly number[];
   /**
-   * How many times as long one takes with a margin of `measuredMargin`: a device computes a result in tiles, as many at once as it has multiprocessors, so
-   * it depends on the extents. At least 1.
+   * The factor on the time with a margin of `measuredMargin` SMs, at least 1. It depends on the extents, because a
+   * device computes as many tiles at once as it has SMs.
    */
   readonly factors: readonly number[];
-  /** What part of a kernel in peers' memory ran beside one without a margin, from 0 to 1: the library's kernels for some extents leave it room, for others none. */
+  /**
+   * The part of a kernel in peers' memory that ran beside a GEMM without a margin, from 0 to 1: the library's kernels
+   * leave SMs free for some extents and not for others.
+   */
   readonly room: readonly number[];
 }
 
 /**
- * A run with so much time in products: how many times as long each of them takes as in the shortest run. A device that is limited by its power lowers its
- * clock under load. Ascending, both.
+ * A run with this much time in GEMMs: how many times longer each takes than in the shortest run. A device limited by
+ * its power lowers its clock under load. Both ascend.
  */
 export interface Sustained {
   readonly microseconds: number;
   readonly factor: number;
 }
 
-/** Of a collective by the greater of a rank's two sides, of a group (sends and receives) by what a rank sends or receives. */
+/** A collective by the larger of a rank's two sides; a group (sends and receives) by what a rank sends or receives. */
 export interface TransferTimings {
   readonly type: CollectiveType | "group";
   readonly ranks: number;
@@ -101,27 +104,30 @@ export interface TransferTimings {
 }
 
 export interface FixedCosts {
-  /** Of a run with nothing in it. */
+  /** An empty run. */
   readonly run: number;
-  /** Of every kernel's time, what passes before it occupies the device: kernels of other streams can run meanwhile. */
+  /** The part of every kernel's time before it occupies the device, when kernels of other streams can run. */
   readonly launch: number;
-  /** From an event on one stream to what waits for it on another. */
+  /** From an event on one stream to its wait on another. */
   readonly event: number;
   /**
-   * What passes before a kernel begins that has waited for another stream or a peer, however long ago that was done: kernels of other streams
-   * can run meanwhile. Profiles of earlier versions have 0.
+   * The delay of a kernel that has waited for another stream or a peer, however long ago that finished. Kernels of
+   * other streams can run meanwhile. Older profiles have 0.
    */
   readonly join: number;
-  /** From what is before a signal to what waits for it on a peer. */
+  /** From a signal's predecessor to the wait on a peer. */
   readonly signal: number;
-  /** What the host takes to issue a command, where a run is not a graph. */
+  /** The host's time to issue a command, if a run is not a graph. */
   readonly issue: number;
-  /** How many times as long a product and a transfer take beside each other: the library's kernels share the device. At least 1. */
+  /**
+   * How many times longer a GEMM and a transfer take beside each other, because the library's kernels share the device.
+   * At least 1.
+   */
   readonly underTransfer: number;
 }
 
-/** As many multiprocessors as a kernel in peers' memory has blocks: a product that leaves so many gives it room. */
+/** The number of blocks of a kernel in peers' memory: a GEMM that leaves this many SMs free lets it run. */
 export const measuredMargin = 8;
 
-/** About what is lost of 132 multiprocessors with 8. */
+/** About the loss from leaving 8 of 132 SMs free. */
 export const usualMarginFactor = 1.04;

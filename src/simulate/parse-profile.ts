@@ -1,4 +1,4 @@
-/** Reads a machine profile from JSON: `profile-invalid` names the first value that is not what it should be, and its place. */
+/** Reads a machine profile from JSON. `profile-invalid` names the first bad value and its place. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { isOneOf } from "../support/is-one-of.ts";
@@ -17,7 +17,7 @@ import {
   type TransferTimings,
 } from "./machine-profile.ts";
 
-/** `source`: whose text it is, such as the name of a file. */
+/** `source` names the origin of the text, such as a file. */
 export function parseProfile(text: string, source: string): MachineProfile {
   const root = reader(parseJson(text, source), "profile", source);
   if (root.at("version").number() !== 1) root.at("version").reject("1");

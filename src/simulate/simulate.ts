@@ -1,32 +1,32 @@
 /**
- * When each command of a Program would run on a machine of which a profile was measured: a simulation of discrete events over all streams of all ranks.
- * The commands are those that back ends execute; what it says of them has the form of a trace.
+ * Predicts when each command of a Program runs on the machine of a profile: a discrete event simulation over all
+ * streams of all ranks. The commands are those that back ends execute, and the result has the form of a trace.
  *
- * A stream runs its commands in order. A launch needs its rank's device, a copy the links on its way, one at a time and first come, first
- * served; waits follow events, signals and transfers with the profile's fixed costs. Kernels that could share a device follow each
- * other, which ends at the same time where each of them fills it.
+ * A stream runs its commands in order. A launch needs its rank's device and a copy needs the links on its way, one at a
+ * time, first come, first served. Waits follow events, signals and transfers with the profile's fixed costs. Kernels
+ * that could share a device run one after the other, which ends at the same time if each fills it.
  */
 import { meetingsIn } from "../commands/barriers.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { TraceEvent } from "../trace/event.ts";
-import { type Calendar, createCalendar } from "./calendar.ts";
+import { type Calendar, createCalendar } from "./event-queue.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
 import { joinsOf } from "./joins.ts";
-import { createMeetings } from "./meetings.ts";
+import { createMeetings } from "./arrivals.ts";
 import type { MachineProfile } from "./machine-profile.ts";
-import { createUnderWay, type UnderWay, type Work } from "./under-way.ts";
+import { createOccupancy, type Occupancy, type Work } from "./occupancy.ts";
 
 export interface SimulateOptions {
-  /** Whether a run is one launch of a graph; else the host issues command after command. */
+  /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */
   readonly graph: boolean;
 }
 
 export interface Simulation {
-  /** Until the last rank has ended, the fixed cost of a run included. */
+  /** Until the last rank has ended, including the fixed cost of a run. */
   readonly milliseconds: number;
-  /** Of launches, copies and transfers, in order of their start. */
+  /** Launches, copies and transfers, in order of start. */
   readonly trace: readonly TraceEvent[];
 }
 
@@ -47,7 +47,7 @@ interface Raised {
   waiting: { readonly queue: Queue; readonly since: number } | null;
 }
 
-/** A queue goes on, or what it does ends. */
+/** A queue continues, or its current command ends. */
 type Due = { readonly kind: "next"; readonly queue: Queue } | { readonly kind: "end"; readonly work: Work<Queue> };
 
 interface State {
@@ -55,10 +55,10 @@ interface State {
   readonly profile: MachineProfile;
   readonly costOf: (rank: number, index: number) => Cost;
   readonly calendar: Calendar<Due>;
-  readonly underWay: UnderWay<Queue>;
-  /** Per rank: signals and waits that are part of a kernel and of its time. */
+  readonly occupancy: Occupancy<Queue>;
+  /** Per rank: signals and waits inside a kernel, whose time includes them. */
   readonly inKernel: readonly ReadonlySet<number>[];
-  /** Per rank: launches behind what no kernel does. */
+  /** Per rank: launches that follow something that is not a kernel (joins.ts). */
   readonly joins: readonly ReadonlySet<number>[];
   /** Per rank and event: when it was recorded. */
   readonly recorded: readonly Map<number, number>[];
@@ -68,7 +68,7 @@ interface State {
   ended: number;
 }
 
-/** Throws an invariant if the Program does not come to its end: `verify` says so beforehand. */
+/** Throws an invariant if the Program does not end; `verify` reports that beforehand. */
 export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
   const queues = queuesOf(program);
   const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
@@ -78,7 +78,7 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
     profile,
     costOf: commandCosts(program, profile),
     calendar,
-    underWay: createUnderWay<Queue>(profile.costs.underTransfer, (end, work) => {
+    occupancy: createOccupancy<Queue>(profile.costs.underTransfer, (end, work) => {
       calendar.add(end, { kind: "end", work });
     }),
     inKernel,
@@ -161,9 +161,9 @@ function step(
       return;
     }
     case "transfer": {
-      // The library's kernels find no room beside a product that is under way; one that begins later shares the device with them.
-      const held = state.underWay.held([`room ${rank}`, `compute ${rank}`]);
-      if (held !== null) return state.underWay.wait(queue, held, true);
+      // The library's kernels find no SMs beside a running GEMM; a GEMM that begins later shares the device with them.
+      const held = state.occupancy.held([`room ${rank}`, `compute ${rank}`]);
+      if (held !== null) return state.occupancy.wait(queue, held, true);
       for (const { queue: member, index: own, start } of meetings.arrive(rank, index, queue, time)) {
         begin(state, member, state.costOf(member.rank, own), start);
       }
@@ -177,7 +177,7 @@ function step(
   }
 }
 
-/** Starts a launch or copy, or comes back when what it needs is free. */
+/** Starts a launch or copy, or tries again when its resources are free. */
 function occupy(state: State, queue: Queue, index: number, time: number): void {
   const cost = state.costOf(queue.rank, index);
   const latency = cost.latency + (at(state.joins, queue.rank).has(index) ? state.profile.costs.join : 0);
@@ -186,20 +186,20 @@ function occupy(state: State, queue: Queue, index: number, time: number): void {
     return comeBack(state, queue, time + latency);
   }
   queue.isReady = true;
-  const room = cost.needsRoom ? state.underWay.held([`room ${queue.rank}`]) : null;
-  if (room !== null) return state.underWay.wait(queue, room, true);
-  const held = state.underWay.held(cost.resources);
+  const room = cost.needsRoom ? state.occupancy.held([`room ${queue.rank}`]) : null;
+  if (room !== null) return state.occupancy.wait(queue, room, true);
+  const held = state.occupancy.held(cost.resources);
   if (held === null) begin(state, queue, cost, time);
-  else state.underWay.wait(queue, held);
+  else state.occupancy.wait(queue, held);
 }
 
-function begin({ underWay }: State, queue: Queue, { resources, busy, deviceUse }: Cost, time: number): void {
-  underWay.begin({ queue, rank: queue.rank, resources, deviceUse }, time, busy);
+function begin({ occupancy }: State, queue: Queue, { resources, busy, deviceUse }: Cost, time: number): void {
+  occupancy.begin({ queue, rank: queue.rank, resources, deviceUse }, time, busy);
 }
 
-/** Who waited for a resource comes before the stream that had it. */
+/** Queues that waited for a resource go before the stream that held it. */
 function finish(state: State, work: Work<Queue>, time: number): void {
-  const waiting = state.underWay.finish(work, time);
+  const waiting = state.occupancy.finish(work, time);
   if (waiting === null) return;
   for (const queue of waiting) comeBack(state, queue, time);
   const { queue, rank, start } = work;
@@ -218,7 +218,7 @@ function comeBack({ calendar }: State, queue: Queue, time: number): void {
   calendar.add(time, { kind: "next", queue });
 }
 
-/** None where the profile does not time such kernels with their meetings. */
+/** Empty if the profile does not time such kernels together with their signals and waits. */
 function signalsInKernels(
   program: Program,
   { rank, commands }: RankProgram,

@@ -1,7 +1,7 @@
 /** Simulated times of lists whose times can be added up by hand. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
-import { createCalendar } from "../../src/simulate/calendar.ts";
+import { createCalendar } from "../../src/simulate/event-queue.ts";
 import { loadFactor, marginOf, gemmTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

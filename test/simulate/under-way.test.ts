@@ -1,6 +1,6 @@
 /** Ends that move: what shares a device goes slower beside each other, added up by hand; resources go to who waited first. */
 import { describe, expect, it } from "vitest";
-import { createUnderWay, type DeviceUse, type UnderWay, type Work } from "../../src/simulate/under-way.ts";
+import { createOccupancy, type DeviceUse, type Occupancy, type Work } from "../../src/simulate/occupancy.ts";
 
 /** Begins things at their times and says when each has ended. */
 function endsOf(
@@ -8,7 +8,7 @@ function endsOf(
 ): unknown {
   const due: { readonly time: number; readonly what: Work<string> | number }[] = [];
   const ends: Record<string, number> = {};
-  const underWay: UnderWay<string> = createUnderWay<string>(2, (time, what) => {
+  const occupancy: Occupancy<string> = createOccupancy<string>(2, (time, what) => {
     due.push({ time, what });
   });
   for (const [number, [, , time]] of things.entries()) due.push({ time, what: number });
@@ -18,11 +18,11 @@ function endsOf(
     if (next === undefined) return ends;
     const { time, what } = next;
     if (typeof what !== "number") {
-      if (underWay.finish(what, time) !== null) ends[what.queue] = time;
+      if (occupancy.finish(what, time) !== null) ends[what.queue] = time;
       continue;
     }
     const [queue = "", deviceUse = "none", , busy = 0, rank = 0] = things[what] ?? [];
-    underWay.begin({ queue, rank, deviceUse, resources: [] }, time, busy);
+    occupancy.begin({ queue, rank, deviceUse, resources: [] }, time, busy);
   }
 }
 
@@ -101,15 +101,15 @@ describe("beside each other, at half their rates", () => {
 it("gives what is free to those who waited, in order", () => {
   const resources = ["out 0", "in 1"] as const;
   const announced: Work<string>[] = [];
-  const underWay = createUnderWay<string>(2, (_, work) => announced.push(work));
-  underWay.begin({ queue: "first", rank: 0, deviceUse: "none", resources }, 0, 7);
-  expect(underWay.held(["in 0", "in 1"])).toBe("in 1");
-  underWay.wait("second", "in 1");
-  underWay.wait("third", "in 1");
+  const occupancy = createOccupancy<string>(2, (_, work) => announced.push(work));
+  occupancy.begin({ queue: "first", rank: 0, deviceUse: "none", resources }, 0, 7);
+  expect(occupancy.held(["in 0", "in 1"])).toBe("in 1");
+  occupancy.wait("second", "in 1");
+  occupancy.wait("third", "in 1");
   const [work] = announced;
   expect(work?.end).toBe(7);
   if (work === undefined) return;
-  expect(underWay.finish(work, 5)).toBeNull();
-  expect(underWay.finish(work, 7)).toEqual(["second", "third"]);
-  expect(underWay.held(resources)).toBeNull();
+  expect(occupancy.finish(work, 5)).toBeNull();
+  expect(occupancy.finish(work, 7)).toEqual(["second", "third"]);
+  expect(occupancy.held(resources)).toBeNull();
 });

@@ -1,6 +1,6 @@
 /**
- * Which nodes of a draft come before which: those that `sync` names, and for each touched byte the accesses before it that conflict.
- * A write over contiguous bytes hides what it covers, so that long lists stay cheap.
+ * Which nodes of a draft must come before which: those that `sync` names and, for each byte touched, the earlier
+ * accesses that conflict. A write over contiguous bytes hides the accesses it covers, which keeps long lists cheap.
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
@@ -12,13 +12,16 @@ interface Past {
   readonly position: number;
 }
 
-/** Of one place. */
+/** The accesses to one place. */
 interface History {
   writes: Past[];
   reads: Past[];
 }
 
-/** By position in `nodes`: positions of nodes before it, ascending. Direct ones at least, not all that follow from others. */
+/**
+ * By position in `nodes`: positions of nodes that must come before it, ascending. Contains the direct ones, but not all
+ * that follow from others.
+ */
 export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): readonly (readonly number[])[] {
   const positionOf = new Map(nodes.map(({ id }, position) => [id, position]));
   const histories = new Map<number, History>();
@@ -53,13 +56,13 @@ function addMeeting(past: readonly Past[], touch: Touch, before: Set<number>): v
   for (const other of past) if (regionsMeet(other.touch, touch)) before.add(other.position);
 }
 
-/** The same list where nothing is covered. */
+/** Returns the same list if nothing is covered. */
 function notCovered(past: Past[], { start, end }: Touch): Past[] {
   const isCovered = ({ touch }: Past): boolean => start <= touch.start && touch.end <= end;
   return past.some(isCovered) ? past.filter((other) => !isCovered(other)) : past;
 }
 
-/** The other way round: by position, the nodes that depend on it, ascending. */
+/** The reverse: by position, the nodes that depend on it, ascending. */
 export function dependentsOf(before: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const after = before.map((): number[] => []);
   for (const [position, others] of before.entries()) for (const other of others) at(after, other).push(position);

@@ -1,26 +1,26 @@
 /**
- * A Draft is one rank's list as rewrites see it: the commands in an order that is right on one queue, without events. What must come
- * before what follows from the order where commands touch the same memory, and is written down (`sync`) where it keeps other ranks
- * apart. Events are only how streams carry that out; `writeDraft` makes new ones.
+ * A Draft is one rank's list in the form that rewrites edit: the commands without events, in an order that is correct
+ * on one queue. The order of commands that touch the same memory follows from their positions. Order that keeps other
+ * ranks correct is written down (`sync`). Events only implement these orders on streams; `writeDraft` regenerates them.
  *
  *     recordEvent a, waitEvent b, copy, recordEvent c, waitEvent c, signal   ->   copy; signal (sync: the copy)
  */
 import type { Command, Origin, StreamInfo, TransferId } from "../../commands/command.ts";
-import type { Told } from "./told-by-signals.ts";
+import type { Guarantee } from "./signal-guarantees.ts";
 
 export type DraftCommand = Exclude<Command, { readonly kind: "recordEvent" | "waitEvent" }>;
 
 export interface DraftNode {
-  /** Of this rank's draft; kept by rewrites, new for new nodes. */
+  /** Unique in this rank's draft. Rewrites keep it; new nodes get new ids. */
   readonly id: number;
   readonly command: DraftCommand;
   readonly origin: Origin;
   readonly transfer: TransferId | null;
-  /** Positions in the list that was read: of the commands that this one stands for. */
+  /** Positions, in the list that was read, of the commands that this one stands for. */
   readonly sources: readonly number[];
-  /** Of a wait for a signal: what that tells; null for anything, and for other commands. */
-  readonly told: Told | null;
-  /** Ids of nodes that complete before, for the sake of other ranks. */
+  /** For a wait for a signal: what the signal guarantees; null for "any access", and for other commands. */
+  readonly guarantee: Guarantee | null;
+  /** Ids of nodes that must complete before it, for the sake of other ranks. */
   readonly sync: readonly number[];
 }
 
@@ -30,7 +30,7 @@ export interface Draft {
   readonly nodes: readonly DraftNode[];
 }
 
-/** The same nodes where those in `replaced` (by id) give way to others, which `sync` of all then names in their place. */
+/** The nodes with those in `replaced` (by id) replaced by others; every `sync` then names the new ones. */
 export function replaceNodes(
   nodes: readonly DraftNode[],
   replaced: ReadonlyMap<number, readonly DraftNode[]>,
@@ -41,7 +41,7 @@ export function replaceNodes(
   );
 }
 
-/** `sync` with ids replaced by others: by none where a node is gone. */
+/** `sync` with ids replaced; a removed node is replaced by none. */
 export function renameSync(
   nodes: readonly DraftNode[],
   ids: ReadonlyMap<number, readonly number[]>,
@@ -54,7 +54,7 @@ export function renameSync(
   });
 }
 
-/** An id that no node has; the ones after it are free as well. */
+/** An id that no node has; the ids after it are free as well. */
 export function freshId(nodes: readonly DraftNode[]): number {
   return nodes.reduce((least, { id }) => Math.max(least, id + 1), 0);
 }

@@ -1,6 +1,6 @@
 /**
- * Applies an edit to the draft of every rank: reads the lists, edits, writes them, and carries the rest of the Program
- * along: where the members of transfers stand now, and the kernels that are still in use.
+ * Applies an edit to the draft of every rank: reads the lists, edits them, writes them, and updates the rest of the
+ * Program: the positions of transfers' members, and the kernels still in use.
  */
 import type { KernelId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
@@ -10,29 +10,29 @@ import type { Draft } from "./draft.ts";
 import { listOrder } from "./list-order.ts";
 import { createMemory, type Memory, type Touch } from "./memory.ts";
 import { readDraft } from "./read-draft.ts";
-import { toldBySignals } from "./told-by-signals.ts";
+import { signalGuarantees } from "./signal-guarantees.ts";
 import { writeDraft } from "./write-draft.ts";
 
 export interface EditContext {
   readonly program: Program;
   readonly memory: Memory;
-  /** Of all ranks, as they were read. */
+  /** The drafts of all ranks, as they were read. */
   readonly drafts: readonly Draft[];
-  /** What other ranks do to the memory of one. */
+  /** What other ranks do to a rank's memory. */
   readonly foreignTouches: (rank: number) => readonly Touch[];
 }
 
 /**
- * `edit` returns the same draft where it has nothing to do; with nothing to do on any rank, the Program stays the same object. Else all
- * lists are written: a rewrite may count on the order of issue of other ranks, too.
+ * `edit` returns the same draft if it has nothing to do. If no rank has, the Program stays the same object. Otherwise
+ * all lists are written, because a rewrite may rely on the issue order of other ranks.
  */
 export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
   const memory = createMemory(program);
   const foreign = foreignTouches(program, memory);
   const orders = program.ranks.map(listOrder);
-  const told = toldBySignals(program, orders, memory, foreign);
+  const guarantee = signalGuarantees(program, orders, memory, foreign);
   const drafts = program.ranks.map((list) => {
-    const others = { foreign: at(foreign, list.rank), told };
+    const others = { foreign: at(foreign, list.rank), guarantee };
     return readDraft(list, at(orders, list.rank), memory, others);
   });
   const context: EditContext = { program, memory, drafts, foreignTouches: (rank) => at(foreign, rank) };
@@ -65,7 +65,7 @@ function foreignTouches({ ranks }: Program, memory: Memory): readonly (readonly 
   return foreign;
 }
 
-/** Back ends prepare every kernel of a Program, so those that no command launches any more go. */
+/** Removes kernels that no command launches any more, because back ends prepare every kernel of a Program. */
 function usedKernels(program: Program): Program {
   const used = new Set<KernelId>();
   for (const { commands } of program.ranks) {

@@ -1,4 +1,4 @@
-/** The axes along which products of equal kernels can lie beside each other: of each operand, which of its axes it is. */
+/** The axes along which GEMMs of equal kernels can be neighbours, and which axis of each operand that is. */
 import type { Command } from "../../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
@@ -13,13 +13,13 @@ export function isGemmLaunch(command: Command, { kernels }: { readonly kernels: 
   return command.kind === "launch" && isGemm(at(kernels, command.kernel));
 }
 
-/** A result axis of a product; of each input the number of the same axis, or null where it has none. */
+/** A result axis of a GEMM, and for each input the number of the same axis, or null if it has none. */
 export interface GemmAxis {
   readonly output: number;
   readonly inputs: readonly (number | null)[];
 }
 
-/** M, N, then batch axes. The contracted axis is none: products beside each other along it would have to be added. */
+/** M, N, then batch axes. The contracted axis is not one: GEMMs that are neighbours along it would have to be added. */
 export function gemmAxes(kernel: GemmKernel): readonly GemmAxis[] {
   const rank = at(kernel.outputs, 0).shape.length;
   const [rows, columns] = [rank - 2, rank - 1];

@@ -1,7 +1,7 @@
-/** Cuts a list into groups of given sizes: `1-3-4` of ten is one, three, four and two. */
+/** Cuts a list into groups of given sizes: `1-3-4` cuts ten into one, three, four and two. */
 import { at } from "../../support/invariant.ts";
 
-/** Sizes of groups; the last one is that of all that follow. */
+/** Sizes of groups; the last one repeats. */
 export type Grouping = readonly number[];
 
 export function grouped<T>(items: readonly T[], sizes: Grouping): readonly (readonly T[])[] {

@@ -1,6 +1,6 @@
 /**
- * Gemms of one kernel as fewer, larger ones: each run of neighbours along one result axis is a product of that many times the extent. Those
- * at equal distances that are no neighbours along any axis are one batched product.
+ * Joins GEMMs of one kernel into fewer, larger ones: each run of neighbours along one result axis becomes one GEMM of
+ * that many times the extent. GEMMs at equal distances that are not neighbours along any axis become one batched GEMM.
  */
 import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
@@ -15,13 +15,13 @@ export interface GemmNode extends DraftNode {
 }
 
 export interface JoinedGemms {
-  /** Two or more, in the order given. */
+  /** Two or more, in the given order. */
   readonly members: readonly GemmNode[];
   /** On the stream of one of them. */
   readonly command: Launch;
 }
 
-/** `products` launch one kernel. Those without a neighbour are not in the result. */
+/** All `products` launch one kernel. Those without a neighbour are not in the result. */
 export function joinGemms(products: readonly GemmNode[], memory: Memory): readonly JoinedGemms[] {
   if (products.length < 2) return [];
   const kernel = at(memory.kernels, at(products, 0).command.kernel);
@@ -37,7 +37,7 @@ export function joinGemms(products: readonly GemmNode[], memory: Memory): readon
   return joined;
 }
 
-/** The kernel with each axis that it has, then with a batch axis of one element, which only products apart need. */
+/** The kernel with each axis that it has, then with a batch axis of one element, which only separate GEMMs need. */
 function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])[] {
   const batched = ({ dtype, shape, strides }: Operand): Operand => ({
     dtype,
@@ -53,7 +53,7 @@ function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])
   return [...gemmAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
 }
 
-/** Gemms in the order of their results, cut where neighbours are not beside each other in every operand. */
+/** The GEMMs in order of their results, cut where neighbours are not adjacent in every operand. */
 function neighbourRuns(
   products: readonly GemmNode[],
   kernel: GemmKernel,
@@ -77,7 +77,7 @@ function neighbourRuns(
   return runs;
 }
 
-/** By operand, inputs first: the elements from the one product to the next; null if they are not neighbours. */
+/** By operand, inputs first: the elements from one GEMM to the next; null if they are not neighbours. */
 function stepBetween(a: Launch, b: Launch, kernel: GemmKernel, axis: GemmAxis): readonly number[] | null {
   const operands = [...kernel.inputs, ...kernel.outputs];
   const axes = [...axis.inputs, axis.output];
@@ -98,7 +98,7 @@ function isStep({ shape, strides }: Operand, axis: number | null, elements: numb
   if (axis === null) return elements === 0;
   const extent = at(shape, axis);
   if (extent > 1) return elements === extent * at(strides, axis);
-  // An axis of one element takes any stride that leaves the others' elements apart.
+  // An axis of one element may have any stride that keeps the others' elements apart.
   const span = shape.reduce((last, count, other) => last + (count - 1) * at(strides, other), 1);
   return elements === 0 || (Number.isInteger(elements) && elements >= span);
 }

@@ -3,7 +3,7 @@ import type { RankProgram } from "../../commands/program.ts";
 import { at, invariant } from "../../support/invariant.ts";
 
 export interface ListOrder {
-  /** Whether the streams and events of the list put one command before another. */
+  /** Whether the streams and events of the list order one command before another. */
   readonly before: (earlier: number, later: number) => boolean;
 }
 

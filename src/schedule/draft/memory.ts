@@ -1,6 +1,6 @@
 /**
- * What commands of one Program do to memory, by place: buffers that share bytes of an arena meet here as well, so that a rewrite that
- * keeps the order of what meets also keeps lifetimes apart.
+ * What commands of one Program do to memory, by place. Buffers that share bytes of an arena conflict here too, so a
+ * rewrite that keeps the order of conflicting commands also keeps lifetimes apart.
  */
 import { accessesOf } from "../../commands/accesses.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../commands/buffer.ts";
@@ -26,14 +26,14 @@ export interface Touch extends Runs {
 }
 
 export interface Memory {
-  /** The Program's, and those that rewrites add. */
+  /** The Program's buffers and those that rewrites add. */
   readonly buffers: Program["buffers"];
-  /** Likewise. */
+  /** The Program's kernels and those that rewrites add. */
   readonly kernels: readonly Kernel[];
-  /** The id of a kernel, added if there is none like it. */
+  /** The id of a kernel, which is added if it is new. */
   readonly kernelId: (kernel: Kernel) => KernelId;
   readonly touches: (command: Command) => readonly Touch[];
-  /** A new contiguous temporary of a rank, apart from all others. */
+  /** A new contiguous temporary of a rank, which shares bytes with no other buffer. */
   readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
   /** Bytes of a rank's arena of temporaries. */
   readonly temporaryBytes: (rank: number) => number;
@@ -88,7 +88,7 @@ export function touchesMeet(a: Touch, b: Touch): boolean {
   return a.place === b.place && regionsMeet(a, b);
 }
 
-/** Whether both are of the same bytes in the same nesting; also where two nestings of one set of bytes differ, it says no. */
+/** Whether both are the same bytes in the same nesting. Returns false if two nestings of one set of bytes differ. */
 export function sameBytes(a: Touch, b: Touch): boolean {
   if (a.place !== b.place || a.start !== b.start || a.end !== b.end || a.bytes !== b.bytes) return false;
   return JSON.stringify(a.dims) === JSON.stringify(b.dims);

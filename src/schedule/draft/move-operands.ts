@@ -1,4 +1,7 @@
-/** Commands that read or write one side of a copy, made to use the other side: both hold the same elements at the same distances. */
+/**
+ * Makes commands that read or write one side of a copy use the other side. Both hold the same elements at the same
+ * distances.
+ */
 import type { BufferRef } from "../../commands/command.ts";
 import type { View } from "../../commands/transfer.ts";
 import { commonBox, sameNumbers } from "../../commands/view.ts";
@@ -8,13 +11,15 @@ import { sameBytes, type Touch } from "./memory.ts";
 
 export type Copy = Extract<DraftCommand, { readonly kind: "copy" }>;
 
-/** Whether the two sides differ in where they begin and in nothing else. */
+/** Whether the two sides differ only in where they begin. */
 export function isEven({ source, destination }: Copy): boolean {
   const box = commonBox([source, destination]);
   return box !== null && sameNumbers(at(box.strides, 0), at(box.strides, 1));
 }
 
-/** The command with its reads of the copy's destination as reads of the source; null where a read goes beyond it. */
+/**
+ * The command with its reads of the copy's destination replaced by reads of the source; null if a read goes beyond it.
+ */
 export function moveInputs(
   command: DraftCommand,
   touches: readonly Touch[],
@@ -29,7 +34,10 @@ export function moveInputs(
   return { ...command, inputs: inputs.map((input, i) => (isIn[i] === true ? moved(input, from, source) : input)) };
 }
 
-/** The launch with its one output, which fills the copy's source, written to the destination; null for any other command. */
+/**
+ * The launch with its one output, which fills the copy's source, written to the destination; null for any other
+ * command.
+ */
 export function moveOutput(
   command: DraftCommand,
   touches: readonly Touch[],
@@ -48,7 +56,7 @@ function moved<Ref extends BufferRef>(ref: Ref, from: View, to: View): Ref {
   return { ...ref, buffer: to.buffer, offset: ref.offset - from.offset + to.offset };
 }
 
-/** Decided for contiguous bytes, and for the same runs on both sides. */
+/** Exact for contiguous bytes, and for equal runs on both sides. */
 function isWithin(inner: Touch, outer: Touch): boolean {
   if (inner.place !== outer.place || inner.start < outer.start || inner.end > outer.end) return false;
   if (outer.dims.length === 0) return true;

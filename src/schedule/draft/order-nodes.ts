@@ -1,12 +1,13 @@
 /**
- * The order in which the commands of a draft are issued: all that can go on without another rank first, signals as early as they can be
- * given, and a blocking command only when nothing else is left, as late as what needs it allows. So is a free that nothing needs, which
- * would else make its stream wait for the last use. A meeting around a kernel in peers' memory is issued whole, as one blocking
- * command would be, its signals only then.
+ * The order in which the commands of a draft are issued: first all that can proceed without another rank, signals as
+ * early as possible, and a blocking command only when nothing else is left, as late as its dependents allow. The same
+ * holds for a free that nothing needs, which would otherwise make its stream wait for the last use. A barrier around a
+ * kernel in peers' memory is issued whole, like one blocking command, and its signals only then.
  *
- * So the list still completes on one queue if the draft did. Of all ranks' heads, all blocking, take the one that comes first in an
- * order in which the drafts complete; what it waits for is behind another blocking command of its rank that comes earlier still. With
- * meetings that needs drafts that complete with each meeting whole; it is one only if the list that was read had it so.
+ * The list therefore completes on one queue if the draft did. Proof: of all ranks' heads, all blocking, take the one
+ * that comes first in an order in which the drafts complete. What it waits for stands after another blocking command of
+ * its rank that comes earlier still. With barriers this needs drafts that complete with each barrier whole, which holds
+ * if it held for the list that was read.
  */
 import { isBlocking } from "../../commands/blocking.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -73,7 +74,7 @@ function issueKeys(
 
 interface Queue {
   readonly push: (position: number) => void;
-  /** The position with the least key, of equal keys the least; undefined where there is none. */
+  /** The position with the least key (of equal keys, the least position); undefined if there is none. */
   readonly pop: () => number | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Which events the commands of one rank need, given their streams and dependences. Every stream has a clock: how far it knows each
- * stream to have come. A dependence that the clock covers costs nothing; the others are taken latest first, since the
- * latest event of a stream covers all before it.
+ * Which events the commands of one rank need, given their streams and dependences. Every stream has a clock: how far it
+ * knows each stream to have come. A dependence that the clock covers costs nothing. The others are taken latest first,
+ * because the latest event of a stream covers all before it.
  */
 import { at, invariant } from "../../support/invariant.ts";
 
@@ -14,7 +14,7 @@ export interface Step {
 }
 
 export interface EdgePlan {
-  /** The step before which stream 0 records the start of the run, for the other streams to begin behind. */
+  /** The step before which stream 0 records the start of the run, which the other streams wait for. */
   readonly start: number;
   /** Steps after which an event is recorded on their stream; -1 is the start of the run. */
   readonly recorded: ReadonlySet<number>;
@@ -35,7 +35,7 @@ export function planEdges(
   const known = Array.from({ length: streamCount }, () => new Int32Array(streamCount));
   const clockAfter = new Map<number, Int32Array>();
   const recorded = new Set<number>();
-  // What is marked before anything runs is before the start, so that one event tells both.
+  // Marks before any work come before the start, so one event covers both.
   const firstWork = steps.findIndex(({ stream, isMark }) => stream !== 0 || !isMark);
   const start = firstWork === -1 ? steps.length : firstWork;
   const streamOf = (step: number): number => (step === -1 ? 0 : at(steps, step).stream);

@@ -1,13 +1,13 @@
 /**
- * Whether two sets of strided runs share a byte, exactly. The verifier has arithmetic of its own for this: it is to find what a rewrite
- * gets wrong, so the two share nothing.
+ * Whether two sets of strided runs share a byte, exactly. The verifier has its own arithmetic for this. It must find
+ * what a rewrite gets wrong, so the two share no code.
  *
- *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, they do not meet
+ *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, but they share no byte
  */
 import type { RegionDim } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 
-/** Strided runs from byte `start` of some memory to before byte `end`: dims as in a Region, strides descending. */
+/** Strided runs from byte `start` of some memory to before byte `end`. Dims as in a Region, strides descending. */
 export interface Runs {
   readonly start: number;
   readonly end: number;
@@ -26,14 +26,14 @@ export function regionsMeet(a: Runs, b: Runs): boolean {
   return blocksMeet(b.start - a.start, a, 0, b, 0);
 }
 
-/** From the first byte to after the last of what is left from dim `from` on. */
+/** Bytes from the first to after the last of the part from dim `from` on. */
 function reach(dims: readonly RegionDim[], from: number, bytes: number): number {
   let last = bytes;
   for (let i = from; i < dims.length; i++) last += (at(dims, i).count - 1) * at(dims, i).stride;
   return last;
 }
 
-/** What is left of `a` from dim `i` and of `b` from dim `j`, where b's part starts `distance` bytes after a's. */
+/** Compares `a` from dim `i` on with `b` from dim `j` on, where b's part starts `distance` bytes after a's. */
 function blocksMeet(distance: number, a: Runs, i: number, b: Runs, j: number): boolean {
   const outerA = a.dims[i];
   const outerB = b.dims[j];

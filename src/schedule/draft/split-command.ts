@@ -1,4 +1,4 @@
-/** A product or a copy as parts along one axis: part i holds [bounds[i], bounds[i + 1]) of it. */
+/** Cuts a GEMM or a copy along one axis: part i holds [bounds[i], bounds[i + 1]) of it. */
 import type { BufferRef, Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import { commonBox, elementCount, narrowView } from "../../commands/view.ts";
@@ -36,8 +36,8 @@ export function cutGemm(
 }
 
 /**
- * The copy in parts of its elements in row-major order, in the proportion of `bounds`; null where its outermost axis does not divide so.
- * Whether these are the parts that are meant is for the caller to see.
+ * The copy cut into parts of its elements in row-major order, in the proportion of `bounds`; null if its outermost axis
+ * does not divide that way. The caller checks that these are the intended parts.
  */
 export function cutCopy(copy: Copy, bounds: readonly number[]): readonly Copy[] | null {
   const box = commonBox([copy.source, copy.destination]);

@@ -1,7 +1,7 @@
 /**
- * Writes a Draft as a list: commands in issue order, each on its stream, with as few events as their dependences need. An edge that
- * streams and earlier events already give is left out; all streams begin behind the caller's and end before it. No event stands
- * within a meeting.
+ * Writes a Draft as a list: commands in issue order, each on its stream, with as few events as their dependences need.
+ * Edges that streams and earlier events already imply are left out. All streams begin after the caller's and end before
+ * it. No event stands inside a barrier.
  */
 import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../../commands/command.ts";
 import type { RankProgram } from "../../commands/program.ts";
@@ -16,7 +16,7 @@ import { planEdges } from "./plan-edges.ts";
 
 export interface WrittenList {
   readonly list: Pick<RankProgram, "streams" | "eventCount" | "commands" | "origins" | "transferOf">;
-  /** By position in the list that the draft was read from: the new one, or null where the command is gone. */
+  /** By position in the list that was read: the new position, or null if the command is gone. */
   readonly positions: ReadonlyMap<number, number>;
 }
 
@@ -75,7 +75,7 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   return { list: { streams, eventCount: events.size, commands, origins, transferOf }, positions };
 }
 
-/** Without streams that nothing runs on, but the caller's; the others are counted anew. */
+/** Removes streams without commands, except the caller's, and renumbers the others. */
 function usedStreams({ streams, nodes }: Draft): {
   readonly streams: Draft["streams"];
   readonly nodes: readonly DraftNode[];

@@ -1,13 +1,13 @@
 /**
- * Makes of many signals two meetings of all ranks, at the beginning and at the end of a run, where that costs nothing but patience: the
- * waits for peers to be ready stand together before the first copy, and what tells them that their memory has been read stands together
- * behind the last. Both sides of a meeting are on the copy lane: a run of signals and waits on one stream is one call, and one node of a
- * graph.
+ * Gathers signals into two barriers of all ranks, at the beginning and at the end of a run, where that costs only
+ * waiting time. The waits for peers to be ready stand together before the first copy. The signals that their memory has
+ * been read stand together after the last. Both sides of a barrier are on the copy stream: a run of signals and waits
+ * on one stream is one call, and one node of a graph.
  *
  *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
  *
- * So it is with waits for signals that their ranks give without waiting themselves, so that no one waits in a circle, and with signals
- * that nothing but the end of a run waits for; not with those around a kernel in peers' memory, which are part of it.
+ * It applies to waits for signals that ranks give without waiting themselves, so no cycle of waits can arise, and to
+ * signals that only the end of a run waits for. Signals around a kernel in peers' memory belong to the kernel and stay.
  */
 import { isSignalling } from "../../commands/blocking.ts";
 import type { CommandStreamId, SlotId } from "../../commands/command.ts";
@@ -23,21 +23,24 @@ export const batchSignals: Rewrite<true> = {
   run: (program) => {
     let finals: ReadonlySet<SlotId> | null = null;
     return editRanks(program, (draft, context) => {
-      // Of all ranks, so found for the first alone.
+      // The same for all ranks, so computed for the first only.
       finals ??= finalSlots(context);
       return meetOnLane(batchLast(batchWaits(draft, context), finals, context), context);
     });
   },
 };
 
-/** On every stream the waits for signals that are given at once, before the first command that needs one of them; what needs one needs all. */
+/**
+ * On every stream: moves waits for signals that are given at once before the first command that needs one of them.
+ * Whatever needs one needs all.
+ */
 function batchWaits(draft: Draft, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
   const after = dependentsOf(before);
   const isMet = inMeetings(draft, memory);
   return onEachStream(draft, (left, stream) => {
-    const waits = draft.nodes.flatMap(({ command, told }, position) => {
-      const isEarly = told !== null && told.senders.size === 1 && at(before, position).length === 0;
+    const waits = draft.nodes.flatMap(({ command, guarantee }, position) => {
+      const isEarly = guarantee !== null && guarantee.senders.size === 1 && at(before, position).length === 0;
       const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(isMet, position);
       return isOwn && isEarly ? [position] : [];
     });
@@ -53,7 +56,9 @@ function batchWaits(draft: Draft, { memory }: EditContext): Draft {
   });
 }
 
-/** On every stream the signals that only the end of a run waits for, behind the last command that one of them tells of. */
+/**
+ * On every stream: moves signals that only the end of a run waits for after the last command that one of them reports.
+ */
 function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
   const isMet = inMeetings(draft, memory);
@@ -63,14 +68,14 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
       return isLast && !at(isMet, position) && at(before, position).length > 0 ? [position] : [];
     });
     const last = Math.max(...signals.flatMap((position) => at(before, position)));
-    const told = draft.nodes[last];
-    if (signals.length < 2 || told?.command.stream !== stream) return left;
-    const batch = signals.map((position) => withSync(at(draft.nodes, position), [told]));
-    return gather(left, batch, told.id, (node) => [node, ...batch]);
+    const anchor = draft.nodes[last];
+    if (signals.length < 2 || anchor?.command.stream !== stream) return left;
+    const batch = signals.map((position) => withSync(at(draft.nodes, position), [anchor]));
+    return gather(left, batch, anchor.id, (node) => [node, ...batch]);
   });
 }
 
-/** The slots whose waits let nothing go on but frees, at the end of a run. */
+/** The slots whose waits unblock only frees, at the end of a run. */
 function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
   for (const { nodes } of drafts) {
@@ -82,7 +87,7 @@ function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   return new Set([...finals].filter((slot) => !others.has(slot)));
 }
 
-/** Of a position: whether nothing needs it but frees that nothing needs. */
+/** By position: whether only frees need it, which nothing needs. */
 function letsNothingGoOn(
   nodes: readonly DraftNode[],
   before: readonly (readonly number[])[],
@@ -94,8 +99,9 @@ function letsNothingGoOn(
 }
 
 /**
- * Puts signals that are given at once on the lane, if it begins with waits, and the waits that let nothing go on, if it ends with what this
- * rank tells others last. The lane begins when the run does, and with nothing left to tell, a wait holds up nobody.
+ * Moves signals that are given at once to the copy stream if it begins with waits, and waits that unblock nothing if it
+ * ends with this rank's last signals. The copy stream begins with the run, and after the last signal a wait delays
+ * nothing.
  */
 function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
   const { nodes, streams } = draft;
@@ -106,7 +112,7 @@ function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
   if (lane === undefined || first === -1 || last === undefined) return draft;
   const isMet = inMeetings(draft, memory);
   const before = dependencesOf(nodes, memory);
-  // What an alloc marks as usable from the start of the run is ready then.
+  // Memory that an alloc marks as usable from the start of the run is ready then.
   const isStart = (position: number): boolean =>
     at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
   const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
@@ -133,7 +139,10 @@ function onEachStream(draft: Draft, batch: (draft: Draft, stream: CommandStreamI
   return draft.streams.reduce((left, { id }) => batch(left, id), draft);
 }
 
-/** The draft with the nodes of `batch` taken from where they stand, and the node `anchor` replaced by what holds them. */
+/**
+ * The draft with the nodes of `batch` removed from their positions and the node `anchor` replaced by a group that holds
+ * them.
+ */
 function gather(
   draft: Draft,
   batch: readonly DraftNode[],

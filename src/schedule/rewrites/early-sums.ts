@@ -1,12 +1,13 @@
 /**
- * Adds partial results as they arrive instead of all at the end: a reduction over slots that fill at different times becomes several, in the
- * order of arrival, with an accumulator between them. What is left behind the last arrival is the last group.
+ * Adds partial results as they arrive instead of all at the end: a reduction over slots that fill at different times
+ * becomes several, in order of arrival, with an accumulator between them. After the last arrival only the last group
+ * remains.
  *
- *     wait 1, .., wait 7, product; sum of 8 slots    ->    sums:   wait 1, .., wait 4, slots 1 + .. + 4 -> accumulator
- *                                                          caller: wait 5, .., product; accumulator + slots 5 + .. -> result
+ *     wait 1, .., wait 7, GEMM; sum of 8 slots    ->    sums:   wait 1, .., wait 4, slots 1 + .. + 4 -> accumulator
+ *                                                       caller: wait 5, .., GEMM; accumulator + slots 5 + .. -> result
  *
- * The accumulator is float for half and bfloat16, so each sum still rounds once, but in the order of arrival and not of devices: the
- * one rewrite that may change the last bits. They are the same in every run.
+ * The accumulator is float for half and bfloat16, so each sum still rounds once, but in order of arrival and not of
+ * devices. This is the one rewrite that may change the last bits. They are the same in every run.
  */
 import type { BufferRef, CommandStreamId, Launch } from "../../commands/command.ts";
 import type { CombineKernel, Operand, ReductionKernel } from "../../commands/kernel.ts";
@@ -21,7 +22,7 @@ import { type Grouping, grouped } from "../draft/grouping.ts";
 import { conflict } from "../draft/memory.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { concerns } from "../draft/told-by-signals.ts";
+import { concerns } from "../draft/signal-guarantees.ts";
 
 export const earlySums: Rewrite<Grouping> = {
   name: "early-sums",
@@ -31,7 +32,7 @@ export const earlySums: Rewrite<Grouping> = {
     ),
 };
 
-/** One of the tensors that are added, where it lies. */
+/** One of the tensors that are added, and where it lies. */
 interface Part {
   readonly ref: BufferRef;
   readonly operand: Operand;
@@ -67,7 +68,7 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
     const touches = memory.touches(stage);
     const sync = node.sync.filter((other) => {
       const wait = draft.nodes.find((candidate) => candidate.id === other);
-      return isLast || concerns(wait?.told ?? null, draft.rank, touches);
+      return isLast || concerns(wait?.guarantee ?? null, draft.rank, touches);
     });
     return { ...node, id: isLast ? id : fresh + i, command: stage, sync, sources: isLast ? node.sources : [] };
   });
@@ -78,7 +79,7 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
     sources: [],
     sync: [],
   });
-  // Waits of the early sums go with them: on another stream they would stand behind what that has to do.
+  // Waits of the early sums move with them: on another stream they would queue after unrelated work.
   const early = new Set(stages.slice(0, -1).flatMap(({ sync }) => sync));
   const moved = draft.nodes.map((other) =>
     early.has(other.id) && other.command.kind === "waitSignal" && !isNeededBefore(draft, position, other.id)
@@ -97,7 +98,7 @@ function isNeededBefore({ nodes }: Draft, position: number, id: number): boolean
   return nodes.slice(0, position).some(({ sync }) => sync.includes(id));
 }
 
-/** The slices of the reduced axis; none if all are there at the same time. */
+/** The slices of the reduced axis; none if all are available at the same time. */
 function inOrderOfArrival(
   { nodes, rank }: Draft,
   position: number,
@@ -120,8 +121,8 @@ function inOrderOfArrival(
 }
 
 /**
- * By when the part is whole, to be compared: own ones by their place in the list, then what peers send by that of the wait or copy, and last an
- * own one that is the result of the last product.
+ * A key for when the part is complete: own parts by list position, then what peers send by the position of the wait or
+ * copy, and last an own part that is the result of the last GEMM.
  */
 function arrivalOf(
   { ref, operand }: Part,
@@ -133,8 +134,9 @@ function arrivalOf(
   const view = { ...ref, ...operand };
   const reading = { kind: "copy", stream: makeId<CommandStreamId>(0), source: view, destination: view } as const;
   const part = at(memory.touches(reading), 0);
-  const position = before.findLastIndex(({ id, command, told }) => {
-    if (command.kind === "waitSignal") return sync.includes(id) && told !== null && conflict(told.done, [part]);
+  const position = before.findLastIndex(({ id, command, guarantee }) => {
+    if (command.kind === "waitSignal")
+      return sync.includes(id) && guarantee !== null && conflict(guarantee.done, [part]);
     return command.kind !== "alloc" && conflict(memory.touches(command), [part]);
   });
   const last = before[position]?.command;

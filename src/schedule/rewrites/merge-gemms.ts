@@ -1,11 +1,11 @@
 /**
- * Makes one product of several whose operands and results lie beside each other in memory and that share the others: chunks of one
- * matmul. A larger GEMM computes at a higher rate, and starts when the last of its chunks has arrived.
+ * Merges GEMMs whose operands and results are neighbours in memory and that share their other operands: the chunks of
+ * one matmul. A larger GEMM computes at a higher rate, but starts when the last of its chunks has arrived.
  *
  *     wait 1, a1 b -> c1; wait 2, a2 b -> c2        ->        wait 1, wait 2, [a1; a2] b -> [c1; c2]
  *
- * Groups are by the order of arrival, from "1-3-4": the first alone, the next three, the next four, and fours from there on. Chunks of a
- * group that are not neighbours (a rotation that wraps around) make as many products as there are runs of neighbours.
+ * Groups follow the order of arrival: "1-3-4" is the first alone, the next three, the next four, and fours from there
+ * on. Chunks of a group that are not neighbours (a rotation that wraps around) make one GEMM per run of neighbours.
  */
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
@@ -32,7 +32,7 @@ function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
   return nodes === draft.nodes ? draft : { ...draft, nodes };
 }
 
-/** Gemms of one kernel, in list order, that could be chunks of one: they write one buffer, or multiply from the same two. */
+/** GEMMs of one kernel, in list order, that could be chunks of one: they write one buffer, or read the same two. */
 function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonly GemmNode[]> {
   const found = new Map<string, GemmNode[]>();
   for (const node of nodes) {
@@ -51,8 +51,8 @@ function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonl
 }
 
 /**
- * The nodes with one in place of `members`: where the first stands if nothing between keeps the others from going there, else where
- * the last stands; the same nodes if neither. So the list stays in an order that completes on one queue.
+ * The nodes with one in place of `members`: at the first one's position if the others can move there, else at the last
+ * one's; unchanged if neither works. The list stays in an order that completes on one queue.
  */
 function placeJoined(
   nodes: readonly DraftNode[],

@@ -1,8 +1,8 @@
 /**
- * Moves products that no other rank waits for behind those that one does: the own chunk of a reduce-scatter is computed while the others'
- * cross the links.
+ * Moves GEMMs that no other rank waits for after those that one does: the own chunk of a reduce-scatter is computed
+ * while the others cross the links.
  *
- *     own product, product 1, send 1, product 2, send 2    ->    product 1, send 1, product 2, send 2, own product
+ *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
 import { isBlocking, isSignalling } from "../../commands/blocking.ts";
 import { at } from "../../support/invariant.ts";

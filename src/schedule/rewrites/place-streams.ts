@@ -1,10 +1,11 @@
 /**
- * Gives each kind of work streams of its own: copies over links one lane per device, in order, products one or more compute streams in
- * turn. One compute stream is the caller's, which saves the edges there and back. Kernels in peers' memory are on the lane, too, with the
- * meetings around them. Other waits stand where what they let go on stands, signals behind what they tell of.
+ * Gives each kind of work its own streams: copies over links one copy stream per device, in order; GEMMs one or more
+ * compute streams in turn. A single compute stream is the caller's, which saves the edges there and back. Kernels in
+ * peers' memory are on the copy stream too, with the barriers around them. Other waits go to the stream of what they
+ * unblock, signals to the stream of what they report.
  *
- *     worker 1: wait, copy, signal, product       ->     lane:     wait, copy, signal, wait, copy, signal
- *     worker 2: wait, copy, signal, product              compute:  product, product, each behind its copy
+ *     worker 1: wait, copy, signal, GEMM       ->     copies:   wait, copy, signal, wait, copy, signal
+ *     worker 2: wait, copy, signal, GEMM              compute:  GEMM, GEMM, each after its copy
  */
 import type { CommandStreamId, StreamInfo } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
@@ -54,7 +55,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }
-  // Other kernels and copies go where what they read was made, or what reads them is.
+  // Other kernels and copies go where their input was made, or where their output is read.
   const after = dependentsOf(before);
   const follow = (position: number, others: readonly number[]): void => {
     if (placed[position] !== null) return;

@@ -1,9 +1,9 @@
 /**
- * Leaves multiprocessors free where a kernel of few blocks wants to run beside a product: one in peers' memory, or one that copies over a
- * link. The products of today's libraries occupy every multiprocessor until they end, so that such a kernel would wait for them.
- * Nothing but time depends on it. TransformerEngine and FlashAttention call it sm_margin, PyTorch a carveout.
+ * Leaves SMs free where a kernel of few blocks should run beside a GEMM: one in peers' memory, or one that copies over
+ * a link. The GEMMs of today's libraries occupy every SM until they end, so such a kernel would wait for them. Only
+ * time depends on it. TransformerEngine and FlashAttention call it sm_margin, PyTorch a carveout.
  *
- *     product 0; product 1; combine 0 | product 2; combine 1     ->     product 0; products 1 and 2 with a margin
+ *     GEMM 0; GEMM 1; combine 0 | GEMM 2; combine 1     ->     GEMM 0; GEMMs 1 and 2 with a margin
  */
 import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
@@ -12,7 +12,7 @@ import { listOrder } from "../draft/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The number of multiprocessors. */
+/** The number of SMs. */
 export const smMargin: Rewrite<number> = {
   name: "sm-margin",
   run: (program, count) => {
@@ -30,7 +30,7 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
   const small = positions(isBeside);
   if (products.length === 0 || small.length === 0) return list;
   const { before } = listOrder(list);
-  // Of each small kernel the last product that it waits for: those further behind may be under way when it begins.
+  // For each small kernel the last GEMM that it waits for: later ones may be under way when it begins.
   const awaited = new Map(
     small.map((position) => [position, products.findLast((product) => before(product, position)) ?? -1]),
   );

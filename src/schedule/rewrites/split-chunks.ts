@@ -1,10 +1,10 @@
 /**
- * Cuts a copy over a link, and the product of the same rank that reads what it brings or makes what it takes, into parts, so that the
- * number of chunks does not hang on the number of devices: the first part computes while the second is on its way.
+ * Cuts a copy over a link, and the GEMM of the same rank that reads or makes its data, into parts, so that the number
+ * of chunks does not depend on the number of devices. The first part computes while the second is in flight.
  *
- *     wait, copy, signal, product     ->     wait, copy 1, copy 2, signal, product 1, product 2
+ *     wait, copy, signal, GEMM     ->     wait, copy 1, copy 2, signal, GEMM 1, GEMM 2
  *
- * The signals stay one pair. So it applies where a rank copies for itself: a gather by get, a scatter by put.
+ * The signals stay one pair. It therefore applies where a rank copies for itself: a gather by get, a scatter by put.
  */
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
@@ -16,7 +16,7 @@ import { isGemm, gemmAxes } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { cutCopy, cutGemm } from "../draft/split-command.ts";
 
-/** The number of parts, or as many as there are rows (or columns) if that is fewer. */
+/** The number of parts, or the number of rows (or columns) if that is smaller. */
 export const splitChunks: Rewrite<number> = {
   name: "split-chunks",
   run: (program, parts) => editRanks(program, (draft, { memory }) => splitInDraft(draft, memory, parts)),
@@ -45,11 +45,14 @@ function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
 interface Partner {
   readonly node: DraftNode;
   readonly command: Launch;
-  /** Of all operands of the product, inputs first: the one that is copied. */
+  /** The operand of the GEMM that is copied, counted over all operands, inputs first. */
   readonly operand: number;
 }
 
-/** The one product that reads all that the copy writes, or that alone makes what it reads; null if there is none, or others do so too. */
+/**
+ * The one GEMM that reads all that the copy writes, or that alone makes what it reads; null if there is none, or others
+ * do so too.
+ */
 function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory): Partner | null {
   const [source, destination] = touchesOf(nodes, position, memory);
   if (source === undefined || destination === undefined) return null;
@@ -82,7 +85,9 @@ interface Pieces {
   readonly products: readonly Launch[];
 }
 
-/** Along the first result axis under which the parts of the copy are those of the product's operand; null if there is none. */
+/**
+ * Along the first result axis for which the parts of the copy are those of the GEMM's operand; null if there is none.
+ */
 function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, parts: number): Pieces | null {
   const kernel = at(memory.kernels, command.kernel);
   if (!isGemm(kernel)) return null;

@@ -1,9 +1,9 @@
 /**
- * Leaves out a local copy where what reads the copy can read the original, or where what makes the original can write the copy's
- * place. So the own shard is multiplied where it lies, and the own partial result is made where the others' arrive.
+ * Removes a local copy if its readers can read the original, or if the original's producer can write the copy's place.
+ * The own shard is then multiplied where it lies, and the own partial result is made where the others' arrive.
  *
- *     copy shard -> slot 0; product of slot 0        ->    product of shard
- *     product -> slot 0; copy slot 0 -> partial 2    ->    product -> partial 2
+ *     copy shard -> slot 0; GEMM of slot 0        ->    GEMM of shard
+ *     GEMM -> slot 0; copy slot 0 -> partial 2    ->    GEMM -> partial 2
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
@@ -27,7 +27,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   return nodes === draft.nodes ? draft : { ...draft, nodes };
 }
 
-/** A copy within this rank, of which no peer touches what it writes. */
+/** A copy within this rank whose destination no peer touches. */
 interface LocalCopy {
   readonly position: number;
   readonly copy: Copy;
@@ -58,7 +58,9 @@ function asLocalCopy(
   return { position, copy: command, source, destination, isTemporary, peers: onSource.length > 0 ? "read" : "nothing" };
 }
 
-/** The nodes where the copy's readers read the source; null where one cannot, or where the copy is there to keep an older value. */
+/**
+ * The nodes with the copy's readers reading the source; null if one cannot, or if the copy preserves an older value.
+ */
 function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
   const { position, copy, source, destination, isTemporary } = place;
   if (!isTemporary.destination) return null;
@@ -79,7 +81,10 @@ function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Mem
   return without(position, nodes, readers);
 }
 
-/** The nodes where what makes the source writes the destination; null where others need the source, or the destination is in use. */
+/**
+ * The nodes with the source's producer writing the destination; null if others need the source, or the destination is
+ * in use.
+ */
 function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
   const { position, copy, source, destination, isTemporary, peers } = place;
   if (!isTemporary.source || peers !== "nothing") return null;
@@ -98,7 +103,7 @@ function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memo
   return without(position, nodes, new Map([[maker.id, { ...maker, command }]]));
 }
 
-/** The nodes with some changed and one gone: a copy that no peer can notice. */
+/** The nodes with some changed and one removed: a copy that no peer can notice. */
 function without(
   position: number,
   nodes: readonly DraftNode[],

@@ -1,9 +1,9 @@
-/** What is to happen, by time; of equal times, first in, first out. A binary heap. */
+/** Future events by time; events at the same time come first in, first out. A binary heap. */
 import { at } from "../support/invariant.ts";
 
 export interface Calendar<T> {
   add(time: number, what: T): void;
-  /** Removes and returns the first; null when nothing is left. */
+  /** Removes and returns the first; null if nothing is left. */
   next(): { readonly time: number; readonly what: T } | null;
 }
 

@@ -1,4 +1,4 @@
-/** Which members of a transfer can go on, and from when, as one after the other arrives. */
+/** Which members of a transfer can continue, and from when, as one after the other arrives. */
 import type { LinkedTransfer, Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 
@@ -6,12 +6,15 @@ export interface Starting<Queue> {
   readonly queue: Queue;
   /** The position of its command in its rank's list. */
   readonly index: number;
-  /** When the last one that it needs has come. */
+  /** When the last member that it needs has arrived. */
   readonly start: number;
 }
 
 export interface Meetings<Queue> {
-  /** The command at `index` of `rank` arrives at `time`. A member of a collective needs all others, of a group its direct partners. */
+  /**
+   * The command at `index` of `rank` arrives at `time`. A member of a collective needs all others, a member of a group
+   * its direct peers.
+   */
   arrive(rank: number, index: number, queue: Queue, time: number): readonly Starting<Queue>[];
 }
 

@@ -1,6 +1,7 @@
 /**
- * What a signal tells the rank that waits for it: what its sender has done to others' memory before, that the sender's own memory may be
- * touched from then on, and all that the sender had been told by signals that it had waited for.
+ * What a signal guarantees the rank that waits for it: what its sender has done to others' memory before, that the
+ * sender's own memory may be touched from then on, and everything that was guaranteed to the sender by signals that it
+ * had waited for.
  */
 import type { SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -8,10 +9,10 @@ import { at } from "../../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
 
-export interface Told {
-  /** The ranks whose own memory it is about. */
+export interface Guarantee {
+  /** The ranks whose own memory it covers. */
   readonly senders: ReadonlySet<number>;
-  /** To the memory of other ranks, and to own memory that others touch. */
+  /** Accesses to the memory of other ranks, and to own memory that others touch. */
   readonly done: readonly Done[];
 }
 
@@ -20,97 +21,112 @@ export interface Done extends Touch {
   readonly by: number;
 }
 
-/** Longer accounts are taken for anything. */
-const longestAccount = 256;
+/** Longer histories are treated as "any access". */
+const longestHistory = 256;
 
-/** Whether a command of `rank` with these touches has to stay behind a wait for the signal. `told`: null for anything. */
-export function concerns(told: Told | null, rank: number, touches: readonly Touch[]): boolean {
-  if (told === null) return true;
-  const isSenders = touches.some((touch) => touch.rank !== rank && told.senders.has(touch.rank));
-  return isSenders || conflict(told.done, touches);
+/**
+ * Whether a command of `rank` with these touches has to stay after a wait for the signal. `guarantee`: null for "any
+ * access".
+ */
+export function concerns(guarantee: Guarantee | null, rank: number, touches: readonly Touch[]): boolean {
+  if (guarantee === null) return true;
+  const isSenders = touches.some((touch) => touch.rank !== rank && guarantee.senders.has(touch.rank));
+  return isSenders || conflict(guarantee.done, touches);
 }
 
-/** What a wait tells a command of `rank` with these touches: of the same memory, and of which ranks' memory it may be about; null for anything. */
-export function toldOf(
-  told: Told | null,
+/**
+ * What a wait guarantees a command of `rank` with these touches: about the same memory, and about which ranks' memory;
+ * null for "any access".
+ */
+export function guaranteeTo(
+  guarantee: Guarantee | null,
   rank: number,
   touches: readonly Touch[],
 ): { readonly done: readonly Done[]; readonly senders: readonly number[] } | null {
-  if (told === null) return null;
+  if (guarantee === null) return null;
   const others = new Set(touches.flatMap((touch) => (touch.rank === rank ? [] : [touch.rank])));
   return {
-    done: told.done.filter((touch) => conflict([touch], touches)),
-    senders: [...others].filter((other) => told.senders.has(other)),
+    done: guarantee.done.filter((touch) => conflict([touch], touches)),
+    senders: [...others].filter((other) => guarantee.senders.has(other)),
   };
 }
 
 /** Without what `rank`, which waits, has done itself. */
-export function doneByOthers(told: Told, rank: number): Told {
-  return { ...told, done: told.done.filter(({ by }) => by !== rank) };
+export function doneByOthers(guarantee: Guarantee, rank: number): Guarantee {
+  return { ...guarantee, done: guarantee.done.filter(({ by }) => by !== rank) };
 }
 
-/** Before a signal: a wait, with what number it is of its slot, or touches of memory of more than one rank; null for a transfer. */
+/**
+ * Before a signal: a wait, with its number on its slot, or touches of memory of more than one rank; null for a
+ * transfer.
+ */
 type Before =
   | { readonly kind: "wait"; readonly slot: SlotId; readonly n: number }
   | { readonly kind: "touches"; readonly touches: readonly Done[] }
   | null;
 
-/** What stands before the signal is what stands before `base`, an earlier signal of its rank, and `before`. */
+/** What comes before the signal: everything before `base`, an earlier signal of its rank, and `before`. */
 interface Signalled {
   readonly rank: number;
   readonly base: Signalled | null;
   readonly before: readonly Before[];
 }
 
-/** Of the n-th signal of a slot. `foreign`: what other ranks do to a rank's memory. */
-export function toldBySignals(
+/** For the n-th signal of a slot. `foreign`: what other ranks do to a rank's memory. */
+export function signalGuarantees(
   program: Program,
   orders: readonly ListOrder[],
   memory: Memory,
   foreign: readonly (readonly Touch[])[],
-): (slot: SlotId, n: number) => Told | null {
+): (slot: SlotId, n: number) => Guarantee | null {
   const signals = signalsOf(program, orders, memory, foreign);
-  const known = new Map<Signalled, Told | null>();
-  const told = (slot: SlotId, n: number): Told | null => {
+  const known = new Map<Signalled, Guarantee | null>();
+  const guarantee = (slot: SlotId, n: number): Guarantee | null => {
     const signal = signals.get(slot)?.[n];
     // A wait without its signal never ends, in any order.
     if (signal === undefined) return null;
     const unknown: Signalled[] = [];
     for (let each: Signalled | null = signal; each !== null && !known.has(each); each = each.base) unknown.push(each);
-    // What waits for itself never ends either.
+    // A signal that waits for itself never comes either.
     for (const each of unknown) known.set(each, null);
     for (const each of unknown.toReversed()) {
-      known.set(each, accountOf(each, each.base === null ? nothing(each.rank) : (known.get(each.base) ?? null), told));
+      known.set(
+        each,
+        historyOf(each, each.base === null ? nothing(each.rank) : (known.get(each.base) ?? null), guarantee),
+      );
     }
     return known.get(signal) ?? null;
   };
-  return told;
+  return guarantee;
 }
 
-function nothing(rank: number): Told {
+function nothing(rank: number): Guarantee {
   return { senders: new Set([rank]), done: [] };
 }
 
-/** `base`: the account of the signal's base. */
-function accountOf(
+/** `base`: the history of the signal's base. */
+function historyOf(
   { before }: Signalled,
-  base: Told | null,
-  told: (slot: SlotId, n: number) => Told | null,
-): Told | null {
+  base: Guarantee | null,
+  guarantee: (slot: SlotId, n: number) => Guarantee | null,
+): Guarantee | null {
   if (base === null || before.length === 0) return base;
   const senders = new Set(base.senders);
   const done = new Set(base.done);
   for (const item of before) {
-    const earlier = item?.kind === "wait" ? told(item.slot, item.n) : null;
+    const earlier = item?.kind === "wait" ? guarantee(item.slot, item.n) : null;
     if (item === null || (item.kind === "wait" && earlier === null)) return null;
     for (const touch of item.kind === "touches" ? item.touches : (earlier?.done ?? [])) done.add(touch);
     for (const sender of earlier?.senders ?? []) senders.add(sender);
-    if (done.size > longestAccount) return null;
+    if (done.size > longestHistory) return null;
   }
   return { senders, done: [...done] };
 }
 
-/** By slot, in the order of its list: what streams and events put before each signal. Each is given by what it has beyond an earlier one, or the time would grow with the square of the list. */
+/**
+ * By slot, in list order: what streams and events put before each signal. Each is given by what it adds to an earlier
+ * one; otherwise the time would grow with the square of the list.
+ */
 function signalsOf(
   { ranks }: Program,
   orders: readonly ListOrder[],
@@ -144,7 +160,7 @@ function signalsOf(
       } else if (command.kind === "transfer") {
         counting.push({ position, item: null });
       } else {
-        // Copies, so that an access is told apart from the same command's at another place in the list.
+        // Copies, so that an access differs from the same command's at another position of the list.
         const touches = memory
           .touches(command)
           .flatMap((touch) =>

@@ -1,17 +1,18 @@
 /**
- * What is under way at a time of a simulated run: who holds which resource, who waits for it, and when each thing ends. Ends move: products and transfers of
- * one rank share its device, and beside each other both go slower.
+ * The state of a simulated run: which command holds which resource, what waits for it, and when each command ends. Ends
+ * move: GEMMs and transfers of one rank share its device, and each is slower beside the other.
  *
- *     product   [=====......====]          each beside the other at 1 / slowdown of its rate,
+ *     GEMM      [=====......====]          each beside the other at 1 / slowdown of its rate,
  *     transfer        [......]             alone at its own
  */
 /**
- * What only one command at a time can have. compute: a rank's device. room: what a kernel that leaves no multiprocessors free has of it. local: its copies within itself. out, in: a rank's link, for each
- * direction; that copies share it evenly or follow one another, the last one ends at the same time.
+ * Resources that one command at a time can hold. compute: a rank's device. room: held by a GEMM that leaves no SMs for
+ * other kernels. local: copies within the rank. out, in: a rank's link in each direction; whether copies share it
+ * evenly or follow one another, the last one ends at the same time.
  */
 export type Resource = `${"compute" | "room" | "local" | "out" | "in"} ${number}`;
 
-/** How a thing uses its rank's device: as a product, beside products, or not so that one notices the other. */
+/** How a command uses its rank's device: as a GEMM, beside GEMMs, or without affecting either. */
 export type DeviceUse = "product" | "beside" | "none";
 
 export interface Work<Q> {
@@ -21,35 +22,41 @@ export interface Work<Q> {
   readonly resources: readonly Resource[];
   /** Microseconds. */
   readonly start: number;
-  /** As far as it can be told. */
+  /** As far as it is known. */
   readonly end: number;
 }
 
 interface Running<Q> extends Work<Q> {
   end: number;
-  /** Microseconds that it would still take alone, at the time `since`. */
+  /** Microseconds that it would still take alone, at time `since`. */
   left: number;
   since: number;
   isSlow: boolean;
 }
 
-export interface UnderWay<Q> {
+export interface Occupancy<Q> {
   /** One of the resources that is held; null if all are free. */
   readonly held: (resources: readonly Resource[]) => Resource | null;
-  /** `queue` is called when the resource is free; `isFirst`: before those that have waited longer. */
+  /** `queue` is called when the resource is free; `isFirst` puts it before queues that have waited longer. */
   readonly wait: (queue: Q, resource: Resource, isFirst?: boolean) => void;
   readonly begin: (work: Omit<Work<Q>, "start" | "end">, start: number, busy: number) => void;
-  /** Called at an end that was announced: null where it has moved or is past, else who waited for what is free now. */
+  /**
+   * Called at an announced end. Null if the end has moved or is past; otherwise the queues that waited for what is now
+   * free.
+   */
   readonly finish: (work: Work<Q>, time: number) => readonly Q[] | null;
 }
 
-/** `announce` is told of each end, and again of each that has moved. `slowdown`: how many times as long things take beside each other. */
-export function createUnderWay<Q>(slowdown: number, announce: (end: number, work: Work<Q>) => void): UnderWay<Q> {
+/**
+ * `announce` receives each end, and again each end that has moved. `slowdown`: how many times longer commands take
+ * beside each other.
+ */
+export function createOccupancy<Q>(slowdown: number, announce: (end: number, work: Work<Q>) => void): Occupancy<Q> {
   const holders = new Set<Resource>();
   const waiting = new Map<Resource, Q[]>();
   const sharing = new Map<number, Running<Q>[]>();
 
-  /** Sets the rates of what shares the device of `rank` from `time` on. */
+  /** Sets the rates of the commands that share the device of `rank` from `time` on. */
   const pace = (rank: number, time: number): void => {
     const all = sharing.get(rank) ?? [];
     const isShared =
