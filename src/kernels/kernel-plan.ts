@@ -1,8 +1,7 @@
 /** Every kind of kernel as phases: combine and fill as nests of their own, all else as a unit. */
 import type { Kernel } from "../commands/kernel.ts";
-import { unreachable } from "../support/unreachable.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
-import { asUnit } from "./as-unit.ts";
+import { asUnit } from "../commands/as-unit.ts";
 import { combineNests } from "./nests/combine-nest.ts";
 import { fillNest } from "./nests/fill-nest.ts";
 import type { Nest } from "./nests/nest.ts";
@@ -10,21 +9,12 @@ import { planUnit, type UnitPlan } from "./unit-plan.ts";
 
 export function planKernel(kernel: Kernel): UnitPlan {
   switch (kernel.kind) {
-    case "unary":
-    case "cast":
-    case "binary":
-    case "reduction":
-    case "matmul":
-    case "linear":
-      return planUnit(asUnit(kernel));
-    case "unit":
-      return planUnit(kernel);
     case "combine":
       return nests(combineNests(kernel));
     case "fill":
       return nests([fillNest(kernel)]);
     default:
-      return unreachable(kernel);
+      return planUnit(asUnit(kernel));
   }
 }
 

@@ -4,23 +4,7 @@ import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
 
 function opName(op: Op): string {
-  switch (op.kind) {
-    case "Unary":
-    case "Binary":
-    case "Reduction":
-      return op.op;
-    case "Set":
-    case "Cast":
-    case "Broadcast":
-    case "Squeeze":
-    case "Permute":
-    case "Reshape":
-    case "Slice":
-    case "Select":
-    case "Matmul":
-    case "Linear":
-      return op.kind.toLowerCase();
-  }
+  return "op" in op ? op.op : op.kind.toLowerCase();
 }
 
 function opText(op: Op): string {

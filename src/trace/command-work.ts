@@ -1,21 +1,14 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
 import { accesses } from "../commands/accesses.ts";
+import { asUnit, shapesOf } from "../commands/as-unit.ts";
 import type { Command } from "../commands/command.ts";
-import {
-  accumulates,
-  type Kernel,
-  type LinearKernel,
-  type MatmulKernel,
-  type Operand,
-  type UnitKernel,
-  type UnitStep,
-} from "../commands/kernel.ts";
+import type { Kernel, Operand } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { Region } from "../commands/region.ts";
 import type { View } from "../commands/transfer.ts";
 import { elementCount } from "../commands/view.ts";
+import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";
-import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 
 /**
@@ -60,63 +53,19 @@ export function peerOf(
 }
 
 /**
- * Floating-point operations (for integers: operations) of a kernel, by the usual counts: 2 M N K of a product, one per element of an
+ * Floating-point operations (for integers: operations) of a kernel, by the usual counts: 2 M N K of a GEMM, one per element of an
  * elementwise op whatever it costs, one per element that a reduction or combination adds to another. Moving and converting are 0.
  */
 export function flopsOf(kernel: Kernel): number {
-  return dispatch<Kernel, number, []>(kernelFlops, kernel);
-}
-
-const kernelFlops: RuleTable<Kernel, number> = {
-  unary: ({ outputs }) => sumOf(outputs),
-  cast: () => 0,
-  binary: ({ outputs }) => sumOf(outputs),
-  reduction: ({ inputs, outputs }) => sumOf(inputs) - sumOf(outputs),
-  matmul: gemmKernelFlops,
-  linear: gemmKernelFlops,
+  if (kernel.kind === "fill") return 0;
   // However many outputs the result goes to.
-  combine: ({ inputs }) => sumOf(inputs.slice(1)),
-  fill: () => 0,
-  unit: (unit) =>
-    unit.steps.reduce((sum, step) => sum + dispatch<UnitStep, number, [UnitKernel]>(stepFlops, step, unit), 0),
-};
-
-const stepFlops: RuleTable<UnitStep, number, [UnitKernel]> = {
-  Set: () => 0,
-  Unary: ({ output }, unit) => valueCount(unit, output),
-  Cast: () => 0,
-  Binary: ({ output }, unit) => valueCount(unit, output),
-  Reduction: ({ inputs, output }, unit) => valueCount(unit, at(inputs, 0)) - valueCount(unit, output),
-  Broadcast: () => 0,
-  Squeeze: () => 0,
-  Permute: () => 0,
-  Reshape: () => 0,
-  Slice: () => 0,
-  Select: () => 0,
-  Matmul: ({ inputs, output }, { values }) => gemmFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, 0),
-  Linear: ({ inputs, output }, { values }) =>
-    gemmFlops(at(values, at(inputs, 0)).shape, at(values, output).shape, inputs.length - 2),
-};
-
-/** A bias, and what the output held, are added once. */
-function gemmKernelFlops(kernel: MatmulKernel | LinearKernel): number {
-  const { inputs, outputs } = kernel;
-  const added = inputs.length - 2 + (accumulates(kernel) ? 1 : 0);
-  return gemmFlops(at(inputs, 0).shape, at(outputs, 0).shape, added);
-}
-
-/** `left` is [..., K] (both [K] and [..., M, K] are), `result` what it is multiplied to; `added` beside the products. */
-function gemmFlops(left: readonly number[], result: readonly number[], added: number): number {
-  const contracted = left.at(-1) ?? 1;
-  return elementCount(result) * (2 * contracted + added);
+  if (kernel.kind === "combine") return sumOf(kernel.inputs.slice(1));
+  const unit = asUnit(kernel);
+  return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, shapesOf(unit, step)), 0);
 }
 
 function sumOf(operands: readonly Operand[]): number {
   return operands.reduce((sum, { shape }) => sum + elementCount(shape), 0);
-}
-
-function valueCount({ values }: UnitKernel, value: number): number {
-  return elementCount(at(values, value).shape);
 }
 
 function viewBytes(view: View | null): number {

@@ -2,17 +2,14 @@
 import { requireDType } from "../../ir/api/fusion.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type Call, reject, resolveAxis } from "../../ir/ops/call.ts";
-import {
-  broadcastSpec,
-  type OpSpec,
-  permuteSpec,
-  reductionSpec,
-  reshapeSpec,
-  selectSpec,
-  sliceSpec,
-  squeezeSpec,
-} from "../../ir/ops/op-spec.ts";
-import type { BinaryOpType, ReductionOpType } from "../../ir/ops/op.ts";
+import { broadcastSpec } from "../../ir/ops/kinds/broadcast.ts";
+import type { BinaryOpType, OpSpec, ReductionOpType } from "../../ir/ops/op.ts";
+import { permuteSpec } from "../../ir/ops/kinds/permute.ts";
+import { reductionSpec } from "../../ir/ops/kinds/reduction.ts";
+import { reshapeSpec } from "../../ir/ops/kinds/reshape.ts";
+import { selectSpec } from "../../ir/ops/kinds/select.ts";
+import { sliceSpec } from "../../ir/ops/kinds/slice.ts";
+import { squeezeSpec } from "../../ir/ops/kinds/squeeze.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { compute, type OutputOption } from "./compute.ts";

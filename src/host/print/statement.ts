@@ -2,17 +2,16 @@
  * Statements in nvFuser's dump text: one template per kind. A statement prints at an indent level; templates that break lines
  * place the rest relative to it.
  */
-import type { TensorId } from "../../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { binaryFunctions } from "../../ir/ops/functions/binary.ts";
 import { reductionFunctions } from "../../ir/ops/functions/reduction.ts";
-import { operandOrder } from "../../ir/ops/operand-axes.ts";
+import { operandOrder } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOpType } from "../../ir/ops/op.ts";
 import type { IrSpelling } from "../../ir/print-style.ts";
 import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
 import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
-import { withoutReductions } from "../../ir/domain.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { backendNames, reduceOpNames } from "../collectives.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";

@@ -4,7 +4,7 @@
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { OpKind } from "../../ir/ops/op.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
 import type { ExprId, HostProgram, Statement, StreamId } from "../nodes.ts";
 import { isOp } from "../statement-kinds.ts";
 import { pathOf } from "../statement-paths.ts";
@@ -123,7 +123,7 @@ function statementFindings(program: HostProgram): readonly Diagnostic[] {
 /** Operands and axis numbers without which a statement cannot even be printed. */
 function shapeFindings(statement: Statement, { tensors }: HostProgram, place: () => string): readonly Diagnostic[] {
   if (isOp(statement)) {
-    const [least, most] = operandCounts[statement.kind];
+    const [least, most] = rowOf(statement).operands;
     const count = statement.inputs.length;
     if (count < least || count > most) {
       const expected = least === most ? String(least) : `${least} or ${most}`;
@@ -152,22 +152,6 @@ function shapeFindings(statement: Statement, { tensors }: HostProgram, place: ()
     ),
   ];
 }
-
-const operandCounts: { readonly [K in OpKind]: readonly [number, number] } = {
-  Set: [1, 1],
-  Unary: [1, 1],
-  Cast: [1, 1],
-  Binary: [2, 2],
-  Reduction: [1, 1],
-  Broadcast: [1, 1],
-  Squeeze: [1, 1],
-  Permute: [1, 1],
-  Reshape: [1, 1],
-  Slice: [1, 1],
-  Select: [1, 1],
-  Matmul: [2, 2],
-  Linear: [2, 3],
-};
 
 /** The axis number of a statement that prints one, and what it counts. */
 function countedAxes(

@@ -3,25 +3,13 @@
  * already has. Symbolic extents are taken as equal.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import type { Call } from "../../ir/ops/call.ts";
-import { shapeText } from "../../ir/ops/call.ts";
-import { partialAxes } from "../../ir/ops/axis-map.ts";
+import { type Call, shapeText } from "../../ir/ops/call.ts";
+import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type AxisShape, isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import { inferOutput, type OutputShape } from "../../ir/ops/infer-output.ts";
-import {
-  broadcastSpec,
-  type OpSpec,
-  permuteSpec,
-  reductionSpec,
-  reshapeSpec,
-  sliceSpec,
-  squeezeSpec,
-} from "../../ir/ops/op-spec.ts";
-import { operandOrder } from "../../ir/ops/operand-axes.ts";
+import { inferOutput, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
-import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
 import type { Fault } from "./fault.ts";
 
@@ -60,7 +48,7 @@ function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
 /** What the op puts out, or why its arguments do not fit its operands. */
 function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputShape | Fault {
   try {
-    const spec = dispatch<Op, OpSpec, [Tensor, Tensor]>(specs, op, at(operands, 0), output);
+    const spec = rowOf(op).respec(op, operands, output, place);
     return inferOutput(spec, operands, place);
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
@@ -71,31 +59,6 @@ function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputSh
 
 /** A placeholder: findings name the statement. */
 const place: Call = { kind: "call", text: "op" };
-
-/** The op's arguments, checked as the API's calls check them. */
-const specs: RuleTable<Op, OpSpec, [Tensor, Tensor]> = {
-  Set: (op) => op,
-  Unary: (op) => op,
-  Cast: (op) => op,
-  Binary: (op) => op,
-  Reduction: ({ op, axes }, input) => reductionSpec(op, input, axes, place),
-  Broadcast: ({ flags }, input) => broadcastSpec(input, flags, place),
-  Squeeze: ({ axes }, input) => squeezeSpec(input, axes, place),
-  Permute: ({ order }, input) => permuteSpec(input, order, place),
-  Reshape: (_, input, output) => {
-    const extents = withoutReductions(output.domain.logical).map(({ extent }) => extent);
-    return reshapeSpec(input, extents, place);
-  },
-  Slice: ({ ranges }, input) => {
-    const starts = ranges.map(({ start }) => start);
-    const stops = ranges.map(({ stop }) => stop);
-    return sliceSpec(input, starts, stops, place);
-  },
-  // The index may depend on loops: record checks it.
-  Select: (op) => op,
-  Matmul: (op) => op,
-  Linear: (op) => op,
-};
 
 function checkOutput(
   op: Op,

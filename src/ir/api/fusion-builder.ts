@@ -17,9 +17,8 @@ import {
   type TensorId,
 } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { inferOutput } from "../ops/infer-output.ts";
-import type { OpSpec } from "../ops/op-spec.ts";
-import type { Op } from "../ops/op.ts";
+import { inferOutput } from "../ops/rows.ts";
+import { type Op, opOf, type OpSpec } from "../ops/op.ts";
 import { constant, symbol } from "../scalar/scalar.ts";
 
 export interface FusionBuilder {
@@ -56,10 +55,6 @@ export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly Ten
   const output = addTensor(builder, dtype, axes, numbering);
   builder.ops.push(opOf(spec, inputs, output));
   return output;
-}
-
-export function opOf(spec: OpSpec, inputs: readonly TensorId[], output: TensorId): Op {
-  return spec.kind === "Reshape" ? { kind: "Reshape", inputs, output } : { ...spec, inputs, output };
 }
 
 /** Fresh axes with numbers from `first`. */

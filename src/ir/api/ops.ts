@@ -8,19 +8,16 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../ops/call.ts";
 import { addOp } from "./fusion-builder.ts";
 import { unaryFunctions } from "../ops/functions/unary.ts";
-import { binaryAxes } from "../ops/infer-pointwise.ts";
-import type { OpSpec } from "../ops/op-spec.ts";
-import {
-  broadcastSpec,
-  permuteSpec,
-  reductionSpec,
-  reshapeSpec,
-  selectSpec,
-  sliceSpec,
-  squeezeSpec,
-} from "../ops/op-spec.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
-import { promoteDTypes } from "../ops/promote.ts";
+import { binaryAxes } from "../ops/kinds/binary.ts";
+import type { BinaryOpType, OpSpec, ReductionOpType, UnaryOpType } from "../ops/op.ts";
+import { broadcastSpec } from "../ops/kinds/broadcast.ts";
+import { permuteSpec } from "../ops/kinds/permute.ts";
+import { reductionSpec } from "../ops/kinds/reduction.ts";
+import { reshapeSpec } from "../ops/kinds/reshape.ts";
+import { selectSpec } from "../ops/kinds/select.ts";
+import { sliceSpec } from "../ops/kinds/slice.ts";
+import { squeezeSpec } from "../ops/kinds/squeeze.ts";
+import { promoteDTypes } from "../ops/dtype-rules.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { printScalar } from "../scalar/print.ts";
 import { requireDType } from "./fusion.ts";

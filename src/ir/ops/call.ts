@@ -38,6 +38,11 @@ export function shapeText(tensor: Tensor): string {
   return `T${tensor.id}[${extents.join(", ")}]`;
 }
 
+/** The number of axes that the tensor has at run time. */
+export function rankOf(tensor: Tensor): number {
+  return withoutReductions(tensor.domain.logical).length;
+}
+
 /** The axis as a number from 0; negative counts from the end. Throws `axis-out-of-range`. */
 export function resolveAxis(axis: number, rank: number, place: Call): number {
   if (Number.isSafeInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;

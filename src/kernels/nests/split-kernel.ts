@@ -6,8 +6,7 @@ import type { Kernel, Operand, UnitKernel, UnitStep } from "../../commands/kerne
 import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
-import { asUnit } from "../as-unit.ts";
+import { asUnit } from "../../commands/as-unit.ts";
 import { type CutAxes, cutAxes } from "./cut-axes.ts";
 import { tileRows } from "../gemm/gemm-wasm.ts";
 
@@ -104,22 +103,9 @@ function cutRange(extent: number, parts: number, grain: number): readonly Range[
 
 /** For every value of a unit, or every operand of another kernel, inputs first. */
 function axesOf(kernel: Kernel, axis: number): CutAxes | null {
-  switch (kernel.kind) {
-    case "unit":
-      return cutAxes(kernel, axis);
-    case "unary":
-    case "cast":
-    case "binary":
-    case "reduction":
-    case "matmul":
-    case "linear":
-      return cutAxes(asUnit(kernel), axis);
-    case "combine":
-    case "fill":
-      return [...kernel.inputs, ...kernel.outputs].map(() => axis);
-    default:
-      return unreachable(kernel);
-  }
+  return kernel.kind === "combine" || kernel.kind === "fill"
+    ? [...kernel.inputs, ...kernel.outputs].map(() => axis)
+    : cutAxes(asUnit(kernel), axis);
 }
 
 function operandAxes(kernel: Kernel, axes: CutAxes): { readonly inputs: CutAxes; readonly outputs: CutAxes } {

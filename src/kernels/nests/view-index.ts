@@ -3,37 +3,18 @@
  * the input index. Inlined into the loop that reads the output, they cost nothing.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
+import type { ViewKind } from "../../ir/ops/row.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import type { IndexSpace } from "./index-space.ts";
 import { contiguousStrides } from "../../commands/view.ts";
 
-export type ViewStep = Extract<
-  UnitStep,
-  { kind: "Set" | "Broadcast" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select" }
->;
+export type ViewStep = Extract<UnitStep, { readonly kind: ViewKind }>;
 
 export function isViewStep(step: UnitStep): step is ViewStep {
-  switch (step.kind) {
-    case "Set":
-    case "Broadcast":
-    case "Squeeze":
-    case "Permute":
-    case "Reshape":
-    case "Slice":
-    case "Select":
-      return true;
-    case "Unary":
-    case "Cast":
-    case "Binary":
-    case "Reduction":
-    case "Matmul":
-    case "Linear":
-      return false;
-    default:
-      return unreachable(step);
-  }
+  return rowOf(step).isView;
 }
 
 /** The input index for the output index `index`. Shapes are those of the step's input and output. */

@@ -17,7 +17,7 @@ import type { ExprId, ForLoop, HirAliasSelect, HostProgram, Statement } from "..
 import { collectives } from "../../host/collectives.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { accessesOf } from "../../host/traverse.ts";
-import type { OpKind } from "../../ir/ops/op.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
 import { covers, follows, type Guard, isStreamOf, iterationSteps, type Step } from "./iteration-steps.ts";
 import { collectViews, type View } from "./iteration-views.ts";
 
@@ -57,7 +57,8 @@ export function iterationBuffers(
   for (const { statement } of steps) if (statement.kind === "HirAliasSelect") slices.add(statement.output);
   const bindsAnew = (statement: Statement): boolean =>
     isOp(statement) &&
-    viewing.has(statement.kind) &&
+    // Without memory its output becomes a view of the input, and would outlive the iteration.
+    rowOf(statement).isView &&
     !withMemory.has(statement.output) &&
     !slices.has(statement.output);
   let group: GroupUse | null = null;
@@ -118,9 +119,6 @@ function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
       return accessesOf(statement);
   }
 }
-
-/** Ops whose output, where it has no memory, becomes a view of the input, and would outlive the iteration. */
-const viewing: ReadonlySet<OpKind> = new Set(["Set", "Broadcast", "Squeeze", "Permute", "Reshape", "Slice", "Select"]);
 
 /** Of a communication that only some ranks write, the output keeps on the others what it held. */
 function writesOnEveryRank(statement: Statement): boolean {

@@ -7,11 +7,10 @@
  * With `accumulate`, a sum over a batch axis with Stream, whose chunks are added in the output:
  *   T2[b, M, N] = matmul(T0, T1); T3[rStream b, M, N] = sum(T2, {b})   ->   T3[rStream b, M, N, rK] = matmul(T0, T1)
  */
-import { axisMap } from "../../ir/ops/axis-map.ts";
+import { axisMap, operandAxes } from "../../ir/ops/axis-map.ts";
 import { axisParts, axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { operandAxes } from "../../ir/ops/operand-axes.ts";
 import type { LinearOp, MatmulOp, Op, PermuteOp, ReductionOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { addTensor, cloneAxes, type FusionEdit } from "../edit/fusion-edit.ts";

@@ -10,7 +10,8 @@
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type Op, standaloneHostOp } from "../../ir/ops/op.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
 import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
@@ -32,7 +33,7 @@ export const segment: Pass<"fusion", "segmented"> = {
       const first = at(group, 0);
       // Without meshes all is device 0's. Other ranks' groups go once loops are made: all ranks must make the same.
       if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
-      if (standaloneHostOp[first.kind] || isResharding(first, tensors)) body.push(first);
+      if (rowOf(first).standalone || isResharding(first, tensors)) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
     }
     const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
@@ -62,7 +63,7 @@ function inGlobalMemory(tensor: Tensor): Tensor {
 function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
   const producerOf = new Map<TensorId, number>(ops.map((op, i) => [op.output, i]));
-  const fusible = ops.map((op) => !standaloneHostOp[op.kind] && !isResharding(op, tensors));
+  const fusible = ops.map((op) => !rowOf(op).standalone && !isResharding(op, tensors));
   const depth: number[] = [];
   const sets = createUnionFind(ops.length);
   ops.forEach((op, i) => {

@@ -2,7 +2,8 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
-import { type Op, standaloneHostOp } from "../../ir/ops/op.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { opRows } from "../../ir/ops/rows.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { at } from "../../support/invariant.ts";
@@ -31,14 +32,14 @@ export function loopedAxis(
     ? opPlace(statement)
     : ({ kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorList(outputs)}` } as const);
   const found = axisText(tensor, axis);
-  if (!isOp(statement) || !standaloneHostOp[statement.kind]) {
+  if (!isOp(statement) || !opRows[statement.kind].standalone) {
     fail({
       code: "stream-on-host-unit",
       message: "Stream stands on the output of an op that cannot run as a standalone host op",
       place,
       found,
-      expected: `one of ${Object.entries(standaloneHostOp)
-        .flatMap(([kind, alone]) => (alone ? kind.toLowerCase() : []))
+      expected: `one of ${Object.entries(opRows)
+        .flatMap(([kind, { standalone }]) => (standalone ? kind.toLowerCase() : []))
         .join(", ")}`,
       help: "put set() behind the op and parallelize the set's output with Stream",
     });

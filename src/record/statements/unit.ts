@@ -6,7 +6,7 @@ import type { UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { operandOrder } from "../../ir/ops/operand-axes.ts";
+import { operandOrder } from "../../ir/ops/axis-map.ts";
 import type { Op, SliceOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";

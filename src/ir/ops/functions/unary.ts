@@ -3,14 +3,14 @@
  * api/ops.ts: dtype checks, kernels of all back ends, costs, the oracle's bounds, printing and parsing read the row.
  */
 import { apply, call, constant, convert, type Expression } from "../../../numerics/scalar/expression.ts";
-import { elementWork } from "../cost.ts";
+import { elementWork } from "../row.ts";
 
 export interface UnaryFunction {
   /** Which dtypes it takes. The API casts integers to float before a function of floats; nothing takes bool. */
   readonly operand: "number" | "float";
   /** The result for an operand of any compute type. Rounding to half and bfloat16 is added to it. */
   readonly expression: (x: Expression) => Expression;
-  /** CPU time per element, in the unit of `elementWork` (cost.ts). */
+  /** CPU time per element, in the unit of `elementWork` (row.ts). */
   readonly work: number;
   readonly error: UnaryError;
   /** Other spellings in nvFuser's dumps. The printed one is the function's name. */

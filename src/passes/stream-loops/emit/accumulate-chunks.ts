@@ -9,7 +9,7 @@
  *     T2 = matmul(T3, T4, accumulate = true)
  */
 import { type IterDomain, type IterDomainId, type TensorId, withoutReductions } from "../../../ir/domain.ts";
-import { operandOrder } from "../../../ir/ops/operand-axes.ts";
+import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";

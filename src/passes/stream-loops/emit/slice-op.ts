@@ -5,9 +5,8 @@
  *   T2[i0 Stream, i2] = sum(T0[i0, i1, i2], axes {1})   ->   select axis 0 of T0, axis 0 of T2, axes {0}
  */
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { axisMap } from "../../../ir/ops/axis-map.ts";
+import { axisMap, operandAxes } from "../../../ir/ops/axis-map.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
-import { operandAxes } from "../../../ir/ops/operand-axes.ts";
 import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";

@@ -1,38 +1,25 @@
-/** Kernels of one op as units of one step, so that one generator serves all. */
-import type {
-  CastKernel,
-  BinaryKernel,
-  LinearKernel,
-  MatmulKernel,
-  ReductionKernel,
-  UnaryKernel,
-  UnitKernel,
-  UnitStep,
-} from "../commands/kernel.ts";
+/** Kernels of one op as units of one step, so that plans and costs are stated for units alone. */
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
+import type { CombineKernel, FillKernel, Kernel, LinearKernel, MatmulKernel, UnitKernel, UnitStep } from "./kernel.ts";
 
-export type OneStepKernel = UnaryKernel | CastKernel | BinaryKernel | ReductionKernel | MatmulKernel | LinearKernel;
+export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel>;
 
-export function asUnit(kernel: OneStepKernel): UnitKernel {
+export function asUnit(kernel: OpKernel): UnitKernel {
+  if (kernel.kind === "unit") return kernel;
   const output = kernel.inputs.length;
+  const inputs = kernel.inputs.map((_, i) => i);
   return {
     kind: "unit",
     inputs: kernel.inputs,
     outputs: kernel.outputs,
     values: [...kernel.inputs, ...kernel.outputs].map(({ dtype, shape }) => ({ dtype, shape })),
-    steps: [
-      stepOf(
-        kernel,
-        kernel.inputs.map((_, i) => i),
-        output,
-      ),
-    ],
+    steps: [stepOf(kernel, inputs, output)],
     results: [output],
   };
 }
 
-function stepOf(kernel: OneStepKernel, inputs: readonly number[], output: number): UnitStep {
+function stepOf(kernel: Exclude<OpKernel, UnitKernel>, inputs: readonly number[], output: number): UnitStep {
   switch (kernel.kind) {
     case "unary":
       return { kind: "Unary", op: kernel.op, inputs, output };
@@ -53,4 +40,12 @@ function stepOf(kernel: OneStepKernel, inputs: readonly number[], output: number
 
 function accumulation({ accumulate }: MatmulKernel | LinearKernel): { readonly accumulate?: true } {
   return accumulate === true ? { accumulate } : {};
+}
+
+/** The local sizes of a step's operands and output. */
+export function shapesOf(
+  { values }: Pick<UnitKernel, "values">,
+  { inputs, output }: UnitStep,
+): { readonly operands: readonly (readonly number[])[]; readonly output: readonly number[] } {
+  return { operands: inputs.map((value) => at(values, value).shape), output: at(values, output).shape };
 }

@@ -1,12 +1,31 @@
 /**
- * The axes of an elementwise op over two tensors of equal rank. Two axes join when they have the same extent or
- * one of them is a broadcast or has the constant extent 1; then the other's extent holds.
+ * An elementwise function of two operands of equal rank: a row of functions/binary.ts. Two axes join when they have the same
+ * extent, or one of them is a broadcast or has the constant extent 1; then the other's extent holds.
  */
-import { at } from "../../support/invariant.ts";
-import { type Call, reject, shapeText } from "./call.ts";
-import { type AxisShape, isUnitAxis, type Tensor, withoutReductions } from "../domain.ts";
-import { extentsDiffer } from "../scalar/fold.ts";
+import { at } from "../../../support/invariant.ts";
+import { type AxisShape, isUnitAxis, type Tensor, withoutReductions } from "../../domain.ts";
+import { extentsDiffer } from "../../scalar/fold.ts";
+import { type Call, reject, shapeText } from "../call.ts";
+import { numberDType } from "../dtype-rules.ts";
+import type { BinaryOpType } from "../functions/binary.ts";
+import type { OpBase, OpRow } from "../row.ts";
+import { elementwise } from "./families.ts";
 
+export interface BinaryOp extends OpBase {
+  readonly kind: "Binary";
+  readonly op: BinaryOpType;
+}
+
+export const binaryRow: OpRow<BinaryOp> = {
+  ...elementwise,
+  operands: [2, 2],
+  standalone: true,
+  dtype: numberDType,
+  shape: (_, operands, place) => ({ axes: binaryAxes(at(operands, 0), at(operands, 1), place) }),
+  respec: (op) => op,
+};
+
+/** Throws `shape-mismatch`. */
 export function binaryAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShape[] {
   const left = withoutReductions(a.domain.logical);
   const right = withoutReductions(b.domain.logical);
@@ -25,7 +44,7 @@ export function binaryAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShap
   });
 }
 
-/** The axis that two operands share; null when their extents are known to contradict. A constant extent wins over a symbol. */
+/** The axis that two operands share; null when their extents are known to differ. A constant extent wins over a symbol. */
 export function joinAxes(a: AxisShape, b: AxisShape): AxisShape | null {
   const iterType = a.iterType === "broadcast" && b.iterType === "broadcast" ? "broadcast" : "iteration";
   if (isUnitAxis(a) && isUnitAxis(b)) return { extent: a.extent, iterType };

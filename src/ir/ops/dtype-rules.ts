@@ -1,0 +1,64 @@
+/** The dtype rules that rows of ops use, and promotion, by which the API casts operands before an op. */
+import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import type { Tensor } from "../domain.ts";
+import { type Call, reject } from "./call.ts";
+
+/** The dtype of the first operand. */
+export function operandDType(_: unknown, operands: readonly Tensor[]): DType {
+  return at(operands, 0).dtype;
+}
+
+/** The dtype of all operands, which is a number. Throws `dtype-mismatch`. */
+export function numberDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
+  const { dtype } = at(operands, 0);
+  if (!operands.every((operand) => operand.dtype === dtype)) {
+    reject(place, {
+      code: "dtype-mismatch",
+      message: "the operands have different dtypes",
+      found: operands.map((operand) => `T${operand.id} ${operand.dtype}`).join(", "),
+      expected: "operands of one dtype",
+      help: "convert with cast(tensor, dtype)",
+    });
+  }
+  if (dtypes[dtype].family !== "bool") return dtype;
+  return reject(place, {
+    code: "dtype-mismatch",
+    message: "arithmetic on bool",
+    found: "bool",
+    expected: "a float or integer dtype",
+    help: 'convert first, for example cast(tensor, "int")',
+  });
+}
+
+/** Throws `dtype-mismatch`. */
+export function requireFloat(dtype: DType, op: string, place: Call): void {
+  if (dtypes[dtype].family === "float") return;
+  reject(place, {
+    code: "dtype-mismatch",
+    message: `${op} of a tensor that is not floating-point`,
+    found: dtype,
+    expected: "double, float, half or bfloat16",
+    help: 'convert first, for example cast(tensor, "float")',
+  });
+}
+
+const rank: { readonly [K in DType]: number } = {
+  bool: 0,
+  int: 1,
+  int64: 2,
+  half: 3,
+  bfloat16: 3,
+  float: 4,
+  double: 5,
+};
+
+/**
+ * The dtype of an elementwise op on `a` and `b`, as PyTorch and nvFuser promote tensors: the wider of the two, floats above
+ * integers above bool. half and bfloat16 hold neither each other's range nor precision and give float.
+ */
+export function promoteDTypes(a: DType, b: DType): DType {
+  if (a === b) return a;
+  if (rank[a] === rank[b]) return "float";
+  return rank[a] > rank[b] ? a : b;
+}

@@ -1,0 +1,85 @@
+/** The same elements in row-major order under the output's shape. */
+import { at } from "../../../support/invariant.ts";
+import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
+import { constantValue, foldDiv, foldProduct, sameScalar } from "../../scalar/fold.ts";
+import { constant, type Scalar } from "../../scalar/scalar.ts";
+import { type AxisPair, zip } from "../axis-pairs.ts";
+import { type Call, reject, requireExtent, shapeText } from "../call.ts";
+import type { Axes, OpBase, OpRow, SpecOf } from "../row.ts";
+import { countOf, view } from "./families.ts";
+
+export interface ReshapeOp extends OpBase {
+  readonly kind: "Reshape";
+}
+
+/** `shape` holds extents; at most one -1 stands for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`. */
+export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[], place: Call): SpecOf<ReshapeOp> {
+  const total = foldProduct(withoutReductions(tensor.domain.logical).map((axis) => axis.extent));
+  const given = shape.flatMap((entry) => (entry === -1 ? [] : [toExtent(entry, place)]));
+  if (shape.length - given.length > 1) {
+    reject(place, {
+      code: "bad-argument",
+      message: "a shape has more than one -1",
+      found: `${shape.length - given.length} times -1`,
+      expected: "at most one -1",
+      help: "write all extents but one",
+    });
+  }
+  const product = foldProduct(given);
+  const from = constantValue(total);
+  const to = constantValue(product);
+  const infers = given.length < shape.length;
+  if (from !== null && to !== null && (infers ? from % to !== 0 : from !== to)) {
+    reject(place, {
+      code: "shape-mismatch",
+      message: "a reshape would change the number of elements",
+      found: `${from} elements in ${shapeText(tensor)}, ${infers ? `a multiple of ${to}` : to} in the new shape`,
+      expected: "the same number of elements",
+      help: "choose extents whose product is that of the tensor's",
+    });
+  }
+  const rest = foldDiv(total, product);
+  return { kind: "Reshape", extents: shape.map((entry) => (entry === -1 ? rest : toExtent(entry, place))) };
+}
+
+function toExtent(entry: number | Scalar, place: Call): Scalar {
+  return typeof entry === "number" ? constant(requireExtent(entry, place)) : entry;
+}
+
+export const reshapeRow: OpRow<ReshapeOp> = {
+  ...view,
+  standalone: false,
+  shape: ({ extents }) => ({ axes: extents.map((extent) => ({ extent, iterType: "iteration" })) }),
+  respec: (_, operands, output, place) => {
+    const extents = withoutReductions(output.domain.logical).map(({ extent }) => extent);
+    return reshapeSpec(at(operands, 0), extents, place);
+  },
+  pairs: (_, operands, output) => reshapePairs(at(operands, 0), withoutReductions(output)),
+  misfit: (_, { input, output }) => {
+    // An inferred extent rounds down, so the counts also differ where it does not divide.
+    const to = output();
+    if (countOf(input) === countOf(to)) return null;
+    return {
+      code: "size-mismatch",
+      message: "a reshape would change the number of elements",
+      found: `[${input.join(", ")}] to [${to.join(", ")}]`,
+      expected: "the same number of elements",
+      help: "pass inputs whose sizes divide as the reshape asks",
+    };
+  },
+};
+
+/** Leading and trailing axes of equal extent keep their row-major index; those between are rearranged. */
+function reshapePairs(input: Axes, output: Axes): readonly AxisPair[] {
+  const shorter = Math.min(input.length, output.length);
+  const same = (a: IterDomain | undefined, b: IterDomain | undefined): boolean =>
+    a !== undefined && b !== undefined && sameScalar(a.extent, b.extent);
+  let leading = 0;
+  while (leading < shorter && same(input[leading], output[leading])) leading++;
+  let trailing = 0;
+  while (trailing < shorter - leading && same(input.at(-1 - trailing), output.at(-1 - trailing))) trailing++;
+  return [
+    ...zip(0, input.slice(0, leading), output),
+    ...zip(0, input.slice(input.length - trailing), output.slice(output.length - trailing)),
+  ];
+}

@@ -1,0 +1,50 @@
+/** Removes an axis by fixing its index. */
+import { at } from "../../../support/invariant.ts";
+import { type Tensor, withoutReductions } from "../../domain.ts";
+import { constantValue, foldAdd } from "../../scalar/fold.ts";
+import { printScalar } from "../../scalar/print.ts";
+import { constant, type Scalar } from "../../scalar/scalar.ts";
+import { zip } from "../axis-pairs.ts";
+import { type Call, reject, resolveAxis } from "../call.ts";
+import type { OpBase, OpRow, SpecOf } from "../row.ts";
+import { view } from "./families.ts";
+import { indexMisfit } from "./slice.ts";
+
+export interface SelectOp extends OpBase {
+  readonly kind: "Select";
+  readonly axis: number;
+  readonly index: Scalar;
+}
+
+/** A negative index counts from the end of the axis. Throws `axis-out-of-range`, `index-out-of-range`. */
+export function selectSpec(tensor: Tensor, axis: number, index: number, place: Call): SpecOf<SelectOp> {
+  const domain = withoutReductions(tensor.domain.logical);
+  const resolved = resolveAxis(axis, domain.length, place);
+  const { extent } = at(domain, resolved);
+  const limit = constantValue(extent) ?? Number.MAX_SAFE_INTEGER;
+  if (!Number.isSafeInteger(index) || index >= limit || index < -limit) {
+    reject(place, {
+      code: "index-out-of-range",
+      message: `index ${index} lies outside axis ${resolved}`,
+      found: `index ${index} of extent ${printScalar(extent)}`,
+      expected: `a whole number from -${printScalar(extent)} to ${printScalar(extent)} - 1`,
+      help: "choose an index inside the axis",
+    });
+  }
+  return { kind: "Select", axis: resolved, index: index < 0 ? foldAdd(extent, constant(index)) : constant(index) };
+}
+
+export const selectRow: OpRow<SelectOp> = {
+  ...view,
+  standalone: true,
+  shape: ({ axis }, operands) => ({ axes: withoutReductions(at(operands, 0).domain.logical).toSpliced(axis, 1) }),
+  // The index may depend on loops: record checks it.
+  respec: (op) => op,
+  pairs: ({ axis }, operands, output) => zip(0, at(operands, 0).toSpliced(axis, 1), withoutReductions(output)),
+  whole: ({ axis }, operands) => [{ operand: 0, axis: at(at(operands, 0), axis) }],
+  misfit: ({ axis, index }, { input, valueOf }) => {
+    const position = valueOf(index);
+    const size = at(input, axis);
+    return position < 0 || position >= size ? indexMisfit("Select", axis, String(position), size) : null;
+  },
+};
