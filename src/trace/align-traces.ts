@@ -1,6 +1,6 @@
 /**
- * Events of ranks whose times count from starts of their own, on one axis: each rank's are moved by where its zero lies on the clock that the ranks share. Zero is then the
- * earliest of the zeros.
+ * Puts the events of ranks with clocks of their own on one axis: each rank's events move by its zero on the shared
+ * clock. Zero of the axis is the earliest zero.
  */
 import type { TraceEvent, TraceOrigin } from "./event.ts";
 
@@ -18,13 +18,16 @@ export function alignTraces(events: readonly TraceEvent[], origins: readonly Tra
     .toSorted((a, b) => a.start - b.start);
 }
 
-/** Milliseconds by which times of two ranks may be apart wrongly, at most: the sum of the two largest errors. Null for fewer than two ranks. */
+/**
+ * The largest error between the times of two ranks, in milliseconds: the sum of the two largest errors. Null for fewer
+ * than two ranks.
+ */
 export function alignmentError(origins: readonly TraceOrigin[]): number | null {
   const [first, second] = origins.map(({ error }) => error).toSorted((a, b) => b - a);
   return first === undefined || second === undefined ? null : first + second;
 }
 
-/** The same as a field of the Chrome Trace Event format; none for fewer than two ranks. */
+/** The same as a field of the Chrome Trace Event format; absent for fewer than two ranks. */
 export function precisionOf(origins: readonly TraceOrigin[]): { readonly otherData?: { readonly clocks: string } } {
   const error = alignmentError(origins);
   return error === null

@@ -1,9 +1,9 @@
-/** The trace of a run by command, and when the data of a transfer began to move. */
+/** The trace of a run by command, and the time at which a transfer's data starts to move. */
 import type { LinkedTransfer, Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import type { TraceEvent } from "./event.ts";
 
-/** The event of a command; undefined where the back end traced none, such as for a rank of another process. */
+/** The event of a command; undefined if the back end traced none, for example for a rank of another process. */
 export type EventOf = (rank: number, command: number) => TraceEvent | undefined;
 
 export function eventTable({ ranks }: Program, events: readonly TraceEvent[]): EventOf {
@@ -16,9 +16,10 @@ export function eventTable({ ranks }: Program, events: readonly TraceEvent[]): E
 export type MovingSince = (event: TraceEvent) => number;
 
 /**
- * Since when the data of a transfer moves: from its start (the arrival of its rank) until then it waits for other members. That is
- * the last arrival of those it meets, all members of a collective and the direct partners in a group, as far as they came
- * before its own end: a library may let a member go early. Of other commands, and of members that met nobody, their start.
+ * When the data of a transfer starts to move. From its start (the arrival of its rank) until then it waits for other
+ * ranks. That is the last arrival of its peers (all ranks of a collective, the direct peers in a group) that came
+ * before its own end, because a library may let a rank go early. For other commands, and for members without peers,
+ * their start.
  */
 export function movingSince(program: Program, eventOf: EventOf): MovingSince {
   const since = program.ranks.map((): number[] => []);
@@ -39,7 +40,7 @@ export function movingSince(program: Program, eventOf: EventOf): MovingSince {
   return ({ rank, command, start }) => at(since, rank)[command] ?? start;
 }
 
-/** Per member of a group, the positions of those it sends to or receives from. */
+/** By member of a group: the positions of those it sends to or receives from. */
 function partnerLists({ members, edges }: Extract<LinkedTransfer, { readonly kind: "group" }>): readonly number[][] {
   const lists = members.map((): number[] => []);
   for (const { from, to } of edges) {

@@ -1,24 +1,24 @@
-/** One command's execution as seen by a back end's clock. Times are milliseconds from the start of the run. */
+/** One command's execution by a back end's clock. Times are milliseconds from the start of the run. */
 export interface TraceEvent {
   readonly rank: number;
   readonly stream: number;
   /** Index in the rank's command list. */
   readonly command: number;
   readonly start: number;
-  /** Of a transfer: when its data had moved, where the back end knows; its stream may go on later. */
+  /** For a transfer: when its data had moved, if the back end knows; its stream may continue later. */
   readonly end: number;
   /**
-   * Of a waitEvent or waitSignal, where the back end knows: when its stream came to it, `start` being when it could go on. Not
-   * given: when the command before had ended.
+   * For a waitEvent or waitSignal, if the back end knows: when its stream reached it; `start` is when it could
+   * continue. If absent: when the command before ended.
    */
   readonly reached?: number;
 }
 
-/** Where the zero of a rank's times lies on a clock that the ranks share: each GPU has a clock of its own. */
+/** The zero of a rank's times on a clock that the ranks share: each GPU has its own clock. */
 export interface TraceOrigin {
   readonly rank: number;
   /** Milliseconds. */
   readonly at: number;
-  /** `at` is off by at most so many milliseconds. */
+  /** The largest error of `at`, in milliseconds. */
   readonly error: number;
 }

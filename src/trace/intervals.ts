@@ -1,4 +1,4 @@
-/** Sets of moments as sorted intervals that do not touch, for sums in which no moment counts twice. */
+/** Sets of moments as sorted, disjoint intervals, for sums in which no moment counts twice. */
 export interface Interval {
   readonly start: number;
   readonly end: number;

@@ -1,13 +1,14 @@
 /**
- * How much of a rank's communication lay under its own kernels: what overlapping is for, in one number per rank.
+ * How much of a rank's communication ran while its own kernels ran, in one number per rank.
  *
- * At any moment a rank is in any number of these states, and in each at most once however many streams are in it:
+ * At any moment a rank is in any number of these states, and counts once in each however many streams are in it:
  * - kernels: a launch runs.
  * - copies: a copy runs, within the rank or from or to a peer.
- * - transfers: the data of a collective or a group of sends and receives moves: its rank and those it meets have arrived. Or a launch
- *   combines what lies in peers' memory, which is no kernel that hides communication.
- * - waiting: the rank has arrived at a transfer, and one that it meets has not.
- * - communication: transfers, or a copy from or to a peer. Waiting is not communication: no kernel can hide a late peer.
+ * - transfers: the data of a collective or a group of sends and receives moves, because its rank and its peers have
+ * arrived. A launch that combines data in peers' memory counts here too; it is not a kernel that hides communication.
+ * - waiting: the rank has arrived at a transfer, and a peer has not.
+ * - communication: transfers, or a copy from or to a peer. Waiting is not communication: no kernel can hide a late
+ * peer.
  * - hidden: communication and kernels at once.
  */
 import type { CommandKind } from "../commands/command.ts";

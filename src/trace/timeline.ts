@@ -1,7 +1,7 @@
 /**
- * One rank's run as text: a row per stream over one time axis, so that one sees at a glance which streams ran when. A
- * cell shows what took most of its time; a command shorter than a cell still shows. A transfer that waits for its members is shown
- * apart from one that moves data, and is not counted as busy.
+ * One rank's run as text: a row per stream over one time axis, which shows at a glance which streams ran when. A cell
+ * shows what took most of its time; a command shorter than a cell still shows. A transfer that waits for its peers is
+ * drawn differently from one that moves data, and does not count as busy.
  */
 import type { CommandKind } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
@@ -21,12 +21,12 @@ const letters: { readonly [K in CommandKind]: string | null } = {
   alloc: null,
   free: null,
 };
-/** A rank that has arrived at a transfer and waits for those that it meets. */
+/** A rank that has arrived at a transfer and waits for its peers. */
 const waiting = "w";
 const idle = ".";
 const legend = `k kernel, c copy, t transfer, ${waiting} waiting for its members, ${idle} idle`;
 
-/** So that a command of no measurable length still shows: 1 ns, in milliseconds. */
+/** 1 ns in milliseconds, so that a command of no measurable length still shows. */
 const shortest = 1e-6;
 
 interface Span {

@@ -1,6 +1,6 @@
 /**
- * What makes streams wait for each other, command by command: the arrows of a trace. Pure function of a Program; the rules are those of
- * docs/commands.md.
+ * Which commands make streams wait for each other: the arrows of a trace. A pure function of a Program; the rules are
+ * those of docs/commands.md.
  */
 import { dependsOn } from "../../commands/collectives.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
@@ -13,8 +13,8 @@ export interface CommandPlace {
 }
 
 /**
- * event: from a recordEvent to a waitEvent. signal: from the n-th signal of a slot to its n-th wait. transfer: from the start of
- * one member to the completion of another that needs its data.
+ * event: from a recordEvent to a waitEvent. signal: from the n-th signal of a slot to its n-th wait. transfer: from the
+ * start of one rank to the completion of another that needs its data.
  */
 export interface Arrow {
   readonly kind: "event" | "signal" | "transfer";
@@ -40,7 +40,7 @@ function eventArrows({ ranks }: Program): readonly Arrow[] {
   });
 }
 
-/** The signals of a slot are ordered among themselves, and list order is one of the orders in which a run may go. */
+/** The signals of a slot are ordered among themselves, and list order is one of the possible orders of a run. */
 function signalArrows({ ranks, slots }: Program): readonly Arrow[] {
   const signals = slots.map((): CommandPlace[] => []);
   const waits = slots.map((): CommandPlace[] => []);

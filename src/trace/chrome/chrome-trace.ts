@@ -1,9 +1,11 @@
 /**
- * A run in the Chrome Trace Event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: a process per rank, a track per
- * stream, slices for commands and waits, arrows from events, signals and members of transfers to those that waited, and a counter of moved bytes.
+ * A run in the Chrome Trace Event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open: a process per
+ * rank, a track per stream, slices for commands and waits, arrows from events, signals and transfers to the commands
+ * that waited, and a counter of moved bytes.
  *
- * The format: "Trace Event Format", Google, with Perfetto's reading of it: slices of a track must not overlap; an arrow
- * belongs to the last slice that began on its track, so slices come before arrows of the same time; process 0 and thread 0 are idle.
+ * The format: "Trace Event Format", Google, as Perfetto reads it. Slices of a track must not overlap. An arrow belongs
+ * to the last slice that began on its track, so slices come before arrows of the same time. Process 0 and thread 0 are
+ * idle.
  */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
@@ -19,14 +21,15 @@ import { metadata, processOf, trackNumbers } from "./tracks.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
-  /** How well the times of ranks with clocks of their own fit together. */
+  /** How precisely the times of ranks with clocks of their own match. */
   readonly otherData?: Arguments;
   readonly traceEvents: readonly ChromeEvent[];
 }
 
 /**
- * `events` are those of one run of `program`; commands of ranks that were not traced are left out, with their arrows. `origins` say how well the times of ranks with clocks of
- * their own fit together, where there are such: a label of each rank, and `otherData` for all.
+ * `events` are those of one run of `program`. Commands of ranks that were not traced are left out, with their arrows.
+ * `origins` say how precisely the times of ranks with clocks of their own match: a label of each rank, and `otherData`
+ * for all.
  */
 export function chromeTrace(
   program: Program,
@@ -40,10 +43,10 @@ export function chromeTrace(
   };
 }
 
-/** Characters of a piece of text, about. */
+/** The approximate length of a text chunk in characters. */
 const pieceLength = 1 << 16;
 
-/** The JSON text of `chromeTrace` in pieces, one event a line: a long trace is never one string. */
+/** The JSON text of `chromeTrace` in chunks, one event a line: a long trace is never one string. */
 export function* chromeTraceText(
   program: Program,
   events: readonly TraceEvent[],

@@ -1,7 +1,8 @@
 /**
- * Puts slices on a grid of whole nanoseconds so that a viewer can draw them: every slice has a length, those of one stream never overlap,
- * and none starts before what it depends on started. Clocks of threads differ by microseconds and have coarse ticks, so measured
- * times alone promise none of this. A slice moves only to a later time, and only as far as needed.
+ * Places slices on a grid of whole nanoseconds so that a viewer can draw them: every slice has a length, slices of one
+ * stream never overlap, and none starts before what it depends on. Clocks of threads differ by microseconds and have
+ * coarse ticks, so measured times alone guarantee none of this. A slice moves only to a later time, and only as far as
+ * needed.
  */
 import { at, invariant } from "../../support/invariant.ts";
 

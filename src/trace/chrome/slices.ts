@@ -1,6 +1,6 @@
 /**
- * What a trace shows of each command, as slices of the track of its stream: what runs, and before it what it waits for. Slices of
- * one stream follow each other in its order. Lifetime marks do nothing at run time and show nothing.
+ * The slices of each command on the track of its stream: what runs, and before it what it waits for. Slices of one
+ * stream follow each other in its order. Lifetime marks do nothing at run time and have no slice.
  */
 import { commandDetails, kernelText } from "../../commands/command-text.ts";
 import type { Command } from "../../commands/command.ts";
@@ -14,7 +14,10 @@ import { bytesOf, peerOf } from "../command-work.ts";
 import type { TraceEvent } from "../event.ts";
 import type { EventOf, MovingSince } from "../event-table.ts";
 
-/** kernel, copy, transfer: data is computed or moves. wait: a stream that cannot go on. order: an event or signal, raised or taken. */
+/**
+ * kernel, copy, transfer: data is computed or moves. wait: the stream is blocked. order: an event or signal, raised or
+ * taken.
+ */
 export type SliceCategory = "kernel" | "copy" | "transfer" | "wait" | "order";
 
 export interface Slice extends CommandPlace {
@@ -32,10 +35,10 @@ interface Context {
   readonly rank: RankProgram;
   readonly index: number;
   readonly event: TraceEvent;
-  /** When its stream came to the command: the end of the one before, where the back end does not say. */
+  /** When its stream reached the command: the end of the one before, if the back end does not say. */
   readonly reached: number;
   readonly moving: number;
-  /** The end of what the command waits for, where that was traced. */
+  /** The end of what the command waits for, if that was traced. */
   readonly causeEnd: number | null;
 }
 
@@ -74,7 +77,7 @@ const rules: RuleTable<Command, readonly Slice[], [Context]> = {
     const { event, moving } = context;
     const slice = run(context, "transfer", `${name} ${bytesText(context)}`, moving);
     if (!meetsOthers(context)) return [slice];
-    // Also where nobody was waited for: the arrival is where arrows to the other members begin.
+    // Drawn even if it did not wait: arrows to the other ranks begin at the arrival.
     return [{ ...slice, category: "wait", name: `wait for members: ${name}`, start: event.start, end: moving }, slice];
   },
   recordEvent: (_, context) => [order(context)],
@@ -94,7 +97,7 @@ function order(context: Context): Slice {
   return run(context, "order", `${kind} ${commandDetails(context.rank, context.index)}`);
 }
 
-/** From the end of the wait to the taking, the stream is ready and has no worker: that shows as a gap. */
+/** Between the end of the wait and the taking, the stream is ready but has no worker, which shows as a gap. */
 function waitAndTake(context: Context, name: string): readonly Slice[] {
   const { event, reached, causeEnd } = context;
   const end = Math.min(event.start, causeEnd ?? event.start);

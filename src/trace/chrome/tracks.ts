@@ -7,7 +7,7 @@ import type { Metadata } from "./chrome-events.ts";
 import type { TraceOrigin } from "../event.ts";
 import type { Slice } from "./slices.ts";
 
-/** Viewers take process 0 for the idle one. */
+/** Viewers treat process 0 as idle. */
 export function processOf(rank: number): number {
   return rank + 1;
 }
@@ -19,7 +19,10 @@ function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {
   return streams.toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role) || a.id - b.id);
 }
 
-/** By rank and stream: the number of the track, unlike all others and all processes, since viewers mark a thread with its process's number. */
+/**
+ * By rank and stream: the number of the track. It differs from all others and from all processes, because viewers mark
+ * a thread with its process's number.
+ */
 export function trackNumbers({ ranks }: Program): readonly (readonly number[])[] {
   let next = processOf(ranks.length);
   return ranks.map(({ streams }) => {
@@ -29,7 +32,7 @@ export function trackNumbers({ ranks }: Program): readonly (readonly number[])[]
   });
 }
 
-/** Names and order of the processes and tracks that have slices, and how well the clock of each rank is known. */
+/** Names and order of the processes and tracks that have slices, and the precision of each rank's clock. */
 export function* metadata(
   { ranks }: Program,
   slices: readonly Slice[],
