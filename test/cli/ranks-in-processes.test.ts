@@ -1,8 +1,8 @@
 /** The parts of `braid run` with a process per rank that need no GPU: where ranks run, what they gather, how an end is told. */
 import { describe, expect, it } from "vitest";
 import type { RunReport } from "../../src/backends/backend.ts";
-import { failureText } from "../../src/cli/run/run-in-processes.ts";
-import { whereToRun } from "../../src/cli/run/where-to-run.ts";
+import { failureText } from "../../src/cli/ranks/run-in-processes.ts";
+import { whereToRun } from "../../src/cli/ranks/where-to-run.ts";
 import { gatherBytes, gatherReports } from "../../src/cli/run/world-results.ts";
 
 describe("whereToRun", () => {

@@ -36,7 +36,7 @@ const files = folders.flatMap((folder) =>
     .filter((name) => name.endsWith(".ts"))
     .map((name) => `${folder}/${name}`),
 );
-const messages = [...files, "src/cuda.ts", "src/cli/run/where-to-run.ts"].flatMap(messagesIn);
+const messages = [...files, "src/cuda.ts", "src/cli/ranks/where-to-run.ts"].flatMap(messagesIn);
 const troubles = page.slice(page.indexOf("## Trouble-shooting"));
 const rows = [...troubles.matchAll(/^\| `([a-z-]+)`: (.+?) +\| /gm)].map(([, code = "", text = ""]) => ({
   code,

@@ -42,7 +42,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   compile: core,
   tune: [...core, "compile", "executor", "bench", "."],
   backends: [...data, "machine", "kernels", "trace"],
-  launch: ["support", "diagnostics"],
+  launch: ["support", "diagnostics", "commands", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "cli", "."],
   cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "."],

@@ -8,7 +8,7 @@ import { sum } from "../../ir/api/ops.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { World } from "../../launch/join-world.ts";
 import { at } from "../../support/invariant.ts";
-import { withProgramCheck } from "../../cli/run/checked-backend.ts";
+import { withProgramCheck } from "../../launch/checked-backend.ts";
 import type { Place } from "./own-contender.ts";
 
 export interface Places {

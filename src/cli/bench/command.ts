@@ -20,10 +20,10 @@ import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../be
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { choice } from "../flags/option-values.ts";
-import { runAsRank } from "../run/run-as-rank.ts";
-import { runInProcesses } from "../run/run-in-processes.ts";
+import { runAsRank } from "../ranks/run-as-rank.ts";
+import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { processEnvironment, whereToRun } from "../run/where-to-run.ts";
+import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 
 /** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
 const rankSlack = 240_000;

@@ -17,10 +17,10 @@ import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
 import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { choice, wholeNumber } from "../flags/option-values.ts";
-import { runAsRank } from "../run/run-as-rank.ts";
-import { runInProcesses } from "../run/run-in-processes.ts";
+import { runAsRank } from "../ranks/run-as-rank.ts";
+import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { whereToRun } from "../run/where-to-run.ts";
+import { whereToRun } from "../ranks/where-to-run.ts";
 
 interface CalibrateFlags {
   readonly on: BackendName;

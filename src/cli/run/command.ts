@@ -15,11 +15,11 @@ import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { addRecordingFlags } from "../flags/recording-flags.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
-import { runDocument, runText } from "./run-result.ts";
-import { runAsRank } from "./run-as-rank.ts";
-import { runInProcesses } from "./run-in-processes.ts";
+import { runDocument, runText } from "./run-text.ts";
+import { runAsRank } from "../ranks/run-as-rank.ts";
+import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { whereToRun } from "./where-to-run.ts";
+import { whereToRun } from "../ranks/where-to-run.ts";
 
 /** Milliseconds that ranks may differ by on their way to the same point, beyond the time that a run may take: compiling kernels, say. */
 const rankSlack = 60_000;

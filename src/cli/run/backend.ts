@@ -6,7 +6,7 @@ import { createCudaBackend, type GraphUse, soloRendezvous } from "../../cuda.ts"
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { BackendName } from "../../executor/backend-by-name.ts";
 import type { World } from "../../launch/join-world.ts";
-import { withProgramCheck } from "./checked-backend.ts";
+import { withProgramCheck } from "../../launch/checked-backend.ts";
 import { systemReason } from "../terminal/system-reason.ts";
 
 export interface BackendFlags {

@@ -1,8 +1,8 @@
 /** A back end whose ranks, in processes of their own, compare their Programs before any of them prepares one. */
-import type { Backend } from "../../backends/backend.ts";
-import type { Program } from "../../commands/program.ts";
-import type { World } from "../../launch/join-world.ts";
-import { programHash, type ProgramIdentity, requireSameProgram } from "../../launch/same-program.ts";
+import type { Backend } from "../backends/backend.ts";
+import type { Program } from "../commands/program.ts";
+import type { World } from "./join-world.ts";
+import { programHash, type ProgramIdentity, requireSameProgram } from "./same-program.ts";
 
 /** Preparing throws `program-differs` on every rank when one has another Program. */
 export function withProgramCheck(
