@@ -3,7 +3,8 @@
  * meshes. Steps are counted, not timed. bench/lowering.ts has times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, lower, mul, neg, set, type LowerOptions, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, mul, neg, set, type LowerOptions, type TensorView } from "braid";
+import type * as braid from "braid";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 
 type Family = (ops: number) => Fusion;
@@ -75,9 +76,11 @@ const settings: Readonly<Record<string, LowerOptions>> = {
 };
 
 let steps: StepCounter;
+let lower: typeof braid.lower;
 
 beforeAll(async () => {
   steps = await startCounting();
+  ({ lower } = await import("braid"));
 });
 
 afterAll(async () => {

@@ -1,18 +1,13 @@
 /** `overlap: false` (`--no-overlap`): no loop over streams is left of an example, and its result is the same. */
-import { readdirSync } from "node:fs";
-import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { isFusion, isProgramFile, lower } from "braid";
+import { isFusion, lower } from "braid";
 import { walk } from "../../src/host/traverse.ts";
+import { exampleFiles, loadExample } from "../support/example-program.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
-const folder = path.resolve(import.meta.dirname, "../../examples");
-const names = readdirSync(folder).map((file) => path.basename(file, ".ts"));
-
-describe.each(names)("%s", (name) => {
+describe.each(exampleFiles)("%s", (name) => {
   it("runs without a loop", async () => {
-    const { default: example } = (await import(path.join(folder, `${name}.ts`))) as { readonly default: unknown };
-    if (!isProgramFile(example)) throw new Error(`${name} is no program`);
+    const example = await loadExample(name);
     const small = Object.entries(example.defaults).map(([size, value]) => [size, Math.min(value, 64)] as const);
     const built = example.build({ devices: 4, params: Object.fromEntries(small) });
     // What is built by hand is not lowered.

@@ -3,6 +3,7 @@
  * V8's, one per block of code; what a built-in function does inside is not among them.
  */
 import { Session } from "node:inspector/promises";
+import { vi } from "vitest";
 
 export interface StepCounter {
   /** The steps of `run`, which must have run before: what runs for the first time is compiled, with counters, and fills tables. */
@@ -10,8 +11,9 @@ export interface StepCounter {
   readonly stop: () => Promise<void>;
 }
 
-/** To be called before the code in question runs at all: what is compiled earlier has no counters. */
+/** Counts the code of modules that are imported from now on, anew if they were loaded before: code that was compiled earlier has no counters. */
 export async function startCounting(): Promise<StepCounter> {
+  vi.resetModules();
   const session = new Session();
   session.connect();
   await session.post("Profiler.enable");

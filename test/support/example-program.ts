@@ -1,17 +1,22 @@
-/** An example of the documentation as a linked Program, lowered or as it is. */
+/** The examples of the documentation, loaded as the command line loads them: two ways would map a stack's lines by two source maps. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { compile, isProgramFile, type Program } from "braid";
+import { compile, type Program } from "braid";
+import { loadProgram } from "../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { Built } from "../../src/host/program-file.ts";
+import type { Built, ProgramFile } from "../../src/host/program-file.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../examples");
 
 export const exampleFiles: readonly string[] = readdirSync(folder).filter((name) => name.endsWith(".ts"));
 
+export async function loadExample(name: string): Promise<ProgramFile> {
+  return (await loadProgram(path.join(folder, name))).program;
+}
+
+/** An example as a linked Program, lowered or as it is. */
 export async function exampleProgram(name: string, devices: number, streams: number): Promise<Program> {
-  const { default: example } = (await import(path.join(folder, name))) as { readonly default: unknown };
-  if (!isProgramFile(example)) throw new Error(`${name} is no program`);
+  const example = await loadExample(name);
   const built = example.build({ devices });
   const source = "data" in built ? built : (rank: number) => hostProgram(example.build({ devices, rank }));
   return compile(source, { devices, streams, verify: "off" }).program;

@@ -2,7 +2,6 @@
  * Counterexamples: for every wait of the examples that is left out on one rank, and makes the program wrong, the repaired program verifies and gives the right
  * bits, and where one run can show the race the schedule makes an output differ.
  */
-import path from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   type CommandList,
@@ -16,9 +15,9 @@ import {
   verify,
 } from "braid";
 import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
-import { isProgramFile } from "../../src/host/program-file.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { loadExample } from "../support/example-program.ts";
 
 const rankCount = 2;
 
@@ -27,9 +26,7 @@ async function exampleLists(
   params: Readonly<Record<string, number>>,
   backend: "nccl" | "cuda",
 ): Promise<readonly CommandList[]> {
-  const module: unknown = await import(path.resolve("examples", `${name}.ts`));
-  const program = typeof module === "object" && module !== null && "default" in module ? module.default : null;
-  if (!isProgramFile(program)) throw new Error(`${name} exports no program`);
+  const program = await loadExample(`${name}.ts`);
   const built = program.build({ devices: rankCount, params });
   if ("kind" in built) throw new Error(`${name} is a host program`);
   return Array.from({ length: rankCount }, (_, rank) => record(lower(built, { rank, backend }), { rank, streams: 2 }));

@@ -1,31 +1,16 @@
 /**
- * The CPU back end on worker threads: many runs under random delays, streams that wait for each other, and every way a run can fail, with a
- * new run in the same group afterwards.
+ * The CPU back end on worker threads: streams that wait for each other, and every way a run can fail, with a new run in the same group
+ * afterwards. random-pauses.sampled.test.ts runs many programs many times.
  */
-import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DiagnosticError, type Group, link, type Prepared, type Program } from "braid";
+import { DiagnosticError, type Group, link } from "braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
-import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import type { KernelId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
-import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
-import { exampleFiles, exampleProgram } from "../../support/example-program.ts";
-
-function fillInputs(program: Program, prepared: Prepared): void {
-  for (const { id, role, bytes } of program.buffers) {
-    if (role !== "input") continue;
-    const values = Float32Array.from({ length: bytes / 4 }, (_, i) => ((i * 7 + id) % 17) - 8);
-    prepared.write(id, new Uint8Array(values.buffer));
-  }
-}
-
-/** A digest of all outputs: comparing megabytes element by element would take most of the test's time. */
-function outputs(program: Program, prepared: Prepared): string {
-  const hash = createHash("sha256");
-  for (const { id, role } of program.buffers) if (role === "output") hash.update(prepared.read(id));
-  return hash.digest("hex");
-}
+import { buildLists } from "../../machine/list-builder.ts";
+import { exampleProgram } from "../../support/example-program.ts";
+import { fillInputs } from "./inputs-and-outputs.ts";
+import { smallRing } from "./small-ring.ts";
 
 async function failureOf(run: Promise<unknown>): Promise<DiagnosticError> {
   const error: unknown = await run.then(
@@ -34,62 +19,6 @@ async function failureOf(run: Promise<unknown>): Promise<DiagnosticError> {
   );
   if (!(error instanceof DiagnosticError)) throw new Error(`expected a diagnostic, not ${String(error)}`);
   return error;
-}
-
-describe.each([1, 2])("%i workers with random pauses", (workers) => {
-  let group: Group;
-  beforeAll(() => {
-    group = openThreadedGroup({ workers, jitter: 11 });
-  });
-  afterAll(() => group.close());
-
-  it.each(exampleFiles)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
-    const program = await exampleProgram(name, 8, 8);
-    const onMachine = await openMachineGroup({}).prepare(program);
-    fillInputs(program, onMachine);
-    await onMachine.execute();
-    const expected = outputs(program, onMachine);
-    const prepared = await group.prepare(program);
-    fillInputs(program, prepared);
-    for (let run = 0; run < 50; run++) {
-      await prepared.execute({ timeout: 20_000 });
-      expect(outputs(program, prepared)).toBe(expected);
-    }
-    prepared.release();
-  });
-
-  it("a thousand runs of a small pipeline", { timeout: 120_000 }, async () => {
-    const program = smallRing(4);
-    const prepared = await group.prepare(program);
-    fillInputs(program, prepared);
-    await prepared.execute({ timeout: 20_000 });
-    const expected = outputs(program, prepared);
-    for (let run = 0; run < 1000; run++) await prepared.execute({ timeout: 20_000 });
-    expect(outputs(program, prepared)).toBe(expected);
-    prepared.release();
-  });
-});
-
-/** Every rank gets its neighbour's input one-sided, on one stream, and adds to it on another. */
-function smallRing(ranks: number): Program {
-  return link(
-    buildLists(ranks, (list: ListBuilder, rank) => {
-      const lane = list.stream("lane");
-      const own = list.input([64], "symmetric");
-      const got = list.temporary([64]);
-      const result = list.output([64]);
-      list.synchronize(lane, 0);
-      const send = list.pair("get", "send", (rank + 1) % ranks, own);
-      const receive = list.pair("get", "recv", (rank + ranks - 1) % ranks, got);
-      list.signalPeer(lane, send, "ready");
-      list.waitPeer(lane, receive, "ready");
-      list.copyPeer(lane, receive);
-      list.signalPeer(lane, receive, "done");
-      list.waitPeer(lane, send, "done");
-      list.synchronize(0, lane);
-      list.binary(0, "add", own, got, result);
-    }),
-  );
 }
 
 describe("a ring of coalesced sends and receives", () => {

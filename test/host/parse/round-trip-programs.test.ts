@@ -11,13 +11,13 @@ import {
   HostProgramBuilder,
   type HostProgram,
   isFusion,
-  isProgramFile,
   lower,
   type LowerOptions,
   parse,
   print,
 } from "braid";
 import type { Fixture } from "../../support/fixture.ts";
+import { exampleFiles, loadExample } from "../../support/example-program.ts";
 import * as fusions from "../../support/point-to-point-fusions.ts";
 import { schedules } from "../../support/point-to-point-schedules.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
@@ -53,11 +53,8 @@ const variants: readonly Omit<LowerOptions, "rank">[] = [
 ];
 
 describe("examples", () => {
-  const names = readdirSync(path.join(root, "examples")).filter((name) => name.endsWith(".ts"));
-  it.each(names)("%s", async (name) => {
-    const module = (await import(path.join(root, "examples", name))) as { default: unknown };
-    const example = module.default;
-    if (!isProgramFile(example)) throw new Error("an example is a program");
+  it.each(exampleFiles)("%s", async (name) => {
+    const example = await loadExample(name);
     let read = 0;
     for (const devices of [1, 2, 8]) {
       const built = example.build({ devices });

@@ -7,8 +7,9 @@ import { expect, it } from "vitest";
 import { DiagnosticError, lower } from "braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { buildResharding, reshardingDevices, reshardingRecipes } from "../support/random-resharding.ts";
+import { draws, runs } from "../support/suite.ts";
 
-const runs = 300;
+const counts = { quick: 30, long: 300 };
 
 it("gives the oracle's result on every pair of meshes", { timeout: 240_000 }, async () => {
   const refused = new Map<string, number>();
@@ -28,7 +29,7 @@ it("gives the oracle's result on every pair of meshes", { timeout: 240_000 }, as
       ran++;
       await expectOracle(fusion, { devices: reshardingDevices, insertReshardingAfter });
     }),
-    { numRuns: runs },
+    draws(counts),
   );
-  expect(ran, JSON.stringify([...refused])).toBeGreaterThan(0.8 * runs);
+  expect(ran, JSON.stringify([...refused])).toBeGreaterThan(0.8 * runs(counts));
 });

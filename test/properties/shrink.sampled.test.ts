@@ -12,6 +12,7 @@ import { createRandom } from "../../src/support/random.ts";
 import * as pointToPointFusions from "../support/point-to-point-fusions.ts";
 import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
 import { buildFusion, type Recipe, recipes, type Step } from "../support/random-fusion.ts";
+import { draws, runs } from "../support/suite.ts";
 
 interface Setting {
   readonly devices: number;
@@ -105,7 +106,7 @@ it("random fusions", async () => {
       const options = { insertReshardingAfter };
       await expectSame(buildFusion(recipe), { devices: recipe.devices, streams: count, options }, seed);
     }),
-    { numRuns: 60, examples: [[fragmented, 1, true, 0]] },
+    { ...draws({ quick: 6, long: 60 }), examples: [[fragmented, 1, true, 0]] },
   );
 }, 120_000);
 
@@ -124,7 +125,7 @@ it("loops over the devices", async () => {
         if (await expectSame(build(devices), setting, seed)) shrunk++;
       },
     ),
-    { numRuns: 40 },
+    draws({ quick: 8, long: 40 }),
   );
-  expect(shrunk).toBeGreaterThan(2);
+  expect(shrunk).toBeGreaterThan(runs({ quick: 0, long: 2 }));
 }, 120_000);

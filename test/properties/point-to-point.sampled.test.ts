@@ -13,6 +13,7 @@ import { createRandom } from "../../src/support/random.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
 import { buildPointToPoint, type PointToPointRecipe, pointToPointRecipes } from "../support/random-point-to-point.ts";
+import { draws } from "../support/suite.ts";
 
 function settingOf(
   recipe: PointToPointRecipe,
@@ -32,7 +33,7 @@ it("gives the oracle's result", async () => {
     fc.asyncProperty(pointToPointRecipes, fc.nat(), async (recipe, seed) => {
       await expectOracle(buildPointToPoint(recipe), { ...settingOf(recipe), seed });
     }),
-    { numRuns: 100 },
+    draws({ quick: 10, long: 100 }),
   );
 });
 
@@ -58,6 +59,6 @@ it("gives one set of bits by get, put, sends and receives, and broadcasts, in an
       }
       for (const result of results) expect(result).toEqual(results[0]);
     }),
-    { numRuns: 50 },
+    draws({ quick: 4, long: 50 }),
   );
 });

@@ -11,6 +11,7 @@ import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { buildFusion, type Recipe, recipes } from "../support/random-fusion.ts";
+import { draws, runs } from "../support/suite.ts";
 
 const settings = fc.record({ recipe: recipes, streams: fc.integer({ min: 1, max: 8 }), after: fc.boolean() });
 
@@ -46,6 +47,7 @@ async function runOnce(
 }
 
 it("gives the oracle's result", async () => {
+  const counts = { quick: 20, long: 200 };
   let ran = 0;
   await fc.assert(
     fc.asyncProperty(settings, async ({ recipe, streams, after }) => {
@@ -54,9 +56,9 @@ it("gives the oracle's result", async () => {
       ran++;
       await expectOracle(fusion, { devices: recipe.devices, streams, insertReshardingAfter: after });
     }),
-    { numRuns: 200 },
+    draws(counts),
   );
-  expect(ran).toBeGreaterThan(80);
+  expect(ran).toBeGreaterThan(0.4 * runs(counts));
 });
 
 it("gives the same bits under every schedule", async () => {
@@ -72,7 +74,7 @@ it("gives the same bits under every schedule", async () => {
       expect(await runOnce(fusion, recipe.devices, streams, { transfers: "eager" })).toEqual(reference);
       expect(await runOnce(fusion, recipe.devices, streams, { queues: "ranks" })).toEqual(reference);
     }),
-    { numRuns: 60 },
+    draws({ quick: 6, long: 60 }),
   );
 });
 
@@ -88,6 +90,6 @@ it("links to the same Program in any order of ranks", () => {
       const shuffled = lists.map((list) => ({ list, key: random.float() })).sort((a, b) => a.key - b.key);
       expect(link(shuffled.map(({ list }) => list))).toEqual(link(lists));
     }),
-    { numRuns: 100 },
+    draws({ quick: 20, long: 100 }),
   );
 });

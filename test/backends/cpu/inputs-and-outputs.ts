@@ -1,0 +1,18 @@
+/** Inputs that tests of the CPU back end write, and what they compare of the outputs. */
+import { createHash } from "node:crypto";
+import type { Prepared, Program } from "braid";
+
+export function fillInputs(program: Program, prepared: Prepared): void {
+  for (const { id, role, bytes } of program.buffers) {
+    if (role !== "input") continue;
+    const values = Float32Array.from({ length: bytes / 4 }, (_, i) => ((i * 7 + id) % 17) - 8);
+    prepared.write(id, new Uint8Array(values.buffer));
+  }
+}
+
+/** A digest of all outputs: comparing megabytes element by element would take most of the test's time. */
+export function digestOfOutputs(program: Program, prepared: Prepared): string {
+  const hash = createHash("sha256");
+  for (const { id, role } of program.buffers) if (role === "output") hash.update(prepared.read(id));
+  return hash.digest("hex");
+}

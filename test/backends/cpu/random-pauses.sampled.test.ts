@@ -1,0 +1,43 @@
+/** The CPU back end on worker threads that pause at random: many runs of every example, all with the machine's bits. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Group } from "braid";
+import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
+import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
+import { exampleFiles, exampleProgram } from "../../support/example-program.ts";
+import { runs } from "../../support/suite.ts";
+import { digestOfOutputs, fillInputs } from "./inputs-and-outputs.ts";
+import { smallRing } from "./small-ring.ts";
+
+describe.each([1, 2])("%i workers with random pauses", (workers) => {
+  let group: Group;
+  beforeAll(() => {
+    group = openThreadedGroup({ workers, jitter: 11 });
+  });
+  afterAll(() => group.close());
+
+  it.each(exampleFiles)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
+    const program = await exampleProgram(name, 8, 8);
+    const onMachine = await openMachineGroup({}).prepare(program);
+    fillInputs(program, onMachine);
+    await onMachine.execute();
+    const expected = digestOfOutputs(program, onMachine);
+    const prepared = await group.prepare(program);
+    fillInputs(program, prepared);
+    for (let run = 0; run < runs({ quick: 5, long: 50 }); run++) {
+      await prepared.execute({ timeout: 20_000 });
+      expect(digestOfOutputs(program, prepared)).toBe(expected);
+    }
+    prepared.release();
+  });
+
+  it("many runs of a small pipeline", { timeout: 120_000 }, async () => {
+    const program = smallRing(4);
+    const prepared = await group.prepare(program);
+    fillInputs(program, prepared);
+    await prepared.execute({ timeout: 20_000 });
+    const expected = digestOfOutputs(program, prepared);
+    for (let run = 0; run < runs({ quick: 100, long: 1000 }); run++) await prepared.execute({ timeout: 20_000 });
+    expect(digestOfOutputs(program, prepared)).toBe(expected);
+    prepared.release();
+  });
+});

@@ -1,0 +1,29 @@
+/**
+ * The suite that runs: `npm test` runs "quick", `npm run test:all` also "long". Files named `*.sampled.test.ts` are in both. Quick runs a
+ * sample of their cases and fewer runs of their properties; long runs the other cases and all runs.
+ */
+import { inject } from "vitest";
+import { splitCases } from "./split-cases.ts";
+
+type Suite = "quick" | "long";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly suite: Suite;
+  }
+}
+
+/** A count of runs, seeds or sizes that depends on the suite. */
+export function runs(counts: Readonly<Record<Suite, number>>): number {
+  return counts[inject("suite")];
+}
+
+/** This suite's part of the cases, see `splitCases`. */
+export function sample<Case extends object>(cases: readonly Case[], every: number): readonly Case[] {
+  return splitCases(cases, every)[inject("suite")];
+}
+
+/** Settings of a property: quick draws the same cases in every run. */
+export function draws(counts: Readonly<Record<Suite, number>>): { readonly numRuns: number; readonly seed?: number } {
+  return { numRuns: runs(counts), ...(inject("suite") === "quick" ? { seed: 1 } : {}) };
+}
