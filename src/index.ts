@@ -23,7 +23,7 @@ export { shrinkStreamBuffers } from "./passes/buffers/shrink-stream-buffers.ts";
 export { streamParallelType } from "./passes/stream-loops/stream-parallel-type.ts";
 export { record } from "./record/record.ts";
 export type { RecordOptions } from "./record/options.ts";
-export type { CommandList } from "./commands/command.ts";
+export type { CommandList } from "./commands/command-list.ts";
 export { link } from "./commands/link/link.ts";
 export type { Program } from "./commands/program.ts";
 export {

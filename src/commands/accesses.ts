@@ -9,7 +9,7 @@ import type { BufferRef, Command } from "./command.ts";
 import { accumulates, type Operand } from "./kernel.ts";
 import type { Program } from "./program.ts";
 import { canonicalRegion, regionOf, regionOfOperand, type Region } from "./region.ts";
-import type { View } from "./transfer.ts";
+import type { View } from "./view.ts";
 
 export interface Accesses {
   readonly reads: readonly Region[];

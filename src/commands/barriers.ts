@@ -1,29 +1,34 @@
 /**
- * A kernel that reads or writes peers' memory stands in the middle of a meeting: its signals and waits directly before it and behind it on
- * its stream. A GPU can make them part of the kernel, which waits by itself and tells its peers by itself.
+ * Launches that read or write peers' memory, and the barriers around them. A barrier is a launch with the signals and waits directly before
+ * and after it on its stream; a GPU can do all of it in one kernel, which waits and signals by itself.
  *
- *     product | signal ready, wait ready, combine, signal done, wait done | product
+ *     GEMM | signal ready, wait ready, combine, signal done, wait done | GEMM
  */
 import type { Command, CommandKind } from "./command.ts";
 import type { Program } from "./program.ts";
-import { touchesPeers } from "./touches-peers.ts";
 
-/** Positions of neighbours in a list, both inclusive; at least the kernel's own. */
-export interface Meeting {
+/** Whether a command is a launch on `rank` that reads or writes a buffer of another rank. */
+export function touchesPeers({ buffers }: Pick<Program, "buffers">, rank: number, command: Command): boolean {
+  if (command.kind !== "launch") return false;
+  return [command.inputs, command.outputs].some((refs) => refs.some(({ buffer }) => buffers[buffer]?.rank !== rank));
+}
+
+/** Positions in the rank's list, both inclusive: at least that of the launch. */
+export interface Barrier {
   readonly first: number;
   readonly last: number;
 }
 
-/** Of the list of `rank`, in ascending order, none sharing a command with another. */
-export function meetingsIn(
+/** The barriers in the list of `rank`, in ascending order; no two share a command. */
+export function barriersIn(
   commands: readonly Command[],
   rank: number,
   memory: Pick<Program, "buffers">,
-): readonly Meeting[] {
-  const meetings: Meeting[] = [];
+): readonly Barrier[] {
+  const barriers: Barrier[] = [];
   for (const [position, command] of commands.entries()) {
     if (!touchesPeers(memory, rank, command)) continue;
-    const start = (meetings.at(-1)?.last ?? -1) + 1;
+    const start = (barriers.at(-1)?.last ?? -1) + 1;
     const is = (other: number, kind: CommandKind): boolean => {
       const neighbour = other < start ? undefined : commands[other];
       return neighbour?.kind === kind && neighbour.stream === command.stream;
@@ -33,10 +38,10 @@ export function meetingsIn(
       while (is(end + step, kind)) end += step;
       return end;
     };
-    meetings.push({
+    barriers.push({
       first: run(run(position, -1, "waitSignal"), -1, "signal"),
       last: run(run(position, 1, "signal"), 1, "waitSignal"),
     });
   }
-  return meetings;
+  return barriers;
 }

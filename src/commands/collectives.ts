@@ -4,8 +4,8 @@
  */
 import { collectives, type CollectiveType } from "../host/collectives.ts";
 import { keysOf } from "../support/keys-of.ts";
-import type { Collective, View } from "./transfer.ts";
-import { partOf } from "./view.ts";
+import type { Collective } from "./transfer.ts";
+import { partOf, type View } from "./view.ts";
 
 // For layers that do not import src/host.
 export {

@@ -5,8 +5,8 @@ import type { BufferId } from "./buffer.ts";
 import type { BufferRef, Command } from "./command.ts";
 import type { Kernel, LinearKernel, MatmulKernel, Operand } from "./kernel.ts";
 import type { RankProgram } from "./program.ts";
-import type { Collective, PointToPointGroup, View } from "./transfer.ts";
-import { contiguousStrides } from "./view.ts";
+import type { Collective, PointToPointGroup } from "./transfer.ts";
+import { contiguousStrides, type View } from "./view.ts";
 
 const table: RuleTable<Command, string, [string]> = {
   launch: ({ kernel, inputs, outputs, smMargin = 0 }) =>

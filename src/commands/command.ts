@@ -6,9 +6,9 @@
  * Adding a kind: add it to `Command`, then follow the compile errors (accesses, link, print, machine, back ends).
  */
 import type { Id } from "../support/ids.ts";
-import type { BufferId, Buffer } from "./buffer.ts";
-import type { Kernel } from "./kernel.ts";
-import type { Collective, PointToPointGroup, View } from "./transfer.ts";
+import type { BufferId } from "./buffer.ts";
+import type { Collective, PointToPointGroup } from "./transfer.ts";
+import type { View } from "./view.ts";
 
 /** Counts the streams of one rank; 0 is the caller's. */
 export type CommandStreamId = Id<"CommandStream">;
@@ -27,7 +27,7 @@ export interface BufferRef {
 /** copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little of what computes beside it. */
 export type CopyEngine = "copy" | "kernel";
 
-interface CommandBase {
+export interface CommandBase {
   readonly stream: CommandStreamId;
 }
 
@@ -66,7 +66,7 @@ export interface Signal extends CommandBase {
   readonly kind: "signal";
   readonly slot: SlotId;
 }
-interface WaitSignal extends CommandBase {
+export interface WaitSignal extends CommandBase {
   readonly kind: "waitSignal";
   readonly slot: SlotId;
 }
@@ -82,93 +82,15 @@ interface Free extends CommandBase {
 export type Command = Launch | Copy | Transfer | RecordEvent | WaitEvent | Signal | WaitSignal | Alloc | Free;
 export type CommandKind = Command["kind"];
 
-/**
- * One-sided point-to-point (the CUDA idiom) before link: a rank knows its own half only. Link resolves
- * `peer` halves by pairing the k-th send from s to d with the k-th recv on d from s.
- */
-export interface OneSided {
-  readonly protocol: "get" | "put";
-  readonly role: "send" | "recv";
-  readonly peer: number;
-  /** k: the how-many-th op of this role with this peer in the list. */
-  readonly sequence: number;
-  readonly view: View;
+/** Whether the command holds its stream until another rank has done something. */
+export function isBlocking({ kind }: Pick<Command, "kind">): boolean {
+  return kind === "waitSignal" || kind === "transfer";
 }
 
-/** A signal of a one-sided pair; link gives it the pair's slot. */
-export interface SignalPeer extends CommandBase {
-  readonly kind: "signalPeer";
-  readonly pair: number;
-  readonly slot: "ready" | "done";
+/** Whether a blocking command of another rank can wait for it. */
+export function isSignalling({ kind }: Pick<Command, "kind">): boolean {
+  return kind === "signal" || kind === "transfer";
 }
-/** A wait for a signal of a one-sided pair. */
-export interface WaitPeer extends CommandBase {
-  readonly kind: "waitPeer";
-  readonly pair: number;
-  readonly slot: "ready" | "done";
-}
-/** The copy of a get (peer's buffer to own) or of a put (own to peer's). */
-export interface CopyPeer extends CommandBase {
-  readonly kind: "copyPeer";
-  readonly pair: number;
-}
-
-/**
- * A collective in the CUDA idiom before link: members signal each other, copy from each other's memory, and combine what lies there.
- * Link matches the k-th of a communicator on all members, as it does transfers; a member's commands name it by its place
- * in `peerCollectives`.
- */
-export interface PeerCollective {
-  readonly communicator: string;
-  readonly operation: Collective;
-  /**
-   * Positions of the members that combine a slice of all inputs into all outputs, of an Allreduce; null where every member makes its
-   * whole result. Link cuts the slices, since only it knows how the tensors of all members lie.
-   */
-  readonly combining: readonly number[] | null;
-}
-
-/**
- * ready: you may read my input and, where slices are combined, write my output. done: I have read what I need of yours, and written
- * what I combine for you.
- */
-export type MemberSlot = "ready" | "done";
-
-interface MemberCommand extends CommandBase {
-  readonly collective: number;
-  /** The other one's position in the team. */
-  readonly member: number;
-}
-/** A signal to a member; link gives every collective slots of its own. */
-export interface SignalMember extends MemberCommand {
-  readonly kind: "signalMember";
-  readonly slot: MemberSlot;
-}
-/** A wait for a signal of a member. */
-export interface WaitMember extends MemberCommand {
-  readonly kind: "waitMember";
-  readonly slot: MemberSlot;
-}
-/** Copies the piece of this rank's result that `member` (also oneself) has as its input. */
-export interface CopyMember extends MemberCommand {
-  readonly kind: "copyMember";
-}
-/** Combines the members' inputs in team order: into this rank's result or, of a slice, into the results of all members. */
-export interface CombineMembers extends CommandBase {
-  readonly kind: "combineMembers";
-  readonly collective: number;
-}
-
-/** What a list holds where the final command needs what other ranks know. */
-export type UnlinkedCommand =
-  | Exclude<Command, Signal | WaitSignal>
-  | SignalPeer
-  | WaitPeer
-  | CopyPeer
-  | SignalMember
-  | WaitMember
-  | CopyMember
-  | CombineMembers;
 
 export interface StreamInfo {
   readonly id: CommandStreamId;
@@ -187,18 +109,7 @@ export interface Origin {
   readonly iteration: readonly number[];
 }
 
-export interface CommandList {
-  readonly kind: "CommandList";
-  readonly rank: number;
-  readonly streams: readonly StreamInfo[];
-  readonly buffers: readonly Buffer[];
-  readonly kernels: readonly Kernel[];
-  /** The one-sided ops of this rank: `pair` of a command is an index here. */
-  readonly pairs: readonly OneSided[];
-  /** The collectives in the CUDA idiom: `collective` of a command is an index here. */
-  readonly peerCollectives: readonly PeerCollective[];
-  readonly eventCount: number;
-  readonly commands: readonly UnlinkedCommand[];
-  /** origins[i] is the origin of commands[i]. */
-  readonly origins: readonly Origin[];
+/** The statement, with the values of the loops around it. */
+export function originText({ statement, iteration }: Origin): string {
+  return iteration.length === 0 ? statement : `${statement} (iteration ${iteration.join(", ")})`;
 }

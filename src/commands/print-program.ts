@@ -2,7 +2,7 @@
 import { at } from "../support/invariant.ts";
 import type { Arena, PlacedBuffer } from "./buffer.ts";
 import { commandDetails, kernelText } from "./command-text.ts";
-import { originText } from "./origin-text.ts";
+import { originText } from "./command.ts";
 import type { Program, RankProgram, Slot } from "./program.ts";
 
 export interface PrintProgramOptions {

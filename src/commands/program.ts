@@ -8,7 +8,7 @@ import type { Kernel } from "./kernel.ts";
 import type { Collective, PointToPointGroup } from "./transfer.ts";
 
 /** A member of a matched transfer: which command of which rank. */
-export interface TransferMember {
+export interface Participant {
   readonly rank: number;
   readonly command: number;
   readonly operation: Collective | PointToPointGroup;
@@ -25,13 +25,13 @@ export type LinkedTransfer =
       readonly kind: "collective";
       readonly id: TransferId;
       readonly communicator: string;
-      readonly members: readonly TransferMember[];
+      readonly participants: readonly Participant[];
     }
   | {
       readonly kind: "group";
       readonly id: TransferId;
       readonly communicator: string;
-      readonly members: readonly TransferMember[];
+      readonly participants: readonly Participant[];
       readonly edges: readonly TransferEdge[];
     };
 

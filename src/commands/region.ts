@@ -8,7 +8,7 @@ import { at, invariant } from "../support/invariant.ts";
 import type { BufferId } from "./buffer.ts";
 import type { BufferRef } from "./command.ts";
 import type { Operand } from "./kernel.ts";
-import type { View } from "./transfer.ts";
+import type { View } from "./view.ts";
 
 export interface RegionDim {
   readonly count: number;

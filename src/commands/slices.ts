@@ -5,8 +5,7 @@
  *   [1000] floats for 4 members: [0, 248), [248, 500), [500, 748), [748, 1000)
  */
 import { at } from "../support/invariant.ts";
-import type { View } from "./transfer.ts";
-import { commonBox, narrowView } from "./view.ts";
+import { commonBox, narrowView, type View } from "./view.ts";
 
 export interface Slices {
   readonly axis: number;

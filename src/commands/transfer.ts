@@ -1,31 +1,17 @@
 /**
- * Transfers: one command of each member that moves data between ranks through a library (NCCL; shared memory
- * on the CPU). A collective, or a coalesced group of sends and receives as ONE command with a list of mutually
- * unordered ops.
+ * Transfers move data between ranks through a library: NCCL on GPUs, shared memory on the CPU. A transfer is a collective, or a group of
+ * sends and receives that have no order among each other. Each rank that takes part has one transfer command with its own half.
  *
- * A View is a strided box of elements in a buffer; strides in elements, so that members need no packed copies in the
- * list (packing, where a library needs it, is the back end's hidden scratch).
+ * Views may be strided. Where a library needs packed copies, the back end makes them in scratch that no list shows.
  */
-import type { DType } from "../numerics/dtype.ts";
-import type { ReductionOpType } from "../ir/ops/op.ts";
 import type { CollectiveType } from "../host/collectives.ts";
-import type { BufferId } from "./buffer.ts";
-
-export interface View {
-  readonly buffer: BufferId;
-  /** In bytes. */
-  readonly offset: number;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  /** In elements. */
-  readonly strides: readonly number[];
-}
+import type { ReductionOpType } from "../ir/ops/op.ts";
+import type { View } from "./view.ts";
 
 /**
- * One member's part. `input`/`output` are null where the member reads or writes nothing (the table in
- * collectives.ts says which). Where a kind splits a side into parts (the output of Allgather and Gather, the input of
- * ReduceScatter and Scatter, both of AllToAll), axis 0 of that view counts the members that hold a part, in team
- * order: the whole team, but for a root that was appended to it and has none.
+ * One rank's half of a collective. `input` and `output` are null where the table of collectives (src/host/collectives.ts) says that the rank
+ * reads or writes nothing. Axis 0 of a side that the table splits counts the ranks that hold a part, in team order: the
+ * whole team, except for a root from outside the mesh, which was appended to the team and holds none.
  */
 export interface Collective {
   readonly kind: "collective";

@@ -1,7 +1,18 @@
 /** Arithmetic on Views: sizes, parts, and the common box over which views of different shapes are walked together. */
-import { dtypes } from "../numerics/dtype.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
-import type { View } from "./transfer.ts";
+import type { BufferId } from "./buffer.ts";
+
+/** A strided box of elements in a buffer: operands of copies and transfers are read and written where they lie. */
+export interface View {
+  readonly buffer: BufferId;
+  /** In bytes. */
+  readonly offset: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** In elements. */
+  readonly strides: readonly number[];
+}
 
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);

@@ -2,7 +2,7 @@
  * The one way from a source to a Program that may run: lower for every rank, record, link, rewrite by a schedule, verify. Every command,
  * back end, simulation and choice of a schedule takes its Programs from here, so that what is verified is what runs.
  */
-import type { CommandList } from "../commands/command.ts";
+import type { CommandList } from "../commands/command-list.ts";
 import { link } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";

@@ -3,7 +3,7 @@
  * memory. A back end moves the bytes and knows nothing of streams.
  */
 import type { Launch } from "../commands/command.ts";
-import type { View } from "../commands/transfer.ts";
+import type { View } from "../commands/view.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 
 /** What is read: a view of live memory, or of the bytes that `save` kept of the view around it. */

@@ -1,6 +1,6 @@
 /** What a blocked queue waits for, and which commands of which ranks could unblock it, as data and as text. */
 import type { RankProgram } from "../commands/program.ts";
-import { originText } from "../commands/origin-text.ts";
+import { originText } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { hasArrived, isComplete, type Progress, runNumber } from "./execution.ts";
@@ -68,10 +68,10 @@ function missingMembers(execution: Progress, rank: number, command: number): rea
   if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
   const { transfer: id, position } = at(tables.members, own);
   const table = at(tables.transfers, id);
-  const { members } = at(tables.program.transfers, id);
+  const { participants } = at(tables.program.transfers, id);
   const partners =
     table.kind === "collective"
-      ? [...members.keys()]
+      ? [...participants.keys()]
       : at(table.edgesOf, position).map((index) => {
           const { from, to } = at(table.edges, index);
           return from === position ? to : from;
@@ -79,7 +79,7 @@ function missingMembers(execution: Progress, rank: number, command: number): rea
   return [...new Set(partners)]
     .filter((partner) => !hasArrived(execution, table.firstMember + partner))
     .map((partner) => {
-      const member = at(members, partner);
+      const member = at(participants, partner);
       return { rank: member.rank, command: member.command };
     });
 }

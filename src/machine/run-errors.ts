@@ -1,6 +1,5 @@
 /** The diagnostics of a run that cannot continue, in terms of the host programs' statements. */
-import type { Signal } from "../commands/command.ts";
-import { originText } from "../commands/origin-text.ts";
+import { originText, type Signal } from "../commands/command.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import type { Progress } from "./execution.ts";

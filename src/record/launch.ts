@@ -4,8 +4,7 @@
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
 import type { Kernel, Operand } from "../commands/kernel.ts";
-import type { View } from "../commands/transfer.ts";
-import { contiguousStrides, sameNumbers } from "../commands/view.ts";
+import { contiguousStrides, sameNumbers, type View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";

@@ -7,7 +7,7 @@
  */
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
-import type { View } from "../commands/transfer.ts";
+import type { View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";

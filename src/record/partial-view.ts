@@ -2,7 +2,7 @@
  * The output of an op that stops at what each device has of a sharded axis: the axis that counts the devices has one element on each,
  * which kernels need not see.
  */
-import type { View } from "../commands/transfer.ts";
+import type { View } from "../commands/view.ts";
 import { partialAxes } from "../ir/ops/axis-map.ts";
 import { withoutReductions } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";

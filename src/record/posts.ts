@@ -1,5 +1,6 @@
 /** What Wait finds: how the latest post of a communication is awaited. */
-import type { CommandStreamId, EventId, WaitMember, WaitPeer } from "../commands/command.ts";
+import type { CommandStreamId, EventId } from "../commands/command.ts";
+import type { WaitRank, WaitPeer } from "../commands/command-list.ts";
 
 export type Post =
   /** A Wait has been posted for it. */
@@ -14,4 +15,4 @@ export type Post =
   | { readonly kind: "stream"; readonly stream: CommandStreamId };
 
 /** A wait that goes on the stream that is current at the Wait. */
-export type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitMember, "stream">;
+export type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;

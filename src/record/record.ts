@@ -3,8 +3,8 @@
  * exact operands. Loops are unrolled, branches taken, indices evaluated; what a library does on streams of its own is
  * spelled out. docs/commands.md says what the commands mean.
  */
-import type { CommandList } from "../commands/command.ts";
-import type { View } from "../commands/transfer.ts";
+import type { CommandList } from "../commands/command-list.ts";
+import type { View } from "../commands/view.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";

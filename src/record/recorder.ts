@@ -4,7 +4,8 @@
  */
 import type { KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
-import type { PointToPoint, View } from "../commands/transfer.ts";
+import type { PointToPoint } from "../commands/transfer.ts";
+import type { View } from "../commands/view.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";

@@ -2,7 +2,8 @@
  * Where a recording writes: the commands, each with its origin, and the tables that they number. The origin is that of the
  * statement under way; its text is printed once per statement, and all commands of one visit share one Origin.
  */
-import type { EventId, KernelId, OneSided, Origin, PeerCollective, UnlinkedCommand } from "../commands/command.ts";
+import type { EventId, KernelId, Origin } from "../commands/command.ts";
+import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";

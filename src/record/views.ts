@@ -2,8 +2,7 @@
  * Views of views: strided boxes made smaller, permuted, stretched or reshaped without moving an element. Axis numbers count the
  * axes that the view has.
  */
-import type { View } from "../commands/transfer.ts";
-import { sameNumbers } from "../commands/view.ts";
+import { sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 

@@ -25,16 +25,16 @@ export function createMeetings<Queue>({ ranks, transfers }: Program): Meetings<Q
     arrive: (rank, index, queue, time) => {
       const id = at(at(ranks, rank).transferOf, index);
       invariant(id !== null, "a transfer of a linked Program is matched", { rank, index });
-      const { members } = at(transfers, id);
+      const { participants } = at(transfers, id);
       const present = at(arrived, id);
-      const position = members.findIndex((member) => member.rank === rank && member.command === index);
+      const position = participants.findIndex((member) => member.rank === rank && member.command === index);
       present.set(position, { queue, time });
       return [position, ...at(at(partners, id), position)].flatMap((each) => {
         const needed = [each, ...at(at(partners, id), each)];
         const times = needed.flatMap((other) => present.get(other)?.time ?? []);
         const own = present.get(each);
         if (own === undefined || times.length < needed.length) return [];
-        return [{ queue: own.queue, index: at(members, each).command, start: Math.max(...times) }];
+        return [{ queue: own.queue, index: at(participants, each).command, start: Math.max(...times) }];
       });
     },
   };
@@ -42,11 +42,11 @@ export function createMeetings<Queue>({ ranks, transfers }: Program): Meetings<Q
 
 /** Per member the positions of the others that it meets. */
 function partnersOf(transfer: LinkedTransfer): readonly (readonly number[])[] {
-  const { members } = transfer;
+  const { participants } = transfer;
   if (transfer.kind === "collective") {
-    return members.map((_, position) => [...members.keys()].filter((other) => other !== position));
+    return participants.map((_, position) => [...participants.keys()].filter((other) => other !== position));
   }
-  const meets = members.map(() => new Set<number>());
+  const meets = participants.map(() => new Set<number>());
   for (const { from, to } of transfer.edges) {
     if (from === to) continue;
     at(meets, from).add(to);

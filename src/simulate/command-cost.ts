@@ -3,7 +3,7 @@ import { accesses } from "../commands/accesses.ts";
 import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
-import { touchesPeers } from "../commands/touches-peers.ts";
+import { touchesPeers } from "../commands/barriers.ts";
 import { collectives } from "../commands/collectives.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";

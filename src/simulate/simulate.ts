@@ -6,7 +6,7 @@
  * time, first come, first served. Waits follow events, signals and transfers with the profile's fixed costs. Kernels
  * that could share a device run one after the other, which ends at the same time if each fills it.
  */
-import { meetingsIn } from "../commands/barriers.ts";
+import { barriersIn } from "../commands/barriers.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
@@ -226,7 +226,7 @@ function signalsInKernels(
 ): ReadonlySet<number> {
   if (profile.reductionsInPeers === undefined) return new Set();
   return new Set(
-    meetingsIn(commands, rank, program).flatMap(({ first, last }) =>
+    barriersIn(commands, rank, program).flatMap(({ first, last }) =>
       Array.from({ length: last - first + 1 }, (_, i) => first + i),
     ),
   );

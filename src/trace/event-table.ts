@@ -24,7 +24,7 @@ export type MovingSince = (event: TraceEvent) => number;
 export function movingSince(program: Program, eventOf: EventOf): MovingSince {
   const since = program.ranks.map((): number[] => []);
   for (const transfer of program.transfers) {
-    const own = transfer.members.map(({ rank, command }) => eventOf(rank, command));
+    const own = transfer.participants.map(({ rank, command }) => eventOf(rank, command));
     const arrivals = own.flatMap((event) => event?.start ?? []);
     const partners = transfer.kind === "group" ? partnerLists(transfer) : null;
     for (const [position, event] of own.entries()) {
@@ -41,8 +41,11 @@ export function movingSince(program: Program, eventOf: EventOf): MovingSince {
 }
 
 /** By member of a group: the positions of those it sends to or receives from. */
-function partnerLists({ members, edges }: Extract<LinkedTransfer, { readonly kind: "group" }>): readonly number[][] {
-  const lists = members.map((): number[] => []);
+function partnerLists({
+  participants,
+  edges,
+}: Extract<LinkedTransfer, { readonly kind: "group" }>): readonly number[][] {
+  const lists = participants.map((): number[] => []);
   for (const { from, to } of edges) {
     at(lists, from).push(to);
     at(lists, to).push(from);

@@ -13,7 +13,7 @@
  */
 import type { CommandKind } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
-import { touchesPeers } from "../commands/touches-peers.ts";
+import { touchesPeers } from "../commands/barriers.ts";
 import { at } from "../support/invariant.ts";
 import { peerOf } from "./command-work.ts";
 import type { TraceEvent } from "./event.ts";

@@ -3,7 +3,7 @@
  * every execution that its edges allow, over two consecutive runs, with what the caller does between them.
  * docs/verifier.md has the model, its assumptions and its limits.
  */
-import type { CommandList } from "../commands/command.ts";
+import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
 import type { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./check/find-problems.ts";

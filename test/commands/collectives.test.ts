@@ -10,8 +10,8 @@ import {
   isRooted,
   sideOf,
 } from "../../src/commands/collectives.ts";
-import type { Collective, View } from "../../src/commands/transfer.ts";
-import { contiguousStrides } from "../../src/commands/view.ts";
+import type { Collective } from "../../src/commands/transfer.ts";
+import { contiguousStrides, type View } from "../../src/commands/view.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -9,13 +9,13 @@ import { buildLists } from "../machine/list-builder.ts";
 function edgesOf(transfer: LinkedTransfer): readonly string[] {
   if (transfer.kind !== "group") throw new Error("not a group");
   return transfer.edges.map(({ from, sendOp, to, recvOp }) => {
-    const [sender, receiver] = [at(transfer.members, from), at(transfer.members, to)];
+    const [sender, receiver] = [at(transfer.participants, from), at(transfer.participants, to)];
     return `${sender.rank}.${sender.command}.${sendOp} > ${receiver.rank}.${receiver.command}.${recvOp}`;
   });
 }
 
 function membersOf(program: Program): readonly (readonly string[])[] {
-  return program.transfers.map(({ members }) => members.map(({ rank, command }) => `${rank}.${command}`));
+  return program.transfers.map(({ participants }) => participants.map(({ rank, command }) => `${rank}.${command}`));
 }
 
 test("groups join through others; groups that never meet stay apart", () => {

@@ -1,7 +1,7 @@
 /** What does not match between ranks is a diagnostic that names both statements; all of them are reported at once. */
 import { describe, expect, test } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
-import type { View } from "../../src/commands/transfer.ts";
+import type { View } from "../../src/commands/view.ts";
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type CollectiveParts, type ListBuilder } from "../machine/list-builder.ts";

@@ -1,7 +1,7 @@
 /** Link: one Program from the lists of all ranks, whatever their order. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { CommandList } from "../../src/commands/command.ts";
+import type { CommandList } from "../../src/commands/command-list.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -92,7 +92,7 @@ describe("link", () => {
       for (const [index, id] of transferOf.entries()) {
         expect(id !== null).toBe(at(commands, index).kind === "transfer");
         if (id === null) continue;
-        const member = at(program.transfers, id).members.find((other) => other.rank === rank);
+        const member = at(program.transfers, id).participants.find((other) => other.rank === rank);
         expect(member?.command).toBe(index);
         const command = at(commands, index);
         expect(command.kind === "transfer" && command.operation).toEqual(member?.operation);

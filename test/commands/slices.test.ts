@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { cutIntoSlices, positionsWithSlice, sliceOf, viewsToCut } from "../../src/commands/slices.ts";
-import type { View } from "../../src/commands/transfer.ts";
-import { contiguousStrides, elementCount, stridesInOrder } from "../../src/commands/view.ts";
+import { contiguousStrides, elementCount, stridesInOrder, type View } from "../../src/commands/view.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 function viewOf(shape: readonly number[], strides = contiguousStrides(shape)): View {

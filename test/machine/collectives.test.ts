@@ -1,9 +1,8 @@
 /** Every collective on teams of 1 to 4 in any order, in place too: what the members hold afterwards, under every schedule. */
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
-import type { View } from "../../src/commands/transfer.ts";
 import type { CollectiveType } from "../../src/commands/collectives.ts";
-import { partOf } from "../../src/commands/view.ts";
+import { partOf, type View } from "../../src/commands/view.ts";
 import type { ReductionOpType } from "../../src/ir/ops/op.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";

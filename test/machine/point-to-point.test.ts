@@ -1,10 +1,9 @@
 /** Rings over both idioms: grouped sends and receives of a library, and one-sided get and put with signals. */
 import { describe, expect, it } from "vitest";
-import type { CommandList } from "../../src/commands/command.ts";
+import type { CommandList } from "../../src/commands/command-list.ts";
 import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
-import type { View } from "../../src/commands/transfer.ts";
-import { partOf } from "../../src/commands/view.ts";
+import { partOf, type View } from "../../src/commands/view.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";

@@ -3,8 +3,9 @@
  * on a random stream: sums, copies, allreduces and exchanges with the next rank. An operation is ordered after
  * all earlier ones that touch its buffers, by events of the same rank, and not otherwise.
  */
-import type { CommandList, EventId } from "../../src/commands/command.ts";
-import type { View } from "../../src/commands/transfer.ts";
+import type { EventId } from "../../src/commands/command.ts";
+import type { CommandList } from "../../src/commands/command-list.ts";
+import type { View } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { Random } from "../../src/support/random.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";

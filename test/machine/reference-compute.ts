@@ -5,7 +5,7 @@
 import type { Arena, BufferId } from "../../src/commands/buffer.ts";
 import type { Launch } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
-import type { View } from "../../src/commands/transfer.ts";
+import type { View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import type { Compute, Source } from "../../src/machine/compute.ts";
 import { at, invariant } from "../../src/support/invariant.ts";

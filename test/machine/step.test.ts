@@ -109,7 +109,7 @@ describe("step", () => {
           log.length = 0;
           machine.run();
           const moved = log.filter((entry) => entry.startsWith("moved"));
-          const members = program.transfers.flatMap((transfer) => transfer.members);
+          const members = program.transfers.flatMap((transfer) => transfer.participants);
           expect(moved.toSorted()).toEqual(members.map(({ rank, command }) => `moved ${rank}.${command}`).toSorted());
           for (const { rank, command } of members) {
             const [start, middle, end] = ["start", "moved", "end"].map((what) =>

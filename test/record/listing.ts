@@ -1,9 +1,11 @@
 /** A command list in one line per command, with tensors by name: what the tests of the recorder compare. */
 import type { BufferId } from "../../src/commands/buffer.ts";
-import type { BufferRef, CommandList, UnlinkedCommand } from "../../src/commands/command.ts";
+import type { BufferRef } from "../../src/commands/command.ts";
+import type { CommandList, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import { operandText } from "../../src/commands/command-text.ts";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
-import type { Collective, PointToPointGroup, View } from "../../src/commands/transfer.ts";
+import type { Collective, PointToPointGroup } from "../../src/commands/transfer.ts";
+import type { View } from "../../src/commands/view.ts";
 import { dispatch, type RuleTable } from "../../src/support/dispatch.ts";
 
 export interface ListingOptions {
@@ -24,7 +26,7 @@ export function listing(list: CommandList, { kinds }: ListingOptions = {}): stri
 }
 
 /** Launches, copies and transfers: what moves data. */
-export const dataKinds = ["launch", "copy", "transfer", "copyPeer", "copyMember", "combineMembers"] as const;
+export const dataKinds = ["launch", "copy", "transfer", "copyPeer", "copyRank", "combineRanks"] as const;
 
 type Names = readonly string[];
 
@@ -42,10 +44,10 @@ const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
     const way = half.role === "send" ? "to" : "from";
     return `${half.protocol} ${half.role} #${half.sequence} ${viewText(half.view, names)} ${way} ${half.peer}`;
   },
-  signalMember: (command, list) => `signal ${command.slot} to ${memberRank(command, list)}`,
-  waitMember: (command, list) => `wait for ${command.slot} of ${memberRank(command, list)}`,
-  copyMember: (command, list) => `copy from ${memberRank(command, list)}`,
-  combineMembers: ({ collective }, { peerCollectives }, names) => {
+  signalRank: (command, list) => `signal ${command.slot} to ${memberRank(command, list)}`,
+  waitRank: (command, list) => `wait for ${command.slot} of ${memberRank(command, list)}`,
+  copyRank: (command, list) => `copy from ${memberRank(command, list)}`,
+  combineRanks: ({ collective }, { peerCollectives }, names) => {
     const operation = peerCollectives[collective]?.operation;
     return operation === undefined ? "?" : `combine ${operationText(operation, names)}`;
   },
@@ -54,11 +56,11 @@ const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
 };
 
 function memberRank(
-  { collective, member }: { readonly collective: number; readonly member: number },
+  { collective, position }: { readonly collective: number; readonly position: number },
   { peerCollectives }: CommandList,
 ): string {
   const { communicator, operation } = peerCollectives[collective] ?? {};
-  return `${operation?.team[member] ?? "?"} on ${communicator ?? "?"}`;
+  return `${operation?.team[position] ?? "?"} on ${communicator ?? "?"}`;
 }
 
 function bufferNames({ buffers }: CommandList): Names {

@@ -2,8 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import type { View } from "../../src/commands/transfer.ts";
-import { narrowView } from "../../src/commands/view.ts";
+import { narrowView, type View } from "../../src/commands/view.ts";
 import {
   insertAxis,
   mayOverlap,

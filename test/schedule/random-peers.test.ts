@@ -4,7 +4,7 @@
  */
 import { link, type Program, record, verify } from "braid";
 import { expect, it } from "vitest";
-import { meetingsIn } from "../../src/commands/barriers.ts";
+import { barriersIn } from "../../src/commands/barriers.ts";
 import type { CommunicatorBackend } from "../../src/host/collectives.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
@@ -50,7 +50,7 @@ it("collectives in peers' memory have the library's bits under every schedule", 
       expect(await outputsOf(each, `seed:${seed}`, { queues: "ranks", transfers: "synchronous" }), what).toEqual(
         expected,
       );
-      meetings += each.ranks.flatMap(({ rank, commands }) => meetingsIn(commands, rank, each)).length;
+      meetings += each.ranks.flatMap(({ rank, commands }) => barriersIn(commands, rank, each)).length;
     }
   }
   expect(meetings).toBeGreaterThan(200);

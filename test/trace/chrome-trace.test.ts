@@ -291,10 +291,10 @@ function expectedArrows({ ranks, transfers }: Program): number {
   const waits = ranks.flatMap(({ commands }) =>
     commands.filter(({ kind }) => kind === "waitEvent" || kind === "waitSignal"),
   );
-  const moves = transfers.map(({ members, kind }) =>
+  const moves = transfers.map(({ participants, kind }) =>
     kind === "collective"
-      ? members.length * (members.length - 1)
-      : members.reduce(
+      ? participants.length * (participants.length - 1)
+      : participants.reduce(
           (sum, { rank, operation }) =>
             operation.kind === "group"
               ? sum + operation.ops.filter(({ type, peer }) => type === "recv" && peer !== rank).length

@@ -14,7 +14,7 @@ const streams: readonly StreamInfo[] = [
 
 /** One rank, or as many ranks with the same commands as meet in `transfer`. */
 function programOf(commands: readonly Command[], transfers: readonly LinkedTransfer[] = []): Program {
-  const world = Math.max(1, ...transfers.flatMap(({ members }) => members.map(({ rank }) => rank + 1)));
+  const world = Math.max(1, ...transfers.flatMap(({ participants }) => participants.map(({ rank }) => rank + 1)));
   return {
     kind: "Program",
     ranks: Array.from({ length: world }, (_, rank) => ({
@@ -90,11 +90,11 @@ describe("renderTimeline", () => {
   });
 
   it("shows a transfer that waits for its members apart from one that moves, and other ranks not at all", () => {
-    const members = [0, 1].map((rank) => ({ rank, command: 0, operation }));
+    const participants = [0, 1].map((rank) => ({ rank, command: 0, operation }));
     const edges = [{ from: 0, sendOp: 0, to: 1, recvOp: 0 }];
     const program = programOf(
       [transferOn(2)],
-      [{ kind: "group", id: makeId(0), communicator: "nccl", members, edges }],
+      [{ kind: "group", id: makeId(0), communicator: "nccl", participants, edges }],
     );
     const events = [event(0, 2, 0, 10), event(0, 2, 5, 10, 1)];
     expect(renderTimeline(program, 0, events, 35)[0]).toBe("nccl  wwwwwwwwwwtttttttttt  5.00 ms");

@@ -4,7 +4,7 @@
  */
 import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record } from "braid";
 import { describe, expect, it } from "vitest";
-import type { SignalMember } from "../../src/commands/command.ts";
+import type { SignalRank } from "../../src/commands/command-list.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 import { judge } from "./judge/judge.ts";
 import { type Edge, edgesOf, withoutEdge } from "./random/edges.ts";
@@ -45,7 +45,7 @@ function errorsWithout(lists: readonly CommandList[], edge: Edge): Found {
 /** Places of what the rank computes, in order: what makes its input, its combination if it has a slice, what reads its output. */
 function launchesOf(lists: readonly CommandList[], rank: number): readonly number[] {
   return at(lists, rank).commands.flatMap(({ kind }, index) =>
-    kind === "launch" || kind === "combineMembers" ? [index] : [],
+    kind === "launch" || kind === "combineRanks" ? [index] : [],
   );
 }
 
@@ -76,8 +76,8 @@ describe.each([
     for (const edge of cut) {
       const { rank: from, index } = at(edge.commands, 0);
       const command = at(at(lists, from).commands, index);
-      invariant(command.kind === "signalMember", "the edge begins at its signal", command);
-      const { member: to, slot }: SignalMember = command;
+      invariant(command.kind === "signalRank", "the edge begins at its signal", command);
+      const { position: to, slot }: SignalRank = command;
       const { errors, without } = errorsWithout(lists, edge);
       const [theirs, ours] = [launchesOf(without, from), launchesOf(without, to)];
       // ready: the maker of an input, and who combines it. done: who combines an output, and its reader.

@@ -48,7 +48,7 @@ async function outputsOf(program: Program, schedule: string | null): Promise<str
   return outputs.map(({ id }) => Buffer.from(prepared.read(id)).toString("base64")).join(" ");
 }
 
-const waits: ReadonlySet<string> = new Set(["waitEvent", "waitPeer", "waitMember"]);
+const waits: ReadonlySet<string> = new Set(["waitEvent", "waitPeer", "waitRank"]);
 
 function withoutWait(lists: readonly CommandList[], rank: number, index: number): readonly CommandList[] {
   return lists.map((list) =>

@@ -5,7 +5,7 @@
 import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
-import type { View } from "../../commands/transfer.ts";
+import type { View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
@@ -125,8 +125,8 @@ const savedAlignment = 16;
 
 /** The most bytes a run can save if every transfer keeps its inputs. */
 export function savedBytes(program: Program): number {
-  const inputs = program.transfers.flatMap(({ members }) =>
-    members.flatMap(({ operation }) =>
+  const inputs = program.transfers.flatMap(({ participants }) =>
+    participants.flatMap(({ operation }) =>
       operation.kind === "collective"
         ? [operation.input]
         : operation.ops.map(({ type, view }) => (type === "send" ? view : null)),

@@ -1,19 +1,9 @@
 /** A command of a list as the command of a Program: ids counted over all ranks, the peer's half filled in. One row per kind. */
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type {
-  Command,
-  CopyPeer,
-  KernelId,
-  SignalMember,
-  SignalPeer,
-  SlotId,
-  UnlinkedCommand,
-  WaitMember,
-  WaitPeer,
-} from "../command.ts";
-import type { View } from "../transfer.ts";
-import { alignViews } from "../view.ts";
+import type { Command, KernelId, SlotId } from "../command.ts";
+import type { CopyPeer, SignalRank, SignalPeer, UnlinkedCommand, WaitRank, WaitPeer } from "../command-list.ts";
+import { alignViews, type View } from "../view.ts";
 import { type Combination, memberCopy } from "./peer-operands.ts";
 import type { LinkedPair } from "./match/one-sided.ts";
 import { type LinkedCollective, memberSlot } from "./match/peer-collectives.ts";
@@ -60,19 +50,19 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
     invariant(links.rank === copierOf(pair), "the receiver of a get and the sender of a put copies", pair);
     return { kind: "copy", stream: command.stream, ...alignedViews(pair) };
   },
-  signalMember: (command, links) => {
+  signalRank: (command, links) => {
     const { collective, to } = memberOf(command, links);
     return { kind: "signal", stream: command.stream, slot: memberSlot(collective, command.slot, links.rank, to) };
   },
-  waitMember: (command, links) => {
+  waitRank: (command, links) => {
     const { collective, to } = memberOf(command, links);
     return { kind: "waitSignal", stream: command.stream, slot: memberSlot(collective, command.slot, to, links.rank) };
   },
-  copyMember: ({ stream, collective: index, member }, links) => {
+  copyRank: ({ stream, collective: index, position: member }, links) => {
     const collective = collectiveOf(index, links);
     return { kind: "copy", stream, ...memberCopy(collective, collective.team.indexOf(links.rank), member) };
   },
-  combineMembers: ({ stream, collective }, { combinations }) => {
+  combineRanks: ({ stream, collective }, { combinations }) => {
     const combination = combinations.get(collective);
     invariant(combination !== undefined, "combinations are made before commands are linked", { collective });
     return { kind: "launch", stream, ...combination };
@@ -96,7 +86,7 @@ function collectiveOf(index: number, { rank, collectiveOf: known }: RankLinks): 
 }
 
 function memberOf(
-  { collective: index, member }: SignalMember | WaitMember,
+  { collective: index, position: member }: SignalRank | WaitRank,
   links: RankLinks,
 ): { readonly collective: LinkedCollective; readonly to: number } {
   const collective = collectiveOf(index, links);

@@ -5,7 +5,7 @@
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferId } from "../buffer.ts";
-import type { CommandList } from "../command.ts";
+import type { CommandList } from "../command-list.ts";
 import { listsByRank } from "./lists-by-rank.ts";
 import { linkCommand, type LinkedCombination } from "./link-command.ts";
 import { type Combination, memberCombination } from "./peer-operands.ts";
@@ -89,7 +89,7 @@ function combinationsOf(
 ): ReadonlyMap<number, Combination> {
   const combinations = new Map<number, Combination>();
   for (const command of commands) {
-    if (command.kind !== "combineMembers") continue;
+    if (command.kind !== "combineRanks") continue;
     const collective = collectiveOf[command.collective];
     invariant(collective !== undefined, "collectives without a partner are refused", command);
     combinations.set(command.collective, memberCombination(collective, collective.team.indexOf(rank)));

@@ -1,6 +1,6 @@
 /** Puts the lists of all ranks in rank order and sees to it that none is missing. */
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import type { CommandList } from "../command.ts";
+import type { CommandList } from "../command-list.ts";
 
 /** The lists such that element r is rank r's. Fails with `rank-missing` unless each of the ranks 0 .. n-1 has one list. */
 export function listsByRank(lists: readonly CommandList[]): readonly CommandList[] {

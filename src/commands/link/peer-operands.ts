@@ -4,8 +4,7 @@ import { assembliesOf } from "../collectives.ts";
 import type { BufferRef } from "../command.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
-import type { View } from "../transfer.ts";
-import { alignViews } from "../view.ts";
+import { alignViews, type View } from "../view.ts";
 import type { LinkedCollective } from "./match/peer-collectives.ts";
 
 export interface Combination {

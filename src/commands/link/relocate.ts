@@ -2,7 +2,8 @@
 import { makeId } from "../../support/ids.ts";
 import type { BufferId } from "../buffer.ts";
 import type { BufferRef } from "../command.ts";
-import type { Collective, PointToPointGroup, View } from "../transfer.ts";
+import type { Collective, PointToPointGroup } from "../transfer.ts";
+import type { View } from "../view.ts";
 
 export function relocateBuffer(base: number, buffer: BufferId): BufferId {
   return makeId<BufferId>(base + buffer);

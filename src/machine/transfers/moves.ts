@@ -3,8 +3,8 @@
  * neither the step of the machine nor a back end knows any type of collective.
  */
 import { assembliesOf, type Assembly, sharesResult } from "../../commands/collectives.ts";
-import type { Collective, View } from "../../commands/transfer.ts";
-import { commonBox, sameNumbers, sameView } from "../../commands/view.ts";
+import type { Collective } from "../../commands/transfer.ts";
+import { commonBox, sameNumbers, sameView, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 

@@ -76,7 +76,7 @@ export function createTransferTables(
   };
   const transfers = program.transfers.map((transfer): TransferTable => {
     const firstMember = members.length;
-    for (const [position, { rank, command, operation }] of transfer.members.entries()) {
+    for (const [position, { rank, command, operation }] of transfer.participants.entries()) {
       at(memberOf, rank).set(command, members.length);
       members.push({
         rank,
@@ -101,14 +101,14 @@ function tableOf(
   numbered: (chains: readonly Chain[]) => readonly Phase[],
 ): TransferTable {
   if (transfer.kind === "collective") {
-    const operations = transfer.members.map(({ operation }) => {
+    const operations = transfer.participants.map(({ operation }) => {
       invariant(operation.kind === "collective", "the members of a collective are collectives", transfer.id);
       return operation;
     });
     const phases = collectiveChains(operations).flatMap(numbered);
     return { kind: "collective", firstMember, operations, phases, meeting: firstMeeting };
   }
-  const operations = transfer.members.map(({ operation }) => {
+  const operations = transfer.participants.map(({ operation }) => {
     invariant(operation.kind === "group", "the members of a group are groups", transfer.id);
     return operation;
   });

@@ -6,8 +6,7 @@
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
  */
 import { collectives, sideOf, type CollectiveType } from "../../commands/collectives.ts";
-import type { View } from "../../commands/transfer.ts";
-import { elementCount } from "../../commands/view.ts";
+import { elementCount, type View } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { type AxisShard, axisShards, isWholeAxis, sameCut, sizedParts } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";

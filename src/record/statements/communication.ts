@@ -4,7 +4,8 @@
  * on the current stream (record-peer-collective.ts).
  */
 import { sideOf, type CollectiveType } from "../../commands/collectives.ts";
-import type { Collective, View } from "../../commands/transfer.ts";
+import type { Collective } from "../../commands/transfer.ts";
+import type { View } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { reductionOf } from "../../host/collectives.ts";
 import { at, invariant } from "../../support/invariant.ts";

@@ -4,7 +4,7 @@
  * larger matrix, which does not change a bit of the result. A permuted operand is read where it lies, by its strides.
  */
 import type { LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
-import type { View } from "../../commands/transfer.ts";
+import type { View } from "../../commands/view.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, release, requireShape, shapeText } from "../launch.ts";

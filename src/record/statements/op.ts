@@ -4,8 +4,7 @@
  * newly allocated memory where the output has none.
  */
 import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../../commands/kernel.ts";
-import type { View } from "../../commands/transfer.ts";
-import { narrowView } from "../../commands/view.ts";
+import { narrowView, type View } from "../../commands/view.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, UnaryOp } from "../../ir/ops/op.ts";

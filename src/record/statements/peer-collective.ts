@@ -16,7 +16,7 @@
  * first waits: with one queue per rank, too, every wait has its signal (docs/commands.md).
  */
 import { collectives, sharesResult } from "../../commands/collectives.ts";
-import type { MemberSlot } from "../../commands/command.ts";
+import type { SlotRole } from "../../commands/command-list.ts";
 import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../../commands/slices.ts";
 import type { Collective } from "../../commands/transfer.ts";
 import { alignViews, partOf, sameView } from "../../commands/view.ts";
@@ -43,25 +43,25 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
   const collective = tape.peerCollectives.length;
   const stream = streams.current;
   const member: Member = {
-    signal: (to, slot) => emit(tape, { kind: "signalMember", stream, collective, member: to, slot }),
-    wait: (from, slot) => emit(tape, { kind: "waitMember", stream, collective, member: from, slot }),
-    copy: (from) => emit(tape, { kind: "copyMember", stream, collective, member: from }),
-    combine: () => emit(tape, { kind: "combineMembers", stream, collective }),
+    signal: (to, slot) => emit(tape, { kind: "signalRank", stream, collective, position: to, slot }),
+    wait: (from, slot) => emit(tape, { kind: "waitRank", stream, collective, position: from, slot }),
+    copy: (from) => emit(tape, { kind: "copyRank", stream, collective, position: from }),
+    combine: () => emit(tape, { kind: "combineRanks", stream, collective }),
   };
   const before = tape.commands.length;
   const awaited = combining === null ? pullResult(member, request) : shareResults(member, request, combining);
   // Alone and in place, or without an element, there is nothing to do.
   if (tape.commands.length === before) return { kind: "nothing" };
   tape.peerCollectives.push({ communicator, operation, combining });
-  const signals = awaited.map((from) => ({ kind: "waitMember", collective, member: from, slot: "done" }) as const);
+  const signals = awaited.map((from) => ({ kind: "waitRank", collective, position: from, slot: "done" }) as const);
   if (signals.length === 0) return { kind: "stream", stream };
   return { kind: "signals", stream: operation.output === null ? null : stream, signals };
 }
 
 /** What one member does, by positions in the team. */
 interface Member {
-  readonly signal: (to: number, slot: MemberSlot) => void;
-  readonly wait: (from: number, slot: MemberSlot) => void;
+  readonly signal: (to: number, slot: SlotRole) => void;
+  readonly wait: (from: number, slot: SlotRole) => void;
   readonly copy: (from: number) => void;
   readonly combine: () => void;
 }

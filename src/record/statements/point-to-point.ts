@@ -9,8 +9,8 @@
  *
  * A Wait on another stream than the post's also waits for that stream.
  */
-import type { PointToPoint, View } from "../../commands/transfer.ts";
-import { sameView } from "../../commands/view.ts";
+import type { PointToPoint } from "../../commands/transfer.ts";
+import { sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";

@@ -46,7 +46,7 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   }));
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    members: transfer.members.map((member) => {
+    participants: transfer.participants.map((member) => {
       const command = at(written, member.rank).positions.get(member.command);
       invariant(command !== undefined, "rewrites keep transfers", member);
       return { ...member, command };

@@ -3,8 +3,7 @@
  * distances.
  */
 import type { BufferRef } from "../../commands/command.ts";
-import type { View } from "../../commands/transfer.ts";
-import { commonBox, sameNumbers } from "../../commands/view.ts";
+import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { DraftCommand } from "./draft.ts";
 import { sameBytes, type Touch } from "./memory.ts";

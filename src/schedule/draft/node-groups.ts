@@ -2,7 +2,7 @@
  * What a draft is written in: nodes one by one, and those of a meeting around a kernel in peers' memory together, so that no rewrite puts
  * another command between them.
  */
-import { meetingsIn } from "../../commands/barriers.ts";
+import { barriersIn } from "../../commands/barriers.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
@@ -30,8 +30,8 @@ function meetingsOf(
   nodes: readonly DraftNode[],
   rank: number,
   memory: Pick<Program, "buffers">,
-): ReturnType<typeof meetingsIn> {
-  return meetingsIn(
+): ReturnType<typeof barriersIn> {
+  return barriersIn(
     nodes.map(({ command }) => command),
     rank,
     memory,

@@ -9,7 +9,7 @@
  * its rank that comes earlier still. With barriers this needs drafts that complete with each barrier whole, which holds
  * if it held for the list that was read.
  */
-import { isBlocking } from "../../commands/blocking.ts";
+import { isBlocking } from "../../commands/command.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { dependentsOf } from "./dependences.ts";
 import type { DraftNode } from "./draft.ts";

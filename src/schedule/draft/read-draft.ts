@@ -6,8 +6,7 @@
  * Only commands that another rank can notice count: those that touch a peer's memory, or own memory that peers touch
  * too, unless both only read. A GEMM that reads what a copy has brought is not among them.
  */
-import { isBlocking, isSignalling } from "../../commands/blocking.ts";
-import type { SlotId } from "../../commands/command.ts";
+import { isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { RankProgram } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { ListOrder } from "./list-order.ts";

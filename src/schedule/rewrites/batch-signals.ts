@@ -9,8 +9,7 @@
  * It applies to waits for signals that ranks give without waiting themselves, so no cycle of waits can arise, and to
  * signals that only the end of a run waits for. Signals around a kernel in peers' memory belong to the kernel and stay.
  */
-import { isSignalling } from "../../commands/blocking.ts";
-import type { CommandStreamId, SlotId } from "../../commands/command.ts";
+import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";

@@ -26,7 +26,7 @@ function moveCopiesToStream(program: Program): Program {
   if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    members: transfer.members.map((member) => ({
+    participants: transfer.participants.map((member) => ({
       ...member,
       command: at(at(moved, member.rank).positions, member.command),
     })),

@@ -4,7 +4,7 @@
  *
  *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
-import { isBlocking, isSignalling } from "../../commands/blocking.ts";
+import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { dependencesOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";

@@ -7,7 +7,7 @@
  */
 import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
-import { touchesPeers } from "../../commands/touches-peers.ts";
+import { touchesPeers } from "../../commands/barriers.ts";
 import { listOrder } from "../draft/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";

@@ -56,14 +56,14 @@ function signalArrows({ ranks, slots }: Program): readonly Arrow[] {
 }
 
 function transferArrows(transfer: LinkedTransfer): readonly Arrow[] {
-  const { members } = transfer;
+  const { participants } = transfer;
   const arrow = (from: number, to: number): readonly Arrow[] =>
-    from === to ? [] : [{ kind: "transfer", from: placeOf(at(members, from)), to: placeOf(at(members, to)) }];
+    from === to ? [] : [{ kind: "transfer", from: placeOf(at(participants, from)), to: placeOf(at(participants, to)) }];
   if (transfer.kind === "group") return transfer.edges.flatMap(({ from, to }) => arrow(from, to));
-  const { operation } = at(members, 0);
+  const { operation } = at(participants, 0);
   invariant(operation.kind === "collective", "the members of a collective are collectives", { transfer: transfer.id });
-  return members.flatMap((_, to) =>
-    dependsOn(operation.type, members.length, operation.root, to).flatMap((from) => arrow(from, to)),
+  return participants.flatMap((_, to) =>
+    dependsOn(operation.type, participants.length, operation.root, to).flatMap((from) => arrow(from, to)),
   );
 }
 

@@ -107,7 +107,7 @@ function waitAndTake(context: Context, name: string): readonly Slice[] {
 
 function meetsOthers({ program, rank, index }: Context): boolean {
   const id = at(rank.transferOf, index);
-  return id !== null && at(program.transfers, id).members.length > 1;
+  return id !== null && at(program.transfers, id).participants.length > 1;
 }
 
 function bytesText({ program, rank, index }: Context): string {

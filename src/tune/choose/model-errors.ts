@@ -4,7 +4,7 @@
  */
 import type { Kernel } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
-import { touchesPeers } from "../../commands/touches-peers.ts";
+import { touchesPeers } from "../../commands/barriers.ts";
 import { peerOf } from "../../trace/command-work.ts";
 import { at } from "../../support/invariant.ts";
 import { peerTraffic } from "./peer-traffic.ts";

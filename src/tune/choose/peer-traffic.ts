@@ -2,7 +2,7 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { touchesPeers } from "../../commands/touches-peers.ts";
+import { touchesPeers } from "../../commands/barriers.ts";
 import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
 import { peerOf } from "../../trace/command-work.ts";
 

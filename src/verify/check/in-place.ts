@@ -8,8 +8,8 @@ import type { BufferRef, Command } from "../../commands/command.ts";
 import type { Kernel, Operand } from "../../commands/kernel.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";
-import type { Collective, PointToPointGroup, View } from "../../commands/transfer.ts";
-import { alignViews, partOf, sameView } from "../../commands/view.ts";
+import type { Collective, PointToPointGroup } from "../../commands/transfer.ts";
+import { alignViews, partOf, sameView, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
@@ -130,9 +130,9 @@ function collectiveOverlap(
 
 /** Which part of the split side is the rank's: parts go to the ranks that have the other side. */
 function placeIn(transfer: LinkedTransfer | null, rank: number, side: "input" | "output"): number {
-  const before = transfer?.members.slice(
+  const before = transfer?.participants.slice(
     0,
-    transfer.members.findIndex((member) => member.rank === rank),
+    transfer.participants.findIndex((member) => member.rank === rank),
   );
   const holders = before?.filter(({ operation }) => operation.kind === "collective" && operation[side] !== null);
   return holders?.length ?? 0;

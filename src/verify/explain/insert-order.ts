@@ -103,7 +103,7 @@ function withInsertions(
   );
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    members: transfer.members.map((member) => ({
+    participants: transfer.participants.map((member) => ({
       ...member,
       command: at(at(edited, member.rank).places, member.command),
     })),

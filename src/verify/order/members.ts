@@ -23,7 +23,7 @@ export interface Members {
 /** `nodeBase` gives the node before each rank's command 0. */
 export function createMembers({ transfers }: Program, nodeBase: Int32Array): Members {
   const first = new Int32Array(transfers.length + 1);
-  for (const [id, { members }] of transfers.entries()) first[id + 1] = at(first, id) + members.length;
+  for (const [id, { participants }] of transfers.entries()) first[id + 1] = at(first, id) + participants.length;
   const count = at(first, transfers.length);
   const node = new Int32Array(count);
   const transferOf = new Int32Array(count);
@@ -32,7 +32,7 @@ export function createMembers({ transfers }: Program, nodeBase: Int32Array): Mem
   const sources: (readonly number[] | null)[] = [];
   for (const [id, transfer] of transfers.entries()) {
     const base = at(first, id);
-    for (const [position, { rank, command }] of transfer.members.entries()) {
+    for (const [position, { rank, command }] of transfer.participants.entries()) {
       node[base + position] = at(nodeBase, rank) + 1 + command;
       transferOf[base + position] = id;
       of.set(at(node, base + position), base + position);
@@ -46,15 +46,15 @@ export function createMembers({ transfers }: Program, nodeBase: Int32Array): Mem
 type Needs = (readonly number[] | null)[];
 
 function collectiveNeeds(
-  { members }: Extract<LinkedTransfer, { kind: "collective" }>,
+  { participants }: Extract<LinkedTransfer, { kind: "collective" }>,
   base: number,
   partners: Needs,
   sources: Needs,
 ): void {
-  const needs = members.map(({ operation }, position) =>
-    operation.kind === "collective" ? dependsOn(operation.type, members.length, operation.root, position) : [],
+  const needs = participants.map(({ operation }, position) =>
+    operation.kind === "collective" ? dependsOn(operation.type, participants.length, operation.root, position) : [],
   );
-  const mutual = needs.every((needed) => needed.length === members.length);
+  const mutual = needs.every((needed) => needed.length === participants.length);
   for (const needed of needs) {
     partners.push(null);
     sources.push(mutual ? null : needed.map((other) => base + other));
@@ -62,19 +62,19 @@ function collectiveNeeds(
 }
 
 function groupNeeds(
-  { members, edges }: Extract<LinkedTransfer, { kind: "group" }>,
+  { participants, edges }: Extract<LinkedTransfer, { kind: "group" }>,
   base: number,
   partners: Needs,
   sources: Needs,
 ): void {
-  const meets = members.map(() => new Set<number>());
-  const needs = members.map(() => new Set<number>());
+  const meets = participants.map(() => new Set<number>());
+  const needs = participants.map(() => new Set<number>());
   for (const { from, to } of edges) {
     at(meets, from).add(base + to);
     at(meets, to).add(base + from);
     at(needs, to).add(base + from);
   }
-  for (const position of members.keys()) {
+  for (const position of participants.keys()) {
     partners.push([...at(meets, position)]);
     sources.push([...at(needs, position)]);
   }

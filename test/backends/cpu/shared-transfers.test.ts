@@ -7,8 +7,7 @@ import { numberCommands } from "../../../src/backends/cpu/threads/command-number
 import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../../src/commands/collectives.ts";
-import type { View } from "../../../src/commands/transfer.ts";
-import { partOf } from "../../../src/commands/view.ts";
+import { partOf, type View } from "../../../src/commands/view.ts";
 import { createTables } from "../../../src/machine/tables.ts";
 import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
 

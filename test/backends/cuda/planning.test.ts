@@ -10,8 +10,8 @@ import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/plane-cop
 import { missingEdges } from "../../../src/backends/cuda/run/streams/stream-edges.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
-import type { Collective, View } from "../../../src/commands/transfer.ts";
-import { contiguousStrides } from "../../../src/commands/view.ts";
+import type { Collective } from "../../../src/commands/transfer.ts";
+import { contiguousStrides, type View } from "../../../src/commands/view.ts";
 import type { Contraction } from "../../../src/kernels/gemm/contraction.ts";
 import { makeId } from "../../../src/support/ids.ts";
 

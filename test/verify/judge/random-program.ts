@@ -2,8 +2,9 @@
 import { at } from "../../../src/support/invariant.ts";
 import type { BufferId, PlacedBuffer } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId, TransferId } from "../../../src/commands/command.ts";
-import type { LinkedTransfer, Program, Slot, TransferEdge, TransferMember } from "../../../src/commands/program.ts";
-import type { Collective, PointToPoint, View } from "../../../src/commands/transfer.ts";
+import type { LinkedTransfer, Program, Slot, TransferEdge, Participant } from "../../../src/commands/program.ts";
+import type { Collective, PointToPoint } from "../../../src/commands/transfer.ts";
+import type { View } from "../../../src/commands/view.ts";
 import type { CollectiveType } from "../../../src/commands/collectives.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import type { Random } from "../../../src/support/random.ts";
@@ -73,13 +74,13 @@ export function randomProgram(random: Random, size: number): Program {
           random.integer(2) === 0 ? collective(random, id, rankCount, view) : exchange(random, id, rankCount, view);
         transfers.push({
           ...made,
-          members: made.members.map((member) => {
+          participants: made.participants.map((member) => {
             const { operation } = member;
             insert(member.rank, { kind: "transfer", stream: stream(), communicator: `c${id}`, operation });
             return member;
           }),
         });
-        count += made.members.length;
+        count += made.participants.length;
         break;
       }
     }
@@ -97,7 +98,7 @@ function collective(
   const type = at(types, random.integer(types.length));
   const root = type === "Allreduce" ? null : random.integer(rankCount);
   const team = Array.from({ length: rankCount }, (_, own) => own);
-  const members = team.map((own): TransferMember => {
+  const participants = team.map((own): Participant => {
     const operation: Collective = {
       kind: "collective",
       type,
@@ -109,7 +110,7 @@ function collective(
     };
     return { rank: own, command: -1, operation };
   });
-  return { kind: "collective", id, communicator: `c${id}`, members };
+  return { kind: "collective", id, communicator: `c${id}`, participants };
 }
 
 /** A send, or one in each direction. */
@@ -131,14 +132,14 @@ function exchange(
     [op("send", from, to), ...(both ? [op("recv", from, to)] : [])],
     [op("recv", to, from), ...(both ? [op("send", to, from)] : [])],
   ];
-  const members = [from, to].map((rank, i): TransferMember => ({
+  const participants = [from, to].map((rank, i): Participant => ({
     rank,
     command: -1,
     operation: { kind: "group", ops: at(ops, i) },
   }));
   const edges: TransferEdge[] = [{ from: 0, sendOp: 0, to: 1, recvOp: 0 }];
   if (both) edges.push({ from: 1, sendOp: 1, to: 0, recvOp: 1 });
-  return { kind: "group", id, communicator: `c${id}`, members, edges };
+  return { kind: "group", id, communicator: `c${id}`, participants, edges };
 }
 
 /** A memory of one buffer per rank; transfers that moved with insertions are found again by their communicator. */
@@ -152,7 +153,7 @@ function finish(
     at(commands, rank).findIndex((command) => command.kind === "transfer" && command.communicator === name);
   const placed = transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    members: transfer.members.map((member) => ({
+    participants: transfer.participants.map((member) => ({
       ...member,
       command: communicatorAt(member.rank, transfer.communicator),
     })),

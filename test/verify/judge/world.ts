@@ -108,8 +108,8 @@ function callerNode(program: Program, rank: number, run: number, runs: number): 
 
 function linkMembers(program: Program, nodes: Node[], nodeOf: readonly (readonly number[])[]): void {
   for (const transfer of program.transfers) {
-    const memberNodes = transfer.members.map(({ rank, command }) => nodeOf[rank]?.[command] ?? -1);
-    transfer.members.forEach(({ operation }, position) => {
+    const memberNodes = transfer.participants.map(({ rank, command }) => nodeOf[rank]?.[command] ?? -1);
+    transfer.participants.forEach(({ operation }, position) => {
       const eager = new Set<number>();
       const synchronous = new Set<number>();
       if (operation.kind === "collective") {

@@ -4,7 +4,7 @@
  */
 import type { Command } from "../../../src/commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";
-import type { View } from "../../../src/commands/transfer.ts";
+import type { View } from "../../../src/commands/view.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import type { Random } from "../../../src/support/random.ts";
@@ -86,7 +86,7 @@ function reordered(program: Program, list: RankProgram, order: Order): Program {
     ranks: program.ranks.map((rank) => (rank === list ? next : rank)),
     transfers: program.transfers.map((transfer): LinkedTransfer => ({
       ...transfer,
-      members: transfer.members.map((member) =>
+      participants: transfer.participants.map((member) =>
         member.rank === list.rank ? { ...member, command: order.indexOf(member.command) } : member,
       ),
     })),

@@ -2,13 +2,8 @@
  * Every single change of synchronization or communication in the command lists of a program: one command deleted, aimed elsewhere, or swapped
  * with the next of its stream or list. Mutants are lists before link, as a recorder with a bug would make them.
  */
-import type {
-  CommandList,
-  CommandStreamId,
-  EventId,
-  OneSided,
-  UnlinkedCommand,
-} from "../../../src/commands/command.ts";
+import type { CommandStreamId, EventId } from "../../../src/commands/command.ts";
+import type { CommandList, OneSided, UnlinkedCommand } from "../../../src/commands/command-list.ts";
 import type { Collective, PointToPoint } from "../../../src/commands/transfer.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
@@ -93,18 +88,18 @@ function kindOf(command: UnlinkedCommand, { pairs }: CommandList): MutatedKind |
     case "waitEvent":
       return "wait";
     case "signalPeer":
-    case "signalMember":
+    case "signalRank":
       return "signal";
     case "waitPeer":
-    case "waitMember":
+    case "waitRank":
       return "take";
     case "transfer":
       return "transfer";
     case "copyPeer":
       return at(pairs, command.pair).role;
-    case "copyMember":
+    case "copyRank":
       return "copy";
-    case "combineMembers":
+    case "combineRanks":
       return "combine";
     case "launch":
     case "copy":
@@ -127,15 +122,15 @@ function* retargeted(list: CommandList, index: number, command: UnlinkedCommand)
         yield [`of event ${event}`, replace(list, index, { ...command, event: makeId<EventId>(event) })];
       }
       return;
-    case "signalMember":
-    case "waitMember": {
+    case "signalRank":
+    case "waitRank": {
       for (const slot of ["ready", "done"] as const) {
         if (slot !== command.slot) yield [`of slot ${slot}`, replace(list, index, { ...command, slot })];
       }
       const { team } = at(list.peerCollectives, command.collective).operation;
       for (const member of team.keys()) {
-        if (member === command.member || team[member] === list.rank) continue;
-        yield [`of member ${member}`, replace(list, index, { ...command, member })];
+        if (member === command.position || team[member] === list.rank) continue;
+        yield [`of member ${member}`, replace(list, index, { ...command, position: member })];
       }
       return;
     }

@@ -2,7 +2,7 @@
  * The edges of a program, as what can be taken away from its lists: one command alone, as a recorder with a bug would forget it, or an edge whole, which leaves
  * all that remains well formed.
  */
-import type { CommandList, SignalMember, SignalPeer, UnlinkedCommand } from "../../../src/commands/command.ts";
+import type { CommandList, SignalRank, SignalPeer, UnlinkedCommand } from "../../../src/commands/command-list.ts";
 import { at } from "../../../src/support/invariant.ts";
 
 export const edgeKinds = ["event", "wait", "signal", "take", "event with its waits", "signal with its take"] as const;
@@ -32,13 +32,13 @@ export function edgesOf(lists: readonly CommandList[]): readonly Edge[] {
         case "waitEvent":
           return [alone("wait")];
         case "signalPeer":
-        case "signalMember": {
+        case "signalRank": {
           const take =
             command.kind === "signalPeer" ? takeOfPair(lists, rank, command) : takeOfMember(lists, rank, command);
           return [alone("signal"), { kind: "signal with its take", commands: [own, ...take] }];
         }
         case "waitPeer":
-        case "waitMember":
+        case "waitRank":
           return [alone("take")];
         default:
           return [];
@@ -83,7 +83,7 @@ function takeOfPair(lists: readonly CommandList[], rank: number, { pair, slot }:
 function takeOfMember(
   lists: readonly CommandList[],
   rank: number,
-  { collective, member, slot }: SignalMember,
+  { collective, position: member, slot }: SignalRank,
 ): readonly CommandRef[] {
   const own = at(lists, rank).peerCollectives;
   const { communicator, operation } = at(own, collective);
@@ -96,6 +96,6 @@ function takeOfMember(
   return places(
     lists,
     peer,
-    (c) => c.kind === "waitMember" && c.collective === theirs?.[0] && c.member === position && c.slot === slot,
+    (c) => c.kind === "waitRank" && c.collective === theirs?.[0] && c.position === position && c.slot === slot,
   );
 }

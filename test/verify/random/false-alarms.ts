@@ -27,7 +27,7 @@ export function checkPrograms(count: number, seed?: number): FalseAlarmTally {
     if (lists.some(({ commands }) => new Set(commands.map(({ stream }) => stream)).size > 1)) tally.withStreams++;
     if (
       lists.some(({ commands }) =>
-        commands.some(({ kind }) => kind === "transfer" || kind === "copyPeer" || kind === "copyMember"),
+        commands.some(({ kind }) => kind === "transfer" || kind === "copyPeer" || kind === "copyRank"),
       )
     ) {
       tally.withCommunication++;

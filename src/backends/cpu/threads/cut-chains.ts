@@ -3,8 +3,7 @@
  * (machine/transfers/moves.ts) are sliced along one axis, small ones grouped. Every element is moved or combined as in
  * the whole, so bits stay the same.
  */
-import type { View } from "../../../commands/transfer.ts";
-import { elementCount } from "../../../commands/view.ts";
+import { elementCount, type View } from "../../../commands/view.ts";
 import type { Chain, Move } from "../../../machine/transfers/moves.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";

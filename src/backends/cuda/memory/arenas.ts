@@ -5,7 +5,7 @@
 import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
-import { touchesPeers } from "../../../commands/touches-peers.ts";
+import { touchesPeers } from "../../../commands/barriers.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { Resources } from "../resources.ts";
 import type { DeviceMemory } from "./device-memory.ts";

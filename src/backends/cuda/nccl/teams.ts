@@ -12,10 +12,10 @@ export interface Team {
 export function teamsOf({ transfers }: Program): readonly Team[] {
   const ordered = new Map<string, readonly number[]>();
   const users = new Map<string, Set<number>>();
-  for (const { communicator, members } of transfers) {
+  for (const { communicator, participants } of transfers) {
     const ranks = users.get(communicator) ?? new Set<number>();
     users.set(communicator, ranks);
-    for (const { rank, operation } of members) {
+    for (const { rank, operation } of participants) {
       ranks.add(rank);
       if (operation.kind === "collective") ordered.set(communicator, operation.team);
     }

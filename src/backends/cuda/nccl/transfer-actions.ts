@@ -1,6 +1,5 @@
 /** The calls of a TransferPlan with their addresses, as actions: packs, the NCCL call or group, unpacks, all on one stream. */
-import type { View } from "../../../commands/transfer.ts";
-import { contiguousStrides } from "../../../commands/view.ts";
+import { contiguousStrides, type View } from "../../../commands/view.ts";
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import type { DType } from "../../../numerics/dtype.ts";

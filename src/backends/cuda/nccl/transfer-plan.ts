@@ -6,8 +6,8 @@
  *     ReduceScatter, strided out  reduceScatter(input, scratch); unpack scratch -> output
  */
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
-import type { Collective, PointToPointGroup, View } from "../../../commands/transfer.ts";
-import { contiguousStrides, elementCount, partOf } from "../../../commands/view.ts";
+import type { Collective, PointToPointGroup } from "../../../commands/transfer.ts";
+import { contiguousStrides, elementCount, partOf, type View } from "../../../commands/view.ts";
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";

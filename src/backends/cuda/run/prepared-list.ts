@@ -2,8 +2,7 @@
  * One rank's prepared list: its actions in order, the command of each, the streams and events it holds, and the edges
  * that let the host wait for stream 0 alone.
  */
-import { isBlocking } from "../../../commands/blocking.ts";
-import type { CommandStreamId } from "../../../commands/command.ts";
+import { type CommandStreamId, isBlocking } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";

@@ -3,9 +3,9 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
 import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
-import type { CommandList } from "../../command.ts";
-import type { Collective, View } from "../../transfer.ts";
-import { commonBox, elementCount, sameNumbers } from "../../view.ts";
+import type { CommandList } from "../../command-list.ts";
+import type { Collective } from "../../transfer.ts";
+import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
 import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };

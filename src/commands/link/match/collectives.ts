@@ -1,7 +1,7 @@
 /** Matches the k-th collective of a communicator on every member of its team. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { counted } from "../../../support/wording.ts";
-import type { CommandList } from "../../command.ts";
+import type { CommandList } from "../../command-list.ts";
 import type { Collective } from "../../transfer.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
 import { type CommandRef, mismatch } from "./problems.ts";

@@ -5,8 +5,8 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { createUnionFind } from "../../../support/union-find.ts";
-import type { CommandList } from "../../command.ts";
-import type { TransferEdge, TransferMember } from "../../program.ts";
+import type { CommandList } from "../../command-list.ts";
+import type { TransferEdge, Participant } from "../../program.ts";
 import type { PointToPointGroup } from "../../transfer.ts";
 import type { Posted } from "./collectives.ts";
 import { type End, unmatched, viewMismatch } from "./point-to-point-problems.ts";
@@ -15,7 +15,7 @@ import type { CommandRef } from "./problems.ts";
 export interface MatchedGroups {
   readonly communicator: string;
   /** In order of ranks and of their lists. */
-  readonly members: readonly TransferMember[];
+  readonly members: readonly Participant[];
   readonly edges: readonly TransferEdge[];
 }
 
@@ -83,7 +83,7 @@ function joinGroups(
 ): readonly MatchedGroups[] {
   const sets = createUnionFind(posted.length);
   for (const { send, recv } of pairs) sets.union(send.group, recv.group);
-  const joined = new Map<number, { communicator: string; members: TransferMember[]; edges: TransferEdge[] }>();
+  const joined = new Map<number, { communicator: string; members: Participant[]; edges: TransferEdge[] }>();
   const memberOf: number[] = [];
   for (const [group, { rank, command, communicator, operation }] of posted.entries()) {
     const root = sets.find(group);

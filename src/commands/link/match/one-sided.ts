@@ -5,9 +5,10 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import type { CommandList, OneSided, SlotId } from "../../command.ts";
+import type { SlotId } from "../../command.ts";
+import type { CommandList, OneSided } from "../../command-list.ts";
 import type { Slot } from "../../program.ts";
-import type { View } from "../../transfer.ts";
+import type { View } from "../../view.ts";
 import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 

@@ -8,9 +8,11 @@ import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { BufferId } from "../../buffer.ts";
 import { collectives } from "../../collectives.ts";
-import type { CommandList, MemberSlot, SlotId } from "../../command.ts";
+import type { SlotId } from "../../command.ts";
+import type { CommandList, SlotRole } from "../../command-list.ts";
 import type { Slot } from "../../program.ts";
-import type { Collective, View } from "../../transfer.ts";
+import type { Collective } from "../../transfer.ts";
+import type { View } from "../../view.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { relocateOperation } from "../relocate.ts";
 import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
@@ -69,7 +71,7 @@ export function matchPeerCollectives(
 }
 
 /** The slot of a signal from one member to another; `from` and `to` are ranks. */
-export function memberSlot({ slots }: LinkedCollective, slot: MemberSlot, from: number, to: number): SlotId {
+export function memberSlot({ slots }: LinkedCollective, slot: SlotRole, from: number, to: number): SlotId {
   const id = slots.get(slotKey(slot, from, to));
   invariant(id !== undefined, "every signal and wait of a collective has a slot", { slot, from, to });
   return id;
@@ -108,11 +110,11 @@ function addSlots(
   const slots: Slot[] = [];
   for (const { rank, commands } of lists) {
     for (const command of commands) {
-      if (command.kind !== "signalMember" && command.kind !== "waitMember") continue;
+      if (command.kind !== "signalRank" && command.kind !== "waitRank") continue;
       const linked = at(collectiveOf, rank)[command.collective];
       if (linked === undefined) continue;
-      const other = at(linked.team, command.member);
-      const [signaller, waiter] = command.kind === "signalMember" ? [rank, other] : [other, rank];
+      const other = at(linked.team, command.position);
+      const [signaller, waiter] = command.kind === "signalRank" ? [rank, other] : [other, rank];
       const key = slotKey(command.slot, signaller, waiter);
       if (linked.slots.has(key)) continue;
       const id = makeId<SlotId>(firstSlot + slots.length);
@@ -123,6 +125,6 @@ function addSlots(
   return slots;
 }
 
-function slotKey(slot: MemberSlot, from: number, to: number): string {
+function slotKey(slot: SlotRole, from: number, to: number): string {
   return `${slot} ${from} ${to}`;
 }

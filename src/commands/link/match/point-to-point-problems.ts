@@ -2,9 +2,8 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
-import type { CommandList } from "../../command.ts";
-import type { View } from "../../transfer.ts";
-import { commonBox, elementCount } from "../../view.ts";
+import type { CommandList } from "../../command-list.ts";
+import { commonBox, elementCount, type View } from "../../view.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
 export type End = CommandRef & { readonly view: View };

@@ -1,8 +1,8 @@
 /** What goes wrong in a link, said in terms of the host programs' statements. */
 import type { Diagnostic, Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
-import type { CommandList } from "../../command.ts";
-import { originText } from "../../origin-text.ts";
+import { originText } from "../../command.ts";
+import type { CommandList } from "../../command-list.ts";
 
 /** A command of one rank's list. */
 export interface CommandRef {

@@ -6,10 +6,9 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
-import type { CommandList, PeerCollective } from "../../command.ts";
+import type { CommandList, PeerCollective } from "../../command-list.ts";
 import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../../slices.ts";
-import type { View } from "../../transfer.ts";
-import { sameNumbers } from "../../view.ts";
+import { sameNumbers, type View } from "../../view.ts";
 import type { CollectiveUse } from "./check-collective.ts";
 import { mismatch } from "./problems.ts";
 

@@ -1,8 +1,9 @@
 /** All transfers of a program: collectives and point-to-point groups, matched and numbered. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
-import type { CommandList, TransferId } from "../../command.ts";
-import type { LinkedTransfer, TransferMember } from "../../program.ts";
+import type { TransferId } from "../../command.ts";
+import type { CommandList } from "../../command-list.ts";
+import type { LinkedTransfer, Participant } from "../../program.ts";
 import type { Collective, PointToPointGroup } from "../../transfer.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { matchGroups } from "./groups.ts";
@@ -43,19 +44,19 @@ export function matchTransfers(lists: readonly CommandList[], bufferBases: reado
       const row = transferOf[rank];
       if (row !== undefined) row[command] = id;
     }
-    return { ...match, id, members };
+    return { ...match, id, participants: members };
   });
   return { transfers, transferOf, problems: [...matchedCollectives.problems, ...matchedGroups.problems] };
 }
 
-function earliest(members: readonly TransferMember[]): TransferMember | undefined {
-  return members.reduce<TransferMember | undefined>(
+function earliest(members: readonly Participant[]): Participant | undefined {
+  return members.reduce<Participant | undefined>(
     (first, member) => (first === undefined || compare(member, first) < 0 ? member : first),
     undefined,
   );
 }
 
-function compare(a: TransferMember | undefined, b: TransferMember | undefined): number {
+function compare(a: Participant | undefined, b: Participant | undefined): number {
   if (a === undefined || b === undefined) return 0;
   return a.rank - b.rank || a.command - b.command;
 }

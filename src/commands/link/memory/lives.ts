@@ -10,7 +10,7 @@
  */
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId } from "../../buffer.ts";
-import type { CommandList } from "../../command.ts";
+import type { CommandList } from "../../command-list.ts";
 
 export interface Life {
   readonly buffer: BufferId;

@@ -8,7 +8,7 @@
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
-import type { CommandList } from "../../command.ts";
+import type { CommandList } from "../../command-list.ts";
 import { livesOf } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
 

@@ -3,7 +3,7 @@
  * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
 import type { Kernel } from "../../../../commands/kernel.ts";
-import type { View } from "../../../../commands/transfer.ts";
+import type { View } from "../../../../commands/view.ts";
 import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
 import { planKernel } from "../../../../kernels/kernel-plan.ts";
 import type { Nest } from "../../../../kernels/nests/nest.ts";

@@ -1,6 +1,6 @@
 /** Copies of strided boxes as calls: by the copy engines or by a kernel, as copy-plan.ts chooses. */
 import type { Command } from "../../../../commands/command.ts";
-import type { View } from "../../../../commands/transfer.ts";
+import type { View } from "../../../../commands/view.ts";
 import { copyKernel } from "../../kernels/plan/kernel-steps.ts";
 import { pullKernel } from "../../kernels/pull-kernel.ts";
 import { alignmentOf } from "../../memory/alignment.ts";

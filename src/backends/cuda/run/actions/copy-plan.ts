@@ -4,7 +4,7 @@
  * leave the SMs to the GEMM. Within a GPU a kernel is as fast and takes any strides.
  */
 import type { CopyEngine } from "../../../../commands/command.ts";
-import type { View } from "../../../../commands/transfer.ts";
+import type { View } from "../../../../commands/view.ts";
 import { dtypes } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 

@@ -1,6 +1,6 @@
 /** The launch of a kernel over links, with the signals and waits that it absorbs. */
 import type { Launch } from "../../../../commands/command.ts";
-import { touchesPeers } from "../../../../commands/touches-peers.ts";
+import { touchesPeers } from "../../../../commands/barriers.ts";
 import type { Memory } from "../../../../kernels/nests/nest.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
 import { linkKernel } from "../../kernels/link-kernel.ts";

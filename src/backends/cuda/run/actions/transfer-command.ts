@@ -40,9 +40,9 @@ function planOf(index: number, { program, rank }: ActionContext): TransferPlan {
   const own = at(program.ranks, rank);
   const id = own.transferOf[index] ?? null;
   invariant(id !== null, "a transfer was matched", { rank, index });
-  const { members } = at(program.transfers, id);
-  const operations = members.map(({ operation }) => operation);
-  const position = members.findIndex((member) => member.rank === rank && member.command === index);
+  const { participants } = at(program.transfers, id);
+  const operations = participants.map(({ operation }) => operation);
+  const position = participants.findIndex((member) => member.rank === rank && member.command === index);
   const operation = at(operations, position);
   if (operation.kind === "group") return planGroup(operation);
   const collectives = operations.filter((each): each is Collective => each.kind === "collective");

@@ -4,10 +4,9 @@
  * that it is past it. For a run of waits it writes once before the first and once after the last; the words of their
  * slots show which signals have arrived. In an eager run, completed events say more.
  */
-import type { CommandStreamId } from "../../../../commands/command.ts";
+import { type CommandStreamId, originText } from "../../../../commands/command.ts";
 import { commandDetails } from "../../../../commands/command-text.ts";
 import type { Program } from "../../../../commands/program.ts";
-import { originText } from "../../../../commands/origin-text.ts";
 import { at } from "../../../../support/invariant.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 
@@ -84,7 +83,9 @@ function waitsFor(program: Program, rank: number, standing: Standing): string {
   if (at(own.commands, standing.command).kind === "waitSignal") return signallers(program, rank, standing);
   const id = own.transferOf[standing.command] ?? null;
   if (id === null) return "";
-  const others = at(program.transfers, id).members.flatMap((member) => (member.rank === rank ? [] : [member.rank]));
+  const others = at(program.transfers, id).participants.flatMap((member) =>
+    member.rank === rank ? [] : [member.rank],
+  );
   return `; it meets ranks ${[...new Set(others)].join(", ")}`;
 }
 
