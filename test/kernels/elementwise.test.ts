@@ -6,7 +6,7 @@ import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
-import { arithmeticDTypes, binary, cast, floatDTypes, reduce, unary } from "./reference.ts";
+import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, reduce, unary } from "./reference.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";
 import { edgePairs, edges, firstDifference, randomValues } from "./values.ts";
 
@@ -29,8 +29,8 @@ function binaryKernel(op: BinaryKernel["op"], left: Operand, right: Operand, out
   return { kind: "binary", op, inputs: [left, right], outputs: [output ?? operand(left.dtype, left.shape)] };
 }
 
-describe.each(["neg", "abs", "relu", "exp"] as const)("%s", (op) => {
-  it.each(op === "exp" ? floatDTypes : arithmeticDTypes)("of %s", (dtype) => {
+describe.each(["neg", "abs", "relu", ...keysOf(floatFunctions)] as const)("%s", (op) => {
+  it.each(op in floatFunctions ? floatDTypes : arithmeticDTypes)("of %s", (dtype) => {
     const values = samplesOf(dtype);
     const [found = []] = runKernel(unaryKernel(op, flat(dtype, values)), [values]);
     expect(

@@ -33,6 +33,13 @@ function wrap(dtype: DType, x: bigint): Value {
   return dtype === "int64" ? BigInt.asIntN(64, x) : Number(BigInt.asIntN(32, x));
 }
 
+type ExactOp = "neg" | "abs" | "relu";
+
+/** The functions of floats, in double; a row for each of src/ir/ops/functions/unary.ts. */
+export const floatFunctions: { readonly [Op in Exclude<UnaryOpType, ExactOp | "gelu">]: (x: number) => number } = {
+  exp: Math.exp,
+};
+
 export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value): Value {
   if (dtypes[dtype].family === "float") {
     const number = Number(x);
@@ -43,8 +50,8 @@ export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value):
         return number < 0 || Object.is(number, -0) ? -number : number;
       case "relu":
         return number > 0 || Number.isNaN(number) ? number : 0;
-      case "exp":
-        return toDType(dtype, Math.exp(number));
+      default:
+        return toDType(dtype, floatFunctions[op](number));
     }
   }
   const integer = BigInt(x);
@@ -55,8 +62,8 @@ export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value):
       return wrap(dtype, integer < 0n ? -integer : integer);
     case "relu":
       return wrap(dtype, integer < 0n ? 0n : integer);
-    case "exp":
-      throw new Error("exp of an integer");
+    default:
+      throw new Error(`${op} of an integer`);
   }
 }
 
