@@ -9,8 +9,8 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { suggestion } from "../cli/flags/nearest.ts";
-import { systemReason } from "../cli/terminal/system-reason.ts";
+import { suggestion } from "../support/nearest.ts";
+import { systemReason } from "../support/system-reason.ts";
 import { type Alternatives, expandImplementations, type Implementation } from "./implementation.ts";
 import { type Primitive, primitives } from "./primitives.ts";
 

@@ -7,7 +7,7 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
-import { suggestion } from "../cli/flags/nearest.ts";
+import { suggestion } from "../support/nearest.ts";
 import {
   type BraidOption,
   braidOptionNames,

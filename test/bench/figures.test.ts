@@ -6,7 +6,7 @@ import { csvText } from "../../src/bench/csv.ts";
 import { parseImplementations } from "../../src/bench/implementation.ts";
 import type { Measured } from "../../src/bench/measure.ts";
 import { plotSvg } from "../../src/bench/plot.ts";
-import { resultsText } from "../../src/bench/results-table.ts";
+import { resultsText } from "../../src/cli/bench/results-table.ts";
 import type { Problem } from "../../src/bench/primitives.ts";
 import { at } from "../../src/support/invariant.ts";
 

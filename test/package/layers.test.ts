@@ -40,29 +40,17 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   trace: data,
   simulate: [...data, "kernels", "trace"],
   compile: core,
-  tune: [...core, "compile", "executor", "bench", "."],
+  tune: [...core, "compile"],
   backends: [...data, "machine", "kernels", "trace"],
   launch: ["support", "diagnostics", "commands", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
-  bench: [...core, "compile", "tune", "backends", "launch", "executor", "cli", "."],
+  bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
   cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "."],
   ".": [...core, "compile", "tune", "backends", "executor"],
 };
 
 /** The executor loads back ends by their entry points when they are first asked for; the package's entry exports the executor. */
-const knownPairs: readonly string[] = [
-  "executor and .",
-  ". and executor",
-  // To be taken apart: the command line's flags and its benchmark.
-  "bench and cli",
-  "cli and bench",
-  "bench and tune",
-  "tune and bench",
-  "executor and tune",
-  "tune and executor",
-  "tune and .",
-  ". and tune",
-];
+const knownPairs: readonly string[] = ["executor and .", ". and executor"];
 
 const source = path.resolve(import.meta.dirname, "../../src");
 

@@ -7,10 +7,10 @@ import type { World } from "../../launch/join-world.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
+import { type Exchange, exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
 import { machineOf } from "../../bench/machine.ts";
 import { createMatrices, type Matrices } from "../../bench/braid/matrices.ts";
-import { requireOutput, writeOutput } from "../../bench/output-file.ts";
+import { requireOutput, writeOutput } from "../terminal/output-file.ts";
 import { type Places, placesOnCpu, placesOnGpus } from "../../bench/braid/places.ts";
 import type { CalibrationHost } from "../../tune/calibrate/calibration-host.ts";
 import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
@@ -58,8 +58,7 @@ export function calibrateCommand(
     switch (where.kind) {
       case "here": {
         const places = placesOnCpu(where.devices, timeout);
-        const host = hostOf(where.devices, places, terminal);
-        return finish(await calibrate(flags, { ...host, exchange: exchangeAlone }, terminal));
+        return finish(await calibrate(flags, hostOf(where.devices, places, exchangeAlone, terminal), places, terminal));
       }
       case "processes":
         requireGpus(where.devices);
@@ -75,15 +74,16 @@ export function calibrateCommand(
 /** This process is one of the ranks; rank 0 writes. */
 async function calibrateAsRank(flags: CalibrateFlags, world: World, terminal: Terminal): Promise<ExitStatus> {
   const places = placesOnGpus(world, timeout, { command: "calibrate" });
-  const host = { ...hostOf(world.worldSize, places, terminal), exchange: exchangeWith(world) };
+  const host = hostOf(world.worldSize, places, exchangeWith(world), terminal);
   return world.rank === 0
-    ? calibrate(flags, host, terminal)
-    : calibrate({ ...flags, out: null }, { ...host, say: () => {} }, terminal);
+    ? calibrate(flags, host, places, terminal)
+    : calibrate({ ...flags, out: null }, { ...host, say: () => {} }, places, terminal);
 }
 
 async function calibrate(
   { on, out }: Pick<CalibrateFlags, "on"> & { readonly out: string | null },
   host: CalibrationHost,
+  places: Places,
   terminal: Terminal,
 ): Promise<ExitStatus> {
   const { device } = machineOf(on, 0);
@@ -96,18 +96,41 @@ async function calibrate(
     terminal.out(`${out}: ${machine}\n`);
     return exitStatus.ok;
   } finally {
-    await host.places.close();
+    await places.close();
   }
 }
 
-function hostOf(devices: number, places: Places, terminal: Terminal): Omit<CalibrationHost, "exchange"> {
+function hostOf(devices: number, places: Places, exchange: Exchange, terminal: Terminal): CalibrationHost {
   const made = new Map<DType, Matrices>();
   const matricesOf = (dtype: DType): Matrices => {
     const matrices = made.get(dtype) ?? createMatrices(dtype, 0);
     made.set(dtype, matrices);
     return matrices;
   };
-  return { devices, places, matricesOf, say: (line) => terminal.err(`measuring ${line}\n`) };
+  return {
+    devices,
+    placeFor: (graph) => places.placeFor(graph),
+    gather: async (own) => {
+      const outcome = await exchange({ kind: "done", value: own });
+      return outcome.kind === "done" ? outcome.value : rankFailed(outcome.why);
+    },
+    fill: (dtype, name, bytes) => {
+      const matrices = matricesOf(dtype);
+      matrices.fill(name, 0, bytes.length / matrices.width, bytes, 0);
+    },
+    say: (line) => terminal.err(`measuring ${line}\n`),
+  };
+}
+
+function rankFailed(why: string): never {
+  return fail({
+    code: "rank-failed",
+    message: "a rank could not measure",
+    place: { kind: "option", text: "braid calibrate" },
+    found: why,
+    expected: "every rank to run the probes",
+    help: "braid doctor says what is missing",
+  });
 }
 
 /** Four digits are more than repeat. */

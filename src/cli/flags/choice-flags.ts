@@ -7,7 +7,7 @@ import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { parseProfile } from "../../simulate/parse-profile.ts";
 import { choice } from "./option-values.ts";
 import { readShippedProfile, shippedProfiles } from "./shipped-profiles.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 
 export interface ChoiceFlags {
   readonly scheduleChoice: ScheduleChoiceUse;

@@ -4,7 +4,7 @@
  */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { suggestion } from "./nearest.ts";
+import { suggestion } from "../../support/nearest.ts";
 
 /** `command` is the one that was being parsed. */
 export function usageError(error: CommanderError, command: Command): DiagnosticError {

@@ -10,7 +10,7 @@ import type { ProgramFile } from "../../host/program-file.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { isDumpFile, loadDump } from "./load-dump.ts";
 import { loadProgram } from "./load-program.ts";
-import { nearest } from "../flags/nearest.ts";
+import { nearest } from "../../support/nearest.ts";
 import type { ProgramFlags } from "../flags/program-flags.ts";
 import { dumpLines, type LineOf } from "./statement-lines.ts";
 import { inUserCode } from "./user-code.ts";

@@ -11,7 +11,7 @@ import { parseContainers, type ParsedContainer, type RootMeaning } from "../../h
 import { rankContainers } from "../../host/parse/rank-containers.ts";
 import { type LoweringOptions, loweringOptionSchema } from "../../passes/options.ts";
 import { keysOf } from "../../support/keys-of.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 
 /** `.log` and `.txt`: dumps come with the output around them. */
 const extensions = [".hir", ".txt", ".log", ".out"] as const;

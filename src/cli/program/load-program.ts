@@ -12,7 +12,7 @@ import { isFusion } from "../../ir/api/fusion.ts";
 import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
 import { runningBraid } from "./running-braid.ts";
 import { createSourceMaps, type SourceMaps } from "./source-maps.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 import { inUserCode } from "./user-code.ts";
 
 const extensions = [".ts", ".mts", ".js", ".mjs"] as const;

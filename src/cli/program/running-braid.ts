@@ -5,7 +5,7 @@
 import * as cpu from "../../cpu.ts";
 import * as cuda from "../../cuda.ts";
 import * as braid from "../../index.ts";
-import { suggestion } from "../flags/nearest.ts";
+import { suggestion } from "../../support/nearest.ts";
 
 export const runningBraid: Readonly<Record<string, object>> = {
   braid: strict("braid", braid),

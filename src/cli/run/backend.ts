@@ -7,7 +7,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { BackendName } from "../../executor/backend-by-name.ts";
 import type { World } from "../../launch/join-world.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 
 export interface BackendFlags {
   readonly on: BackendName;

@@ -9,7 +9,7 @@ import { pid } from "node:process";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 
 export interface TraceFile {
   /** As the user named it. */

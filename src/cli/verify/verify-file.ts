@@ -14,7 +14,7 @@ import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
 import { type LineOf, printedLines } from "../program/statement-lines.ts";
-import { systemReason } from "../terminal/system-reason.ts";
+import { systemReason } from "../../support/system-reason.ts";
 import { reportPage } from "./report-page.ts";
 
 export interface VerifyFlags extends CompileFlags {

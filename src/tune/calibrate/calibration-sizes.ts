@@ -1,5 +1,5 @@
 /** At which sizes a machine is measured: on a GPU up to what fills it for milliseconds, on a CPU up to what takes as long there. */
-import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { Target } from "../../compile/compile.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { GemmShape } from "../../simulate/interpolate.ts";
 
@@ -26,7 +26,7 @@ export interface CalibrationSizes {
 const kibi = 2 ** 10;
 const mebi = 2 ** 20;
 
-export const calibrationSizes: { readonly [B in BackendName]: CalibrationSizes } = {
+export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
   cpu: {
     dtypes: ["float"],
     m: [32, 256],

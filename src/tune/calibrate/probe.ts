@@ -1,40 +1,62 @@
-/** Times one small program on the machine that is calibrated. */
+/** Times one small program on the machine that is being calibrated. */
+import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { compile, requireVerified, verified } from "../../compile/compile.ts";
-import type { GraphUse } from "../../cuda.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
-import type { Outcome } from "../../bench/contender.ts";
-import type { Exchange } from "../../bench/exchange.ts";
-import type { Matrices } from "../../bench/braid/matrices.ts";
-import type { Places } from "../../bench/braid/places.ts";
+
+/** The parts of a back end's Prepared that a probe uses. */
+interface ProbeRun {
+  write(buffer: BufferId, bytes: Uint8Array): void;
+  execute(options: { readonly timeout: number; readonly deviceTime: boolean }): Promise<{
+    readonly milliseconds: number;
+    readonly hostMilliseconds?: number;
+    readonly deviceMilliseconds?: number;
+  }>;
+  release(): void;
+}
+
+/** An opened Group of a back end, and how its ranks come together. */
+export interface ProbePlace {
+  readonly group: { prepare(program: Program): Promise<ProbeRun> };
+  /** The ranks that this process holds. */
+  readonly ranks: readonly number[];
+  /** A barrier of all ranks, on their devices too if they have some. */
+  readonly meet: () => Promise<void>;
+  /** Milliseconds for one run. */
+  readonly timeout: number;
+}
+
+/** Whether runs are replays of CUDA graphs, on back ends that have them. */
+export type ProbeGraph = "auto" | "off";
 
 export interface ProbeHost {
   readonly devices: number;
-  readonly places: Places;
-  readonly exchange: Exchange;
-  readonly matricesOf: (dtype: DType) => Matrices;
+  readonly placeFor: (graph: ProbeGraph) => Promise<ProbePlace>;
+  /** Collective: the numbers of every rank, in rank order. */
+  readonly gather: (own: readonly number[]) => Promise<readonly (readonly number[])[]>;
+  /** Fills `bytes` with random elements, the same for the same name. */
+  readonly fill: (dtype: DType, name: string, bytes: Uint8Array) => void;
 }
 
 export interface ProbeOptions {
   readonly lowering?: Partial<LoweringOptions>;
   readonly streams?: number;
   readonly schedule?: ScheduleOptions;
-  /** Of what is linked, behind the schedule. */
+  /** Applied after the schedule. */
   readonly rewrite?: (program: Program) => Program;
-  /** Runs are replays of graphs, where the back end has them, if not given. */
-  readonly graph?: GraphUse;
+  /** "auto" if omitted. */
+  readonly graph?: ProbeGraph;
 }
 
 export interface Probed {
   /** Microseconds of a run on its slowest rank: the least of all runs, and their median. */
   readonly least: number;
   readonly median: number;
-  /** What the host took at least to issue it; 0 where that is not told. */
+  /** The least that the host took to issue it; 0 if the back end does not report it. */
   readonly host: number;
   /** Commands of rank 0. */
   readonly commands: number;
@@ -43,7 +65,7 @@ export interface Probed {
 const warmUp = 5;
 const runs = 31;
 
-/** All ranks call it together. Throws what recording and the back end throw. */
+/** Collective: all ranks call it together. Throws what recording and the back end throw. */
 export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptions = {}): Promise<Probed> {
   const { lowering = {}, streams = 4, schedule = {}, graph = "auto", rewrite } = options;
   const compiled = requireVerified(
@@ -51,14 +73,13 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
   );
   const program = rewrite?.(compiled.program) ?? compiled.program;
   if (program !== compiled.program) requireVerified(verified({ ...compiled, program }, { notes: false }));
-  const place = await host.places.placeFor(graph);
+  const place = await host.placeFor(graph);
   const prepared = await place.group.prepare(program);
   try {
     for (const { id, role, rank, dtype, bytes } of program.buffers) {
       if (role !== "input" || !place.ranks.includes(rank)) continue;
-      const matrices = host.matricesOf(dtype);
       const data = new Uint8Array(bytes);
-      matrices.fill(`input ${id}`, 0, bytes / matrices.width, data, 0);
+      host.fill(dtype, `input ${id}`, data);
       prepared.write(id, data);
     }
     const own: number[] = [];
@@ -69,7 +90,7 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
         own.push(1000 * (report.deviceMilliseconds ?? report.milliseconds), 1000 * (report.hostMilliseconds ?? 0));
       }
     }
-    const all = valueOf(await host.exchange({ kind: "done", value: own }));
+    const all = await host.gather(own);
     const slowest = own.map((_, i) => Math.max(...all.map((each) => at(each, i))));
     const times = slowest.filter((_, i) => i % 2 === 0).sort((a, b) => a - b);
     return {
@@ -81,16 +102,4 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
   } finally {
     prepared.release();
   }
-}
-
-function valueOf<T>(outcome: Outcome<T>): T {
-  if (outcome.kind === "done") return outcome.value;
-  return fail({
-    code: "rank-failed",
-    message: "a rank could not measure",
-    place: { kind: "option", text: "braid calibrate" },
-    found: outcome.why,
-    expected: "every rank to run the probes",
-    help: "braid doctor says what is missing",
-  });
 }

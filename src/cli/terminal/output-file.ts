@@ -1,8 +1,8 @@
 /** Files that `braid bench` and `braid calibrate` write. Whether they can be written is asked before the measurement, which may be long. */
 import { access, constants, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { fail } from "../diagnostics/diagnostic.ts";
-import { systemReason } from "../cli/terminal/system-reason.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { systemReason } from "../../support/system-reason.ts";
 
 /** Throws `file-unwritable` where the folder takes no file; `flag` is named in it. */
 export async function requireOutput(flag: string, file: string): Promise<void> {

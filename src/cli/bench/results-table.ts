@@ -1,11 +1,11 @@
 /** The table at the end of `braid bench`. */
 import Table from "cli-table3";
-import { plainBorders, trimmedLines } from "../cli/terminal/table-style.ts";
-import type { Colors } from "../cli/terminal/terminal.ts";
-import type { BenchRow } from "./bench-row.ts";
-import { at } from "../support/invariant.ts";
-import { labelOf } from "./implementation-label.ts";
-import { summaryLines } from "./summary.ts";
+import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
+import type { Colors } from "../terminal/terminal.ts";
+import type { BenchRow } from "../../bench/bench-row.ts";
+import { at } from "../../support/invariant.ts";
+import { labelOf } from "../../bench/implementation-label.ts";
+import { summaryLines } from "../../bench/summary.ts";
 
 const columns = [
   "implementation",
