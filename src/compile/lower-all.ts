@@ -8,7 +8,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { type HasFusionData, lower, type LowerOptions } from "../passes/lower.ts";
+import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 import { requireMeshDevices } from "./mesh-devices.ts";
 

@@ -3,7 +3,7 @@ import type { Backend, RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
-import type { NamedNumbers } from "../record/options.ts";
+import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import type { BackendName } from "./backend-by-name.ts";

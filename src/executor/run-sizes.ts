@@ -1,6 +1,6 @@
 /** The sizes of a run: of its inputs, of the meshes, and those that the caller gives by name. Each set of sizes is a Program of its own. */
 import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
-import { type NamedNumbers, numbersByName } from "../record/options.ts";
+import { type NamedNumbers, numbersByName } from "../compile/record.ts";
 import { at } from "../support/invariant.ts";
 import type { Signature } from "../compile/lower-all.ts";
 import { requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";

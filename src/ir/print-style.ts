@@ -2,7 +2,8 @@
  * How dumps of different dates spell the same thing, as far as scalars, axes and tensors go. The style never
  * changes meaning. A style is named after the month of the nvFuser dumps that it reproduces.
  */
-export type DumpStyle = "2025-04" | "2025-05" | "2025-10";
+export const dumpStyles = ["2025-04", "2025-05", "2025-10"] as const;
+export type DumpStyle = (typeof dumpStyles)[number];
 
 export interface IrSpelling {
   /** How ParallelType Stream prints in an axis: `iStreamIdx2{i0}`. */

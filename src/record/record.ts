@@ -11,17 +11,16 @@ import { validateHostProgram } from "../host/validate/validate.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, finishedBuffers } from "./memory.ts";
-import { type RecordOptions, resolveRecordOptions } from "./options.ts";
+import type { RecordOptions } from "./options.ts";
 import { recordScope } from "./statements/statement.ts";
 import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
 import { sameElements } from "./views.ts";
 
 /** Throws a DiagnosticError for a program that is not valid, or not for these sizes. */
-export function record(program: HostProgram, options: RecordOptions): CommandList {
-  const resolved = resolveRecordOptions(options);
+export function recordHost(program: HostProgram, options: RecordOptions): CommandList {
   const findings = validateHostProgram(program);
   if (findings.length > 0) throw new DiagnosticError(findings);
-  const recorder = createRecorder(program, resolved);
+  const recorder = createRecorder(program, options);
   bindArguments(recorder, "input", program.inputs);
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
@@ -29,7 +28,7 @@ export function record(program: HostProgram, options: RecordOptions): CommandLis
   const { memory, streams, tape } = recorder;
   return {
     kind: "CommandList",
-    rank: resolved.rank,
+    rank: options.rank,
     streams: streams.infos,
     buffers: finishedBuffers(memory),
     kernels: tape.kernels,

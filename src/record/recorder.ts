@@ -15,14 +15,14 @@ import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import { type Layout, localLayout, type SizeOf } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, createMemory, type Memory, stateOf } from "./memory.ts";
-import type { ResolvedRecordOptions } from "./options.ts";
+import type { RecordOptions } from "./options.ts";
 import type { Post } from "./posts.ts";
 import { createStreams, type Streams } from "./streams.ts";
 import { createTape, failHere, type Tape } from "./tape.ts";
 
 export interface Recorder {
   readonly program: HostProgram;
-  readonly options: ResolvedRecordOptions;
+  readonly options: RecordOptions;
   readonly tape: Tape;
   readonly streams: Streams;
   readonly memory: Memory;
@@ -62,7 +62,7 @@ export interface LastKernel {
   readonly kernel: KernelId;
 }
 
-export function createRecorder(program: HostProgram, options: ResolvedRecordOptions): Recorder {
+export function createRecorder(program: HostProgram, options: RecordOptions): Recorder {
   const { rank, sizes, scalars, streams } = options;
   const values = new Map([
     ...sizesFromMeshes(program.tensors),

@@ -8,9 +8,9 @@ import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
-import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
+import { loweringNames, options as schema } from "../../src/compile/options.ts";
+import type { LoweringOptions } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { verify } from "../../src/verify/verify.ts";
 
@@ -37,10 +37,10 @@ export async function exampleFusions(): Promise<readonly { readonly name: string
 type Options = Partial<LoweringOptions>;
 
 /** The options that choose an idiom: rows of the matrix. A protocol may also be left out. */
-export const idioms: readonly Options[] = loweringOptionSchema.backend.choices.flatMap((backend) =>
-  loweringOptionSchema.p2p.choices.flatMap((p2p) => [
+export const idioms: readonly Options[] = schema.backend.kind.choices.flatMap((backend) =>
+  schema.p2p.kind.choices.flatMap((p2p) => [
     { backend, p2p },
-    ...loweringOptionSchema.protocol.choices.map((protocol) => ({
+    ...schema.protocol.kind.choices.map((protocol) => ({
       backend,
       p2p,
       protocol,
@@ -48,7 +48,7 @@ export const idioms: readonly Options[] = loweringOptionSchema.backend.choices.f
   ]),
 );
 
-export const switchNames = keysOf(loweringOptionSchema).filter((name) => loweringOptionSchema[name].type === "switch");
+export const switchNames = loweringNames.filter((name) => schema[name].kind.argument === null);
 
 /** Every combination of the options that are on or off. */
 export const switches: readonly Options[] = Array.from({ length: 2 ** switchNames.length }, (_, bits) =>

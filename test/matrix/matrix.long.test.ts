@@ -1,7 +1,8 @@
 /** docs/matrix.md holds what this test finds; `npx vitest run test/matrix -u` writes it anew. */
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
-import { type LoweringOptions, loweringOptionSchema } from "../../src/passes/options.ts";
+import { flagOf, loweringNames, options } from "../../src/compile/options.ts";
+import type { LoweringOptions } from "../../src/passes/options.ts";
 import { devices, exampleFusions, idioms, outcomesOf, streams, switches, switchNames } from "./cells.ts";
 
 const file = new URL("../../docs/matrix.md", import.meta.url).pathname;
@@ -27,7 +28,7 @@ it("every example under every combination of lowering options does what docs/mat
 
 Every example on ${devices} devices with ${streams} streams, under every combination of lowering options. **ok**: it lowers on every rank, links,
 verifies without an error, runs on the machine and has the oracle's result. Else the code of the diagnostic that refuses it
-([diagnostics](diagnostics.md)). A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${loweringOptionSchema[name].flag}\``).join(", ")}; where they differ, it says so. Written and
+([diagnostics](diagnostics.md)). A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}; where they differ, it says so. Written and
 checked by test/matrix.
 
 ${table}
@@ -35,14 +36,11 @@ ${table}
   await expect(await format(text, { ...(await resolveConfig(file)), parser: "markdown" })).toMatchFileSnapshot(file);
 }, 300_000);
 
-function flagsOf(options: Partial<LoweringOptions>): string {
-  return Object.entries(options)
-    .map(([name, value]) => `\`${flagOf(name)} ${String(value)}\``)
+function flagsOf(given: Partial<LoweringOptions>): string {
+  return loweringNames
+    .filter((name) => given[name] !== undefined)
+    .map((name) => `\`${flagOf(name)} ${String(given[name])}\``)
     .join(" ");
-}
-
-function flagOf(name: string): string {
-  return Object.entries(loweringOptionSchema).find(([known]) => known === name)?.[1].flag ?? name;
 }
 
 interface Cell {
@@ -60,8 +58,8 @@ function cellText(cells: readonly Cell[]): string {
   const settings = new Map<string, string>();
   for (const { switched, code } of cells) {
     const flags = relevant
-      .filter((name) => switched[name] !== loweringOptionSchema[name].default)
-      .map((name) => `\`${loweringOptionSchema[name].flag}\``);
+      .filter((name) => switched[name] !== options[name].default)
+      .map((name) => `\`${flagOf(name)}\``);
     settings.set(flags.join(" "), code);
   }
   const usual = settings.get("");

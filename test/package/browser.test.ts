@@ -1,6 +1,7 @@
-/** `braid` runs in a browser: nothing that its entry imports statically comes from Node or another package. */
+/** `braid` runs in a browser: nothing that its entry imports statically comes from Node, or from a package but valibot, which imports nothing. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
 const source = path.resolve(import.meta.dirname, "../../src");
@@ -26,13 +27,19 @@ describe("the entry of braid", () => {
   it("reaches the executor, the passes and the IR", () => {
     const names = [...modules.keys()].map((file) => path.relative(source, file));
     expect(names).toEqual(
-      expect.arrayContaining(["executor/multi-device-executor.ts", "passes/lower.ts", "ir/api/fusion.ts"]),
+      expect.arrayContaining(["executor/multi-device-executor.ts", "compile/lower.ts", "ir/api/fusion.ts"]),
     );
   });
 
-  it("imports no Node module and no package", () => {
-    const outside = [...modules].filter(([, specifiers]) => specifiers.length > 0);
+  it("imports no Node module and no package but valibot", () => {
+    const outside = [...modules.values()].flat().filter((specifier) => specifier !== "valibot");
     expect(outside).toEqual([]);
+  });
+
+  it("gets nothing more with valibot", () => {
+    const file = fileURLToPath(import.meta.resolve("valibot"));
+    expect([...staticImports(file)]).toEqual([[file, []]]);
+    expect(readFileSync(file, "utf8")).not.toMatch(/\brequire\(|\bprocess\b|\bimport\(/);
   });
 
   it("loads back ends only on demand", () => {

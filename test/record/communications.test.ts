@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { CommunicationType } from "../../src/host/collectives.ts";
 import type { AxisSpec, TensorOptions } from "../../src/host/build/tensors.ts";
-import { record } from "../../src/record/record.ts";
+import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing } from "./listing.ts";
 
 interface Sides {

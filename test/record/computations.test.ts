@@ -1,7 +1,7 @@
 /** Every op as the kernels, copies and views it becomes. That results are right is run-programs' and the conformance tests' business. */
 import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "braid";
 import { describe, expect, it } from "vitest";
-import { record } from "../../src/record/record.ts";
+import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing, type ListingOptions } from "./listing.ts";
 
 function dataOf(build: (h: HostProgramBuilder) => void, options: ListingOptions = { kinds: dataKinds }): string {

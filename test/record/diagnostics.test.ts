@@ -2,8 +2,8 @@
 import { DeviceMesh, DiagnosticError, Fusion, HostProgramBuilder, relu, sum } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Communication, HostProgram } from "../../src/host/nodes.ts";
-import type { RecordOptions } from "../../src/record/options.ts";
-import { record } from "../../src/record/record.ts";
+import type { RecordOptions } from "../../src/compile/record.ts";
+import { record } from "../../src/compile/record.ts";
 
 type Build = (h: HostProgramBuilder) => void;
 
@@ -31,8 +31,8 @@ describe("options", () => {
   it.each<[string, Partial<RecordOptions>, string]>([
     ["a rank that is no device", { rank: -1 }, "bad-argument"],
     ["half a rank", { rank: 0.5 }, "bad-argument"],
-    ["no streams", { streams: 0 }, "bad-argument"],
-    ["a fraction of streams", { streams: 1.5 }, "bad-argument"],
+    ["no streams", { streams: 0 }, "bad-option"],
+    ["a fraction of streams", { streams: 1.5 }, "bad-option"],
     ["an empty axis", { sizes: { i0: 0 } }, "bad-extent"],
     ["a fractional size", { sizes: new Map([["i0", 2.5]]) }, "bad-extent"],
     ["a scalar that is no whole number", { scalars: { shift: Number.NaN } }, "bad-argument"],
@@ -44,11 +44,11 @@ describe("options", () => {
     const options = JSON.parse('{ "protocol": "push" }') as Partial<RecordOptions>;
     expect(messageOf(nothing, options)).toMatchInlineSnapshot(`
       "
-      error[bad-argument]: a point-to-point protocol does not exist
-        at: record(program, { protocol })
-        found: push
-        expected: get or put
-        fix: use one of these names
+      error[bad-option]: option protocol has a bad value
+        at: protocol (--protocol)
+        found: "push"
+        expected: one of get, put
+        fix: pass a value such as get, or leave the option out
       "
     `);
   });

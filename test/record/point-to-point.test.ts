@@ -3,7 +3,7 @@ import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import { record } from "../../src/record/record.ts";
+import { record } from "../../src/compile/record.ts";
 import { listing } from "./listing.ts";
 
 const mesh = DeviceMesh.range(3);

@@ -8,8 +8,8 @@ import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import { emptyTensor, tensorBytes, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import type { RecordOptions } from "../../src/record/options.ts";
-import { record } from "../../src/record/record.ts";
+import type { RecordOptions } from "../../src/compile/record.ts";
+import { record } from "../../src/compile/record.ts";
 
 export interface RunSetting extends Omit<RecordOptions, "rank"> {
   /** inputs[rank][i]: the local part of input i. */

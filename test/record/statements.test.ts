@@ -1,8 +1,8 @@
 /** Every kind of statement as the commands it becomes. Communications and computations have files of their own. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
-import type { RecordOptions } from "../../src/record/options.ts";
-import { record } from "../../src/record/record.ts";
+import type { RecordOptions } from "../../src/compile/record.ts";
+import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing, type ListingOptions } from "./listing.ts";
 
 function commandsOf(

@@ -76,9 +76,6 @@ export function assignment(
   };
 }
 
-/** Collects the names of a repeated option. */
-export const names: Parser<readonly string[]> = (text, previous) => [...previous, text];
-
 /** Throws `option-value`. */
 export function badValue(flag: string, text: string, expected: string, help: string): never {
   return fail({

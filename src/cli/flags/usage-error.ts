@@ -4,6 +4,7 @@
  */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { renamedFlag } from "../../compile/renamed-options.ts";
 import { suggestion } from "../../support/nearest.ts";
 
 /** `command` is the one that was being parsed. */
@@ -20,6 +21,18 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
     case "commander.unknownOption": {
       const flags = command.options.flatMap((option) => option.long ?? []).concat("--help");
       const name = found ?? message;
+      const present = renamedFlag(name, flags);
+      if (present !== null) {
+        const text = `option ${name} is now called ${present}`;
+        return {
+          code: "option-unknown",
+          message: text,
+          place,
+          found: name,
+          expected: present,
+          help: `write ${present}`,
+        };
+      }
       return {
         code: "option-unknown",
         message: `there is no option ${name}`,

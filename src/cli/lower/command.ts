@@ -5,7 +5,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
-import { lower } from "../../passes/lower.ts";
+import { lower } from "../../compile/lower.ts";
 import { passNames, type PassObserver } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/keys-of.ts";

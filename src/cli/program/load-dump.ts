@@ -9,8 +9,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import { parseContainers, type ParsedContainer, type RootMeaning } from "../../host/parse/parse.ts";
 import { rankContainers } from "../../host/parse/rank-containers.ts";
-import { type LoweringOptions, loweringOptionSchema } from "../../passes/options.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { flagOf, type GivenOptions, type LoweringName, loweringNames } from "../../compile/options.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
 /** `.log` and `.txt`: dumps come with the output around them. */
@@ -71,17 +70,17 @@ export async function givenDevices(
 }
 
 /** A dump has been lowered: of the lowering options it takes the protocol alone, which `record` asks for. */
-export function requireNotLowered(file: string, options: Partial<LoweringOptions>): void {
+export function requireNotLowered(file: string, given: GivenOptions<LoweringName>): void {
   if (!isDumpFile(file)) return;
-  const name = keysOf(loweringOptionSchema).find((key) => key !== "protocol" && options[key] !== undefined);
+  const name = loweringNames.find((each) => each !== "protocol" && given[each] !== undefined);
   if (name === undefined) return;
-  const { flag } = loweringOptionSchema[name];
+  const flag = flagOf(name);
   fail({
     code: "option-value",
     message: "a dump has been lowered already",
     place: { kind: "option", text: flag },
     found: `${flag} for the dump ${file}`,
-    expected: `of the lowering options ${loweringOptionSchema.protocol.flag} alone`,
+    expected: `of the lowering options ${flagOf("protocol")} alone`,
     help: `leave ${flag} out, or pass the program file that the dump was made from`,
   });
 }

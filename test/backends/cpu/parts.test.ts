@@ -14,7 +14,7 @@ import {
 import { partitionKernels } from "../../../src/backends/cpu/threads/partition.ts";
 import { link } from "../../../src/commands/link/link.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
-import { record } from "../../../src/record/record.ts";
+import { record } from "../../../src/compile/record.ts";
 import { createRandom } from "../../../src/support/random.ts";
 
 describe("the board", () => {

@@ -10,8 +10,8 @@ import { link } from "../../../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../../../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../../../../src/ir/api/fusion.ts";
 import { add, neg } from "../../../../src/ir/api/ops.ts";
-import { lower } from "../../../../src/passes/lower.ts";
-import { record } from "../../../../src/record/record.ts";
+import { lower } from "../../../../src/compile/lower.ts";
+import { record } from "../../../../src/compile/record.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { buildLists } from "../../../machine/list-builder.ts";
 

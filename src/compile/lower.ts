@@ -1,0 +1,72 @@
+/** `lower` makes one rank's host program from a Fusion; `runPass` runs a single pass on a host program, hand-built or lowered. */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { LoweringOptions } from "../passes/options.ts";
+import type { Pass, Stage, StagePrograms } from "../passes/pass.ts";
+import { type PassObserver, runPipeline, validate } from "../passes/pipeline.ts";
+import { loweringNames } from "./options.ts";
+import { optionPlace, resolveOptions } from "./resolve-options.ts";
+
+export interface LowerOptions extends Partial<LoweringOptions> {
+  /** The device whose host program is made; 0 if not given. */
+  readonly rank?: number;
+  /** Called after every pass. */
+  readonly onPass?: PassObserver;
+}
+
+/** Something that has a Fusion's data: a `Fusion`. */
+export interface HasFusionData {
+  data(): FusionData;
+}
+
+/** The host program of one rank. Throws a DiagnosticError for a Fusion or an option that cannot be lowered. */
+export function lower(fusion: HasFusionData, { rank = 0, onPass, ...given }: LowerOptions = {}): HostProgram {
+  requireWholeNumber("lower(fusion, { rank })", rank, 0);
+  return runPipeline(fusion.data(), { rank, options: resolveLoweringOptions(given) }, onPass);
+}
+
+/** A pass that runs on host programs. */
+export type HostPass =
+  Pass<"segmented", "looped"> | Pass<"looped", "communicating"> | Pass<"communicating", "communicating">;
+
+/** One pass on one host program; its result is validated for the stage it leads to. */
+export function runPass(
+  pass: HostPass,
+  program: HostProgram,
+  { rank = 0, ...given }: Omit<LowerOptions, "onPass"> = {},
+): HostProgram {
+  requireWholeNumber("runPass(pass, program, { rank })", rank, 0);
+  const result = pass.run(program, { rank, options: resolveLoweringOptions(given) });
+  if (result !== program)
+    validate<Stage & ("looped" | "communicating")>(pass.to, result satisfies StagePrograms["looped"]);
+  return result;
+}
+
+/** Throws `bad-option` and `option-unknown`. */
+function resolveLoweringOptions(given: Partial<LoweringOptions>): LoweringOptions {
+  const resolved = resolveOptions(loweringNames, given);
+  const { backend, p2p } = resolved;
+  if (p2p === "linear" && backend !== "nccl") {
+    fail({
+      code: "bad-option",
+      message: `p2p linear coalesces sends and receives, which the ${backend} backend does not`,
+      place: optionPlace("p2p"),
+      found: `linear with backend ${backend}`,
+      expected: backend === "cuda" ? "rotated or broadcast" : "broadcast",
+      help: 'use another p2p, or backend "nccl" (--backend nccl)',
+    });
+  }
+  if (given.protocol !== undefined && backend !== "cuda") {
+    fail({
+      code: "bad-option",
+      message: `the ${backend} backend has no point-to-point protocol`,
+      place: optionPlace("protocol"),
+      found: `${given.protocol} with backend ${backend}`,
+      expected: 'no protocol, or backend "cuda"',
+      help: "leave the protocol out, or set the backend to cuda (--backend cuda)",
+    });
+  }
+  return resolved;
+}

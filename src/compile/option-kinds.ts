@@ -1,0 +1,169 @@
+/**
+ * Kinds of option values. A kind checks the value that the API is given, reads the same value from text (flags, `bench --impl`) and writes
+ * it as text again.
+ */
+import * as v from "valibot";
+
+/** A kind without its type. */
+export interface KindInfo {
+  /** Of the value that the API takes. */
+  readonly schema: v.GenericSchema;
+  readonly expected: string;
+  /** The value in usage lines, such as `n`; null for a switch, whose flag takes no value. */
+  readonly argument: string | null;
+  /** A value as text, for the fix that a diagnostic suggests. */
+  readonly example: string;
+  /** The value that a text means; undefined for any other text. */
+  readonly read: (text: string) => unknown;
+  /** Whether a flag may be repeated: its values are joined. */
+  readonly repeatable: boolean;
+}
+
+export interface OptionKind<Value> extends KindInfo {
+  readonly schema: v.GenericSchema<Value>;
+  readonly read: (text: string) => Value | undefined;
+  readonly print: (value: Value) => string;
+}
+
+export interface ChoiceKind<T extends string> extends OptionKind<T> {
+  readonly choices: readonly T[];
+}
+
+/** A kind whose texts are parsed first, and then checked as values of the API are. */
+function kindOf<Value>({
+  parse,
+  ...kind
+}: Omit<OptionKind<Value>, "read"> & { readonly parse: (text: string) => unknown }): OptionKind<Value> {
+  return {
+    ...kind,
+    read: (text) => {
+      const value = parse(text);
+      return v.is(kind.schema, value) ? value : undefined;
+    },
+  };
+}
+
+const toggleWords: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["false", false],
+]);
+
+export const toggle = kindOf<boolean>({
+  schema: v.boolean(),
+  expected: "true or false",
+  argument: null,
+  example: "true",
+  parse: (text) => toggleWords.get(text),
+  print: String,
+  repeatable: false,
+});
+
+export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): ChoiceKind<T> {
+  const [example] = choices;
+  const kind = kindOf<T>({
+    schema: v.picklist(choices),
+    expected: `one of ${choices.join(", ")}`,
+    argument: choices.join("|"),
+    example,
+    parse: (text) => text,
+    print: (value) => value,
+    repeatable: false,
+  });
+  return { ...kind, choices };
+}
+
+const positiveWhole = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+
+/** A decimal whole number of at least `least`. */
+export function wholeNumber(least: number, example: number, argument = "n"): OptionKind<number> {
+  return kindOf({
+    schema: v.pipe(v.number(), v.safeInteger(), v.minValue(least)),
+    expected: `a whole number of at least ${least}`,
+    argument,
+    example: String(example),
+    parse: (text) => (/^[+-]?\d+$/.test(text.trim()) ? Number(text) : undefined),
+    print: String,
+    repeatable: false,
+  });
+}
+
+/** A duration in seconds, which may be a fraction. */
+export const seconds = kindOf<number>({
+  schema: v.pipe(v.number(), v.finite(), v.gtValue(0)),
+  expected: "a number greater than 0",
+  argument: "seconds",
+  example: "30",
+  parse: (text) => (text.trim() === "" ? undefined : Number(text)),
+  print: String,
+  repeatable: false,
+});
+
+/** Sizes of groups, such as `1-3-4`; the last one is the size of all groups that follow. */
+export function groupSizes(example: string): OptionKind<readonly number[]> {
+  return kindOf<readonly number[]>({
+    schema: v.pipe(v.array(positiveWhole), v.nonEmpty()),
+    expected: "whole numbers of at least 1 with - between them, such as 1-3-4",
+    argument: "sizes",
+    example,
+    parse: (text) => (/^\d+(-\d+)*$/.test(text) ? text.split("-").map(Number) : undefined),
+    print: (sizes) => sizes.join("-"),
+    repeatable: false,
+  });
+}
+
+/** A text that its command checks: a file, a pass. */
+export function text(argument: string, example: string): OptionKind<string> {
+  return kindOf({
+    schema: v.pipe(v.string(), v.nonEmpty()),
+    expected: "a text",
+    argument,
+    example,
+    parse: (given) => given,
+    print: (value) => value,
+    repeatable: false,
+  });
+}
+
+export function names(expected: string, example: string): OptionKind<readonly string[]> {
+  return kindOf<readonly string[]>({
+    schema: v.array(v.pipe(v.string(), v.nonEmpty())),
+    expected,
+    argument: "name",
+    example,
+    parse: (given) => given.split(",").map((name) => name.trim()),
+    print: (value) => value.join(","),
+    repeatable: true,
+  });
+}
+
+interface NumbersKind {
+  readonly schema: v.GenericSchema<number>;
+  readonly expected: string;
+}
+
+export const sizeValues: NumbersKind = { schema: positiveWhole, expected: "a whole number of at least 1" };
+export const anyNumbers: NumbersKind = { schema: v.pipe(v.number(), v.finite()), expected: "a number" };
+
+/** `NAME=VALUE`, several of them with commas between. */
+export function namedNumbers(values: NumbersKind, example: string): OptionKind<ReadonlyMap<string, number>> {
+  return kindOf<ReadonlyMap<string, number>>({
+    schema: v.map(v.string(), values.schema),
+    expected: `NAME=VALUE, where VALUE is ${values.expected}`,
+    argument: "name=value",
+    example,
+    parse: assignments,
+    print: (value) => [...value].map((entry) => entry.join("=")).join(","),
+    repeatable: true,
+  });
+}
+
+/** Undefined where a part assigns no decimal number, or two parts assign one name. */
+function assignments(given: string): ReadonlyMap<string, number> | undefined {
+  const pairs = given.split(",").map((part): readonly [string, number] | null => {
+    const [, name, digits] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\S+)\s*$/.exec(part) ?? [];
+    const isNumber = digits !== undefined && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits);
+    return name !== undefined && isNumber ? [name, Number(digits)] : null;
+  });
+  const values = new Map(pairs.filter((pair) => pair !== null));
+  return values.size === pairs.length ? values : undefined;
+}

@@ -1,0 +1,76 @@
+/** `record` with options as the API takes them: checked, and with defaults. */
+import type { CommandList } from "../commands/command-list.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import { recordHost } from "../record/record.ts";
+import type { OptionValue } from "./options.ts";
+import { resolveOptions } from "./resolve-options.ts";
+
+/** Numbers by name: a Map or an object. */
+export type NamedNumbers = ReadonlyMap<string, number> | Readonly<Record<string, number>>;
+
+export interface RecordOptions {
+  /** The device whose commands are recorded. */
+  readonly rank: number;
+  /** Sizes of symbolic extents by printed name (`i0`). A sharded axis takes its size from the mesh if none is given. */
+  readonly sizes?: NamedNumbers;
+  /** Values of other scalars that the program names. */
+  readonly scalars?: NamedNumbers;
+  /** Worker streams that a Stream loop alternates over (the program's `numberOfStreams`); 4 if not given. */
+  readonly streams?: OptionValue<"streams">;
+  /** Who copies in one-sided point-to-point; "get" (the receiver) if not given. */
+  readonly protocol?: OptionValue<"protocol">;
+}
+
+/**
+ * The commands of one rank's host program, for given sizes. Throws a DiagnosticError for a program that is not valid, or not for these sizes,
+ * and for bad options.
+ */
+export function record(program: HostProgram, { rank, sizes, scalars, ...given }: RecordOptions): CommandList {
+  requireWholeNumber("record(program, { rank })", rank, 0);
+  const options = resolveOptions(["streams", "protocol"], given);
+  return recordHost(program, { rank, sizes: sizesByName(sizes), scalars: scalarsByName(scalars), ...options });
+}
+
+/** Throws `bad-extent`. */
+function sizesByName(given: NamedNumbers | undefined): ReadonlyMap<string, number> {
+  const sizes = numbersByName(given);
+  for (const [name, size] of sizes) {
+    if (Number.isSafeInteger(size) && size >= 1) continue;
+    fail({
+      code: "bad-extent",
+      message: `the size of ${name} is not a whole number of at least 1`,
+      place: { kind: "call", text: "record(program, { sizes })" },
+      found: String(size),
+      expected: "a whole number of at least 1",
+      help: `give ${name} the number of elements along its axis`,
+    });
+  }
+  return sizes;
+}
+
+/** Throws `bad-argument`. */
+function scalarsByName(given: NamedNumbers | undefined): ReadonlyMap<string, number> {
+  const scalars = numbersByName(given);
+  for (const [name, value] of scalars) {
+    if (Number.isSafeInteger(value)) continue;
+    fail({
+      code: "bad-argument",
+      message: `scalar ${name} is not a whole number`,
+      place: { kind: "call", text: "record(program, { scalars })" },
+      found: String(value),
+      expected: "a whole number (0 and 1 for false and true)",
+      help: `give ${name} a whole number`,
+    });
+  }
+  return scalars;
+}
+
+export function numbersByName(numbers: NamedNumbers = new Map()): ReadonlyMap<string, number> {
+  return isMap(numbers) ? numbers : new Map(Object.entries(numbers));
+}
+
+function isMap(numbers: NamedNumbers): numbers is ReadonlyMap<string, number> {
+  return numbers instanceof Map;
+}

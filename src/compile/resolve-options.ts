@@ -1,0 +1,70 @@
+/** Checks options by the schema and fills in their defaults. */
+import { is } from "valibot";
+import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
+import { suggestion } from "../support/nearest.ts";
+import { flagOf, type GivenOptions, type OptionName, type OptionRow, type Options, options } from "./options.ts";
+import { renamedOption } from "./renamed-options.ts";
+
+/** The options by these names, as given or by default. Throws `bad-option` for a bad value and `option-unknown` for any other name. */
+export function resolveOptions<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): Options<K> {
+  const values = Object.fromEntries([
+    ...names.map((name): [string, unknown] => [name, rowOf(name).default]),
+    ...givenEntries(given),
+  ]);
+  requireResolved(names, values);
+  return values;
+}
+
+/** The same check, without defaults. */
+export function requireOptions<K extends OptionName>(
+  names: readonly K[],
+  given: object,
+): asserts given is GivenOptions<K> {
+  requireResolved(names, given);
+}
+
+function requireResolved<K extends OptionName>(names: readonly K[], given: object): asserts given is Options<K> {
+  for (const [name, value] of givenEntries(given)) {
+    const known = names.find((each) => each === name);
+    if (known === undefined) unknownOption(name, names);
+    else if (!is(rowOf(known).kind.schema, value)) badValue(known, value);
+  }
+}
+
+function rowOf(name: OptionName): OptionRow {
+  return options[name];
+}
+
+/** Callers without type checks may pass undefined for an option that they do not give. */
+function givenEntries(given: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(given).filter(([, value]) => value !== undefined);
+}
+
+function badValue(name: OptionName, value: unknown): never {
+  const row = rowOf(name);
+  return fail({
+    code: "bad-option",
+    message: `option ${name} has a bad value`,
+    place: optionPlace(name),
+    found: JSON.stringify(value) ?? String(value),
+    expected: row.kind.expected,
+    help: `pass a value such as ${row.kind.example}, or leave the option out`,
+  });
+}
+
+/** How the API and the command line call an option. */
+export function optionPlace(name: OptionName): NonNullable<Diagnostic["place"]> {
+  return { kind: "option", text: `${name} (${flagOf(name)})` };
+}
+
+function unknownOption(name: string, known: readonly string[]): never {
+  const present = renamedOption(name, known);
+  return fail({
+    code: "option-unknown",
+    message: present === null ? `there is no option ${name}` : `option ${name} is now called ${present}`,
+    place: { kind: "option", text: name },
+    found: name,
+    expected: present ?? `one of ${known.join(", ")}`,
+    help: present === null ? suggestion(name, known, "leave it out") : `write ${present}`,
+  });
+}
