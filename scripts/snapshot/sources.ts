@@ -1,0 +1,84 @@
+/** What the snapshot takes from the code base, in one place: where something moves or gets another name, only this file changes with it. */
+export * as braid from "../../src/index.ts";
+export * as braidCpu from "../../src/cpu.ts";
+export * as braidCuda from "../../src/cuda.ts";
+export { runCli } from "../../src/cli/cli.ts";
+export { parseImplementations } from "../../src/cli/bench/implementation.ts";
+export { planOwn } from "../../src/cli/bench/plan-own.ts";
+export type { Kernel, Operand } from "../../src/commands/kernel.ts";
+export { copyKernel, kernelSteps } from "../../src/backends/cuda/kernels/kernel-steps.ts";
+export { linkKernel } from "../../src/backends/cuda/kernels/link-kernel.ts";
+export { noMeetings } from "../../src/backends/cuda/kernels/meeting-text.ts";
+export { productKernel } from "../../src/backends/cuda/kernels/product-kernel.ts";
+export { pullKernel } from "../../src/backends/cuda/kernels/pull-kernel.ts";
+export type { KernelSource } from "../../src/backends/cuda/kernels/kernel-source.ts";
+export { createKernelLibrary } from "../../src/kernels/kernel-library.ts";
+export { splitKernel } from "../../src/kernels/split-kernel.ts";
+export { createWasmMemory } from "../../src/support/webassembly.ts";
+export { sampleKernels } from "../../test/cuda/sample-kernels.ts";
+
+export const folders = {
+  examples: "examples",
+  passFixtures: "test/fixtures",
+  dumps: ["test/fixtures/dumps", "test/fixtures/dumps/written"],
+  findings: "test/fixtures/findings",
+} as const;
+
+/** Modules of tests that export programs; they are loaded with the running Braid as `braid`. */
+export const programModules = {
+  hostIrs: "test/conformance/host-ir-programs.ts",
+  multiDevice: "test/conformance/multi-device-programs.ts",
+  overlap: "test/conformance/overlap-programs.ts",
+  rings: "test/conformance/ring-programs.ts",
+  bad: "test/host/bad-programs.ts",
+  refused: "test/passes/refused-programs.ts",
+  fusions: "test/support/random-fusion.ts",
+  reshardings: "test/support/random-resharding.ts",
+  pointToPoint: "test/support/random-point-to-point.ts",
+} as const;
+
+export const profileName = "4xH200";
+
+/** Flags by what they mean; pages name the meaning, so that a flag that is renamed changes help texts and diagnostics alone. */
+export const flags = {
+  copyLane: "--copy-lane",
+  inPlace: "--in-place",
+  ownLast: "--own-last",
+  splitChunks: "--split-chunks",
+  mergeProducts: "--merge-products",
+  computeStreams: "--compute-streams",
+  earlySums: "--early-sums",
+  kernelCopies: "--kernel-copies",
+  batchSignals: "--batch-signals",
+  smMargin: "--sm-margin",
+  streams: "--streams",
+  /** Of `run`: the order of steps. */
+  order: "--schedule",
+  choice: "--schedule-choice",
+  backend: "--backend",
+  p2p: "--p2p",
+  protocol: "--protocol",
+  noOverlap: "--no-overlap",
+  interStreamSync: "--inter-stream-sync",
+  reshardingAfter: "--insert-resharding-after",
+  accumulate: "--accumulate",
+  noDeallocate: "--no-deallocate",
+  noShrink: "--no-shrink",
+  disablePass: "--disable-pass",
+} as const;
+
+/** Options of the API that may get other names. */
+export const apiNames = {
+  copyLane: "copyLane",
+  schedule: "schedule",
+  scheduleChoice: "scheduleChoice",
+  inPlace: "inPlace",
+  ownLast: "ownLast",
+  splitChunks: "splitChunks",
+  mergeProducts: "mergeProducts",
+  computeStreams: "computeStreams",
+  earlySums: "earlySums",
+  kernelCopies: "kernelCopies",
+  batchSignals: "batchSignals",
+  smMargin: "smMargin",
+} as const;
