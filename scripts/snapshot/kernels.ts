@@ -25,7 +25,7 @@ import {
 } from "./sources.ts";
 
 type ExecutorOptions = braid.ExecutorOptions;
-type Example = { readonly default: Exclude<Parameters<typeof braid.isProgram>[0], undefined> };
+type Example = { readonly default: unknown };
 
 const profile = braid.parseProfile(readFileSync(`profiles/${profileName}.json`, "utf8"), profileName);
 
@@ -48,7 +48,7 @@ const catching: braid.Backend = {
 
 async function executorOf(example: string, options: ExecutorOptions, params: Readonly<Record<string, number>> = {}) {
   const { default: program } = await load<Example>(`${folders.examples}/${example}.ts`);
-  if (!braid.isProgram(program)) throw new Error(`${example} is no program`);
+  if (!braid.isProgramFile(program)) throw new Error(`${example} is no program`);
   const known = Object.fromEntries(Object.entries(params).filter(([name]) => name in program.defaults));
   const build = (rank: number) => program.build({ devices: options.devices, rank, params: known });
   const built = build(0);
@@ -75,27 +75,46 @@ async function programOf(example: string, options: ExecutorOptions): Promise<bra
   throw new Error("nothing was prepared");
 }
 
-const cuda = { communicatorBackend: "cuda", [apiNames.copyLane]: "dedicated" } as const;
+const dedicated = { [apiNames.copyLane]: "dedicated" } as const;
+const cuda = { backend: "cuda", [apiNames.schedule]: dedicated } as const;
 const settings: Readonly<Record<string, Omit<ExecutorOptions, "devices">>> = {
   nccl: {},
   serial: { overlap: false },
   cuda,
-  "cuda put": { ...cuda, p2pProtocol: "put" },
-  "cuda broadcast": { ...cuda, pointToPoint: "broadcast" },
+  "cuda put": { ...cuda, protocol: "put" },
+  "cuda broadcast": { ...cuda, p2p: "broadcast" },
   "cuda accumulate": { ...cuda, accumulate: true },
   "cuda in parts": {
     ...cuda,
-    [apiNames.schedule]: { [apiNames.inPlace]: true, [apiNames.splitChunks]: 2, [apiNames.computeStreams]: 1 },
+    [apiNames.schedule]: {
+      ...dedicated,
+      [apiNames.inPlace]: true,
+      [apiNames.splitChunks]: 2,
+      [apiNames.computeStreams]: 1,
+    },
   },
   "cuda merged": {
     ...cuda,
-    [apiNames.schedule]: { [apiNames.inPlace]: true, [apiNames.ownLast]: true, [apiNames.mergeProducts]: [1, 2] },
+    [apiNames.schedule]: {
+      ...dedicated,
+      [apiNames.inPlace]: true,
+      [apiNames.ownLast]: true,
+      [apiNames.mergeProducts]: [1, 2],
+    },
   },
   "cuda early": {
     ...cuda,
-    [apiNames.schedule]: { [apiNames.earlySums]: [2], [apiNames.kernelCopies]: 1 << 20, [apiNames.smMargin]: 8 },
+    [apiNames.schedule]: {
+      ...dedicated,
+      [apiNames.earlySums]: [2],
+      [apiNames.kernelCopies]: 1 << 20,
+      [apiNames.smMargin]: 8,
+    },
   },
-  "cuda batched": { ...cuda, [apiNames.schedule]: { [apiNames.batchSignals]: true, [apiNames.ownLast]: true } },
+  "cuda batched": {
+    ...cuda,
+    [apiNames.schedule]: { ...dedicated, [apiNames.batchSignals]: true, [apiNames.ownLast]: true },
+  },
 };
 
 function sourceText({ text, grid, block, parameters }: KernelSource): string {
@@ -266,12 +285,12 @@ const implementations = [
   "communication-only;backend=nccl",
   "communication-only;protocol=put",
   "braid;form=rotated,broadcast;backend=cuda,nccl",
-  "braid;form=rotated;protocol=get,put;copyLane=inline,dedicated;streams=2,8",
+  "braid;form=rotated;protocol=get,put;copyStream=inline,dedicated;streams=2,8",
   "braid;form=linear;backend=nccl;interStreamSync=true,false",
   "braid;form=collective;backend=nccl,cuda;chunks=2,8",
   "braid;form=rotated,broadcast;outputs=2",
   "braid;inPlace=true;ownLast=true,false;splitChunks=2;computeStreams=1,2",
-  "braid;inPlace=true;mergeProducts=1-3,2;batchSignals=true",
+  "braid;inPlace=true;mergeGemms=1-3,2;batchSignals=true",
   "braid;form=rotated,collective;earlySums=2;kernelCopies=65536;smMargin=8",
   "braid;choice=auto",
 ];

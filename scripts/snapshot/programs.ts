@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { hash, load, Page, textOr } from "./page.ts";
-import { braid, folders, programModules } from "./sources.ts";
+import { braid, folders, programModules, verifyLists } from "./sources.ts";
 
 type Source = braid.Fusion | braid.HostProgram;
 type Options = braid.LowerOptions;
@@ -30,11 +30,11 @@ async function whole(of: SourceOf, options: Options = {}, given?: number): Promi
       braid.record(host, {
         rank,
         sizes: new Map(),
-        numberOfStreams: 3,
-        p2pProtocol: options.p2pProtocol ?? "get",
+        streams: 3,
+        protocol: options.protocol ?? "get",
       }),
     );
-    const { ok, findings, repair, size } = braid.verifyLists(lists);
+    const { ok, findings, repair, size } = verifyLists(lists);
     const said = [...findings.map(braid.renderDiagnostic), ...(repair ?? []).map(({ text }) => `repair: ${text}`)];
     const program = ok ? braid.printProgram(braid.link(lists)) : "";
     return [
@@ -66,12 +66,7 @@ async function fixturePages(): Promise<void> {
       };
       const failed = await textOr(() => (braid.lower(fixture.build(), { ...options, onPass }), ""));
       page.add(`${file}, stages`, [...stages, failed].join("\n"));
-      const variants = [
-        {},
-        { communicatorBackend: "cuda" },
-        { overlap: false },
-        { insertReshardingAfter: true },
-      ] as const;
+      const variants = [{}, { backend: "cuda" }, { overlap: false }, { insertReshardingAfter: true }] as const;
       for (const more of variants) {
         page.add(`${file} ${JSON.stringify(more)}`, await whole(() => fixture.build(), { ...options, ...more }));
       }
@@ -95,7 +90,7 @@ interface Refused {
 interface Named {
   readonly name: string;
   readonly devices?: number | readonly number[];
-  readonly p2pProtocol?: "get" | "put";
+  readonly protocol?: "get" | "put";
 }
 
 interface Handwritten extends Named {
@@ -111,10 +106,10 @@ async function handwrittenPages(): Promise<void> {
   for (const name of ["hostIrs", "multiDevice", "overlap", "rings"] as const) {
     const page = new Page(`programs/${name}`);
     const lists = Object.values(await load<object>(programModules[name])).filter(Array.isArray) as Handwritten[][];
-    for (const { name: title, devices = 1, build, p2pProtocol = "get" } of lists.flat()) {
+    for (const { name: title, devices = 1, build, protocol = "get" } of lists.flat()) {
       for (const count of typeof devices === "number" ? [devices] : devices) {
         // The second argument is a rank, or how a program ends.
-        const of = (more: unknown) => whole((rank) => build(count, more ?? rank), { p2pProtocol }, count);
+        const of = (more: unknown) => whole((rank) => build(count, more ?? rank), { protocol }, count);
         page.add(`${title}, ${count} devices`, await of(undefined));
         for (const ending of ["joined", "as written"]) {
           if (name === "overlap" || name === "rings")
@@ -151,9 +146,9 @@ type Random = Readonly<Record<string, unknown>>;
 
 const idioms: readonly Options[] = [
   {},
-  { communicatorBackend: "cuda", p2pProtocol: "put" },
-  { communicatorBackend: "cuda", pointToPoint: "broadcast" },
-  { pointToPoint: "linear", interStreamSynchronization: true },
+  { backend: "cuda", protocol: "put" },
+  { backend: "cuda", p2p: "broadcast" },
+  { p2p: "linear", interStreamSync: true },
   { overlap: false, insertReshardingAfter: true },
 ];
 

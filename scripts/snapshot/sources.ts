@@ -3,19 +3,21 @@ export * as braid from "../../src/index.ts";
 export * as braidCpu from "../../src/cpu.ts";
 export * as braidCuda from "../../src/cuda.ts";
 export { runCli } from "../../src/cli/cli.ts";
-export { parseImplementations } from "../../src/cli/bench/implementation.ts";
-export { planOwn } from "../../src/cli/bench/plan-own.ts";
+export { parseImplementations } from "../../src/bench/implementation.ts";
+export { planOwn } from "../../src/bench/braid/plan-own.ts";
 export type { Kernel, Operand } from "../../src/commands/kernel.ts";
-export { copyKernel, kernelSteps } from "../../src/backends/cuda/kernels/kernel-steps.ts";
+export { copyKernel, kernelSteps } from "../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 export { linkKernel } from "../../src/backends/cuda/kernels/link-kernel.ts";
-export { noMeetings } from "../../src/backends/cuda/kernels/meeting-text.ts";
-export { productKernel } from "../../src/backends/cuda/kernels/product-kernel.ts";
+export { noMeetings } from "../../src/backends/cuda/kernels/text/meeting-text.ts";
+export { gemmKernel as productKernel } from "../../src/backends/cuda/kernels/gemm-kernel.ts";
 export { pullKernel } from "../../src/backends/cuda/kernels/pull-kernel.ts";
 export type { KernelSource } from "../../src/backends/cuda/kernels/kernel-source.ts";
 export { createKernelLibrary } from "../../src/kernels/kernel-library.ts";
-export { splitKernel } from "../../src/kernels/split-kernel.ts";
+export { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
 export { createWasmMemory } from "../../src/support/webassembly.ts";
-export { sampleKernels } from "../../test/cuda/sample-kernels.ts";
+export { sampleKernels } from "../../test/backends/cuda/sample-kernels.ts";
+
+export { verifyLists } from "../../test/support/verify-lists.ts";
 
 export const folders = {
   examples: "examples",
@@ -41,11 +43,11 @@ export const profileName = "4xH200";
 
 /** Flags by what they mean; pages name the meaning, so that a flag that is renamed changes help texts and diagnostics alone. */
 export const flags = {
-  copyLane: "--copy-lane",
+  copyLane: "--copy-stream",
   inPlace: "--in-place",
   ownLast: "--own-last",
   splitChunks: "--split-chunks",
-  mergeProducts: "--merge-products",
+  mergeProducts: "--merge-gemms",
   computeStreams: "--compute-streams",
   earlySums: "--early-sums",
   kernelCopies: "--kernel-copies",
@@ -69,13 +71,13 @@ export const flags = {
 
 /** Options of the API that may get other names. */
 export const apiNames = {
-  copyLane: "copyLane",
+  copyLane: "copyStream",
   schedule: "schedule",
   scheduleChoice: "scheduleChoice",
   inPlace: "inPlace",
   ownLast: "ownLast",
   splitChunks: "splitChunks",
-  mergeProducts: "mergeProducts",
+  mergeProducts: "mergeGemms",
   computeStreams: "computeStreams",
   earlySums: "earlySums",
   kernelCopies: "kernelCopies",
