@@ -4,8 +4,8 @@
  */
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
-import type { BufferId } from "./buffer.ts";
-import type { BufferRef, Command } from "./command.ts";
+import type { BufferId, BufferRef } from "./buffer.ts";
+import type { Command } from "./command.ts";
 import { accumulates, type Operand } from "./kernel.ts";
 import type { Program } from "./program.ts";
 import { canonicalRegion, regionOf, regionOfOperand, type Region } from "./region.ts";

@@ -34,3 +34,10 @@ export interface PlacedBuffer extends Buffer {
   /** In bytes from the start of the rank's arena. */
   readonly offset: number;
 }
+
+/** An address in a buffer. */
+export interface BufferRef {
+  readonly buffer: BufferId;
+  /** In bytes. */
+  readonly offset: number;
+}

@@ -1,8 +1,8 @@
 /** Commands, views and kernels in one line each: for printed Programs, messages and findings. One row per kind. */
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
-import type { BufferId } from "./buffer.ts";
-import type { BufferRef, Command } from "./command.ts";
+import type { BufferId, BufferRef } from "./buffer.ts";
+import type { Command } from "./command.ts";
 import type { Kernel, LinearKernel, MatmulKernel, Operand } from "./kernel.ts";
 import type { RankProgram } from "./program.ts";
 import type { Collective, PointToPointGroup } from "./transfer.ts";

@@ -6,7 +6,7 @@
  * Adding a kind: add it to `Command`, then follow the compile errors (accesses, link, print, machine, back ends).
  */
 import type { Id } from "../support/ids.ts";
-import type { BufferId } from "./buffer.ts";
+import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Collective, PointToPointGroup } from "./transfer.ts";
 import type { View } from "./view.ts";
 
@@ -17,12 +17,6 @@ export type EventId = Id<"Event">;
 export type KernelId = Id<"Kernel">;
 export type TransferId = Id<"Transfer">;
 export type SlotId = Id<"Slot">;
-
-export interface BufferRef {
-  readonly buffer: BufferId;
-  /** In bytes. */
-  readonly offset: number;
-}
 
 /** copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little of what computes beside it. */
 export type CopyEngine = "copy" | "kernel";

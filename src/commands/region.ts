@@ -5,8 +5,7 @@
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import type { BufferId } from "./buffer.ts";
-import type { BufferRef } from "./command.ts";
+import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Operand } from "./kernel.ts";
 import type { View } from "./view.ts";
 

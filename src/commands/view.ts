@@ -1,7 +1,8 @@
 /** Arithmetic on Views: sizes, parts, and the common box over which views of different shapes are walked together. */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
-import type { BufferId } from "./buffer.ts";
+import type { BufferId, BufferRef } from "./buffer.ts";
+import type { Operand } from "./kernel.ts";
 
 /** A strided box of elements in a buffer: operands of copies and transfers are read and written where they lie. */
 export interface View {
@@ -12,6 +13,14 @@ export interface View {
   readonly shape: readonly number[];
   /** In elements. */
   readonly strides: readonly number[];
+}
+
+export function operandOf({ dtype, shape, strides }: View): Operand {
+  return { dtype, shape, strides };
+}
+
+export function refOf({ buffer, offset }: View): BufferRef {
+  return { buffer, offset };
 }
 
 export function elementCount(shape: readonly number[]): number {

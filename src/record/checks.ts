@@ -1,6 +1,38 @@
-/** Indices of slices: what is in range, and where they are ignored. */
-import type { IterDomain } from "../ir/domain.ts";
-import { fail, type Recorder } from "./recorder.ts";
+/** What sizes must hold at record time: shapes that agree, indices in range, sharded axes that no op needs whole. */
+import { sameNumbers } from "../commands/view.ts";
+import { axisShards } from "../ir/axis-shards.ts";
+import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
+import { partialAxes, wholeAxes } from "../ir/ops/axis-map.ts";
+import type { Op } from "../ir/ops/op.ts";
+import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
+import { at } from "../support/invariant.ts";
+import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
+
+/** Throws `size-mismatch` where `shape` is not the local shape of tensor `id`. */
+export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
+  requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
+}
+
+/** Throws `size-mismatch`. */
+export function requireShape(
+  recorder: Recorder,
+  what: string,
+  shape: readonly number[],
+  expected: readonly number[],
+): void {
+  if (sameNumbers(shape, expected)) return;
+  fail(recorder, {
+    code: "size-mismatch",
+    message: `${what} does not have the size of what is written to it`,
+    found: shapeText(shape),
+    expected: shapeText(expected),
+    help: "give sizes that agree, or correct the shapes; sharded axes count 1 on each device",
+  });
+}
+
+export function shapeText(shape: readonly number[]): string {
+  return `[${shape.join(", ")}]`;
+}
 
 /**
  * The index to select along an axis of `size` elements at `position`. A broadcast axis, and one of one element, are read at 0
@@ -20,4 +52,26 @@ export function outOfRange(recorder: Recorder, found: string, position: number, 
     expected: `indices from 0 to ${size - 1}`,
     help: "correct the index, or the bounds of the loop that it comes from",
   });
+}
+
+/**
+ * An op works on what its device holds. One that needs the whole of a sharded axis (reduces, contracts or cuts it) is a communication;
+ * recorded as an op it would give a part of the result. `tensors` is the table of the program or host unit that `op` stands in.
+ * Throws `resharding-unsupported`.
+ */
+export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly Tensor[]): void {
+  const partial = partialAxes(op, tensors);
+  for (const { operand, axis } of wholeAxes(op, tensors)) {
+    const tensor = at(tensors, at(op.inputs, operand));
+    const shard = axisShards(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
+    // What the op makes of a device's own part stays apart, with an index per device.
+    if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
+    fail(recorder, {
+      code: "resharding-unsupported",
+      message: "an op needs the whole of an axis that is sharded over devices",
+      found: `${printIterDomain(axis)} of ${printTensor(tensor)}`,
+      expected: "an axis that every device holds whole",
+      help: "gather or reduce it with a communication: run the pass convert-op-to-communication",
+    });
+  }
 }

@@ -4,14 +4,17 @@
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
 import type { Kernel, Operand } from "../commands/kernel.ts";
-import { contiguousStrides, sameNumbers, type View } from "../commands/view.ts";
+import { contiguousStrides, operandOf, refOf, sameNumbers, type View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
-import type { TensorId } from "../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../ir/domain.ts";
+import { partialAxes } from "../ir/ops/axis-map.ts";
+import type { Op } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
+import { requireDeclaredShape, requireShape } from "./checks.ts";
 import { addTemporary, bind } from "./memory.ts";
-import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
+import { outputView, type Recorder, tensorOf } from "./recorder.ts";
 import { addKernel, emit } from "./tape.ts";
-import { mayOverlap, sameElements } from "./views.ts";
+import { mayOverlap, permuteView, sameElements } from "./views.ts";
 
 /** Makes the kernel for operands as they lie; called only when no kernel of this statement fits. */
 export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;
@@ -36,13 +39,12 @@ export function launch(recorder: Recorder, request: LaunchRequest): void {
   if (staged.includes(true)) return launchStaged(recorder, request, staged);
   const { tape, streams } = recorder;
   const kernel = kernelFor(recorder, request);
-  const ref = ({ buffer, offset }: View): { buffer: View["buffer"]; offset: number } => ({ buffer, offset });
   emit(tape, {
     kind: "launch",
     stream: streams.current,
     kernel,
-    inputs: inputs.map(ref),
-    outputs: outputs.map(ref),
+    inputs: inputs.map(refOf),
+    outputs: outputs.map(refOf),
   });
 }
 
@@ -87,10 +89,6 @@ function kernelFor({ tape, kernels }: Recorder, request: LaunchRequest): KernelI
   return kernel;
 }
 
-function operandOf({ dtype, shape, strides }: View): Operand {
-  return { dtype, shape, strides };
-}
-
 function sameOperands(operands: readonly Operand[], views: readonly View[]): boolean {
   return operands.every(({ shape, strides }, i) => {
     const view = at(views, i);
@@ -125,28 +123,17 @@ export function alias(recorder: Recorder, tensor: TensorId, view: View, statemen
   bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
 }
 
-/** Throws `size-mismatch` where `shape` is not the local shape of tensor `id`. */
-export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
-  requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
-}
-
-/** Throws `size-mismatch`. */
-export function requireShape(
-  recorder: Recorder,
-  what: string,
-  shape: readonly number[],
-  expected: readonly number[],
-): void {
-  if (sameNumbers(shape, expected)) return;
-  fail(recorder, {
-    code: "size-mismatch",
-    message: `${what} does not have the size of what is written to it`,
-    found: shapeText(shape),
-    expected: shapeText(expected),
-    help: "give sizes that agree, or correct the shapes; sharded axes count 1 on each device",
-  });
-}
-
-export function shapeText(shape: readonly number[]): string {
-  return `[${shape.join(", ")}]`;
+/**
+ * What `op` writes to. A reduction that stops at each device's part of a sharded axis has an axis that counts the devices; it has one element
+ * on each device, and kernels need not see it.
+ */
+export function ordinaryOutput(recorder: Recorder, op: Op): View {
+  const output = outputView(recorder, op.output);
+  const partial = partialAxes(op, recorder.program.tensors);
+  if (partial.length === 0) return output;
+  const axes = withoutReductions(tensorOf(recorder, op.output).domain.logical);
+  return permuteView(
+    output,
+    axes.flatMap((axis, position) => (partial.includes(axis) ? [] : [position])),
+  );
 }

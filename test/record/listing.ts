@@ -1,6 +1,5 @@
 /** A command list in one line per command, with tensors by name: what the tests of the recorder compare. */
-import type { BufferId } from "../../src/commands/buffer.ts";
-import type { BufferRef } from "../../src/commands/command.ts";
+import type { BufferId, BufferRef } from "../../src/commands/buffer.ts";
 import type { CommandList, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import { operandText } from "../../src/commands/command-text.ts";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";

@@ -3,9 +3,8 @@
  * Kernels are compiled when the Program is prepared, combinations of transfers at first use.
  */
 import type { Launch } from "../../commands/command.ts";
-import type { Operand } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
-import type { View } from "../../commands/view.ts";
+import { operandOf, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
@@ -105,10 +104,6 @@ export function createCompute(
       nextSaved = space.saved.address;
     },
   };
-}
-
-function operandOf({ dtype, shape, strides }: View): Operand {
-  return { dtype, shape, strides };
 }
 
 /** Bytes from the first to the last element of a view, gaps included. */

@@ -1,10 +1,10 @@
 /** What a member of a collective in the CUDA idiom copies and combines: pieces of the table of collectives, in own and peers' memory. */
 import { at, invariant } from "../../support/invariant.ts";
 import { assembliesOf } from "../collectives.ts";
-import type { BufferRef } from "../command.ts";
+import type { BufferRef } from "../buffer.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
-import { alignViews, type View } from "../view.ts";
+import { alignViews, operandOf, refOf, type View } from "../view.ts";
 import type { LinkedCollective } from "./match/peer-collectives.ts";
 
 export interface Combination {
@@ -56,12 +56,4 @@ function aligned(views: readonly View[]): readonly View[] {
   const found = alignViews(views);
   invariant(found !== null, "collectives whose pieces share no box are refused", views);
   return found;
-}
-
-function operandOf({ dtype, shape, strides }: View): CombineKernel["inputs"][number] {
-  return { dtype, shape, strides };
-}
-
-function refOf({ buffer, offset }: View): BufferRef {
-  return { buffer, offset };
 }

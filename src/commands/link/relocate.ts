@@ -1,7 +1,6 @@
 /** Numbers the buffers that a command names over all ranks: a rank's buffer b becomes `base` + b. */
 import { makeId } from "../../support/ids.ts";
-import type { BufferId } from "../buffer.ts";
-import type { BufferRef } from "../command.ts";
+import type { BufferId, BufferRef } from "../buffer.ts";
 import type { Collective, PointToPointGroup } from "../transfer.ts";
 import type { View } from "../view.ts";
 

@@ -1,82 +1,58 @@
 /**
- * Communications. Those that a library (NCCL, UCC) runs on a stream of its own are spelled out: the communicator's stream waits for
- * the current one, transfers, and records an event that Wait waits for. Those of the CUDA backend are signals, copies and launches
- * on the current stream (record-peer-collective.ts).
+ * Communications. NCCL and UCC run theirs on a stream of their own, which is written out: the communicator's stream waits for the
+ * current one, transfers, and records the event that Wait waits for. With the CUDA backend they are signals, copies and launches on the
+ * current stream (peer-collective.ts, point-to-point.ts).
  */
-import { sideOf, type CollectiveType } from "../../commands/collectives.ts";
+import type { CollectiveType } from "../../commands/collectives.ts";
 import type { Collective } from "../../commands/transfer.ts";
-import type { View } from "../../commands/view.ts";
-import type { Communication } from "../../host/nodes.ts";
 import { reductionOf } from "../../host/collectives.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { collectiveViews, membersWith, rootTakesPart } from "./collective-views.ts";
+import type { Communication } from "../../host/nodes.ts";
+import { at } from "../../support/invariant.ts";
 import { emitCopy } from "../launch.ts";
-import type { Post } from "../posts.ts";
-import { recordPeerCollective } from "./peer-collective.ts";
-import { oneSided } from "./point-to-point.ts";
-import { transfer } from "./transfer.ts";
+import { type Post, postTransfer } from "../posts.ts";
 import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
+import { collectiveSides, positionsWith } from "./collective-sides.ts";
+import { recordPeerCollective } from "./peer-collective.ts";
+import { oneSided } from "./point-to-point.ts";
 
 export function recordCommunication(recorder: Recorder, statement: Communication): void {
-  const { id, type, team } = statement;
+  recorder.posts.set(statement.id, postOf(recorder, statement));
+}
+
+function postOf(recorder: Recorder, statement: Communication): Post {
+  const { type, team } = statement;
   const position = team.indexOf(recorder.options.rank);
-  const post: Post =
-    position < 0
-      ? { kind: "nothing" }
-      : type === "SendRecv"
-        ? sendRecv(recorder, statement, position)
-        : collective(recorder, statement, type, position);
-  recorder.posts.set(id, post);
+  if (position < 0) return { kind: "nothing" };
+  return type === "SendRecv"
+    ? sendRecv(recorder, statement, position)
+    : collective(recorder, statement, type, position);
 }
 
 function collective(recorder: Recorder, statement: Communication, type: CollectiveType, position: number): Post {
-  const { team, reduceOp } = statement;
-  const root = rootOf(recorder, statement);
+  const { team, reduceOp, backend } = statement;
+  const posted = { statement, type, root: rootOf(recorder, statement) };
   const operation: Collective = {
     kind: "collective",
     type,
     team,
-    root,
+    root: posted.root,
     reduceOp: reduceOp === null ? null : reductionOf[reduceOp],
-    ...collectiveViews(recorder, statement, type, root, {
-      input: sideView(recorder, statement, type, "input", root, position),
-      output: sideView(recorder, statement, type, "output", root, position),
-    }),
+    ...collectiveSides(recorder, posted, position),
   };
   const communicator = communicatorOf(statement);
-  if (statement.backend !== "cuda") return transfer(recorder, communicator, operation);
+  if (backend !== "cuda") return postTransfer(recorder.streams, communicator, operation);
   return recordPeerCollective(recorder, {
     communicator,
     operation,
     position,
-    readers: membersWith(recorder, statement, type, root, "output"),
-    sources: membersWith(recorder, statement, type, root, "input"),
+    readers: positionsWith(recorder, posted, "output"),
+    sources: positionsWith(recorder, posted, "input"),
   });
 }
 
-/** What this rank reads or writes; null where the table of collectives says nothing. */
-function sideView(
-  recorder: Recorder,
-  statement: Communication,
-  type: CollectiveType,
-  side: "input" | "output",
-  root: number | null,
-  position: number,
-): View | null {
-  const id = statement[side];
-  switch (sideOf(type, side, root, position)) {
-    case "absent":
-      return null;
-    case "optional":
-      return rootTakesPart(recorder, statement, type, side, position) ? viewOf(recorder, id) : null;
-    case "required":
-      return viewOf(recorder, id);
-  }
-}
-
-/** The root's position in the team; null for the kinds that have none. */
+/** The root's position in the team; null for types without a root. */
 function rootOf(recorder: Recorder, { root, team }: Communication): number | null {
   if (root === null) return null;
   const position = evaluate(recorder, root);
@@ -90,7 +66,7 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
   });
 }
 
-/** One sends, the other receives; a device that sends to itself copies. */
+/** The root sends, the other rank receives. A team of one copies. */
 function sendRecv(recorder: Recorder, statement: Communication, position: number): Post {
   const { team, input, output, backend } = statement;
   const root = rootOf(recorder, statement);
@@ -99,13 +75,13 @@ function sendRecv(recorder: Recorder, statement: Communication, position: number
   const type = position === root ? "send" : "recv";
   const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
   if (backend === "cuda") return oneSided(recorder, type, peer, view);
-  return transfer(recorder, communicatorOf(statement), { kind: "group", ops: [{ type, peer, view }] });
+  return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops: [{ type, peer, view }] });
 }
 
 function sendToItself(recorder: Recorder, statement: Communication): Post {
   const { streams, tape } = recorder;
-  const [source, destination] = [statement.input, statement.output].map((id) => squeezeView(viewOf(recorder, id)));
-  invariant(source !== undefined && destination !== undefined, "a communication has two sides");
+  const source = squeezeView(viewOf(recorder, statement.input));
+  const destination = squeezeView(viewOf(recorder, statement.output));
   if (statement.backend === "cuda") {
     emitCopy(recorder, source, destination);
     return { kind: "stream", stream: streams.current };
@@ -116,7 +92,7 @@ function sendToItself(recorder: Recorder, statement: Communication): Post {
   return { kind: "event", event: recordOn(tape, stream) };
 }
 
-/** The name of the library's communicator for a team: a stream and a sequence of its own. */
+/** The name of the library's communicator for a team, which has a stream and a sequence of its own. */
 function communicatorOf({ backend, team }: Communication): string {
   return `${backend.toUpperCase()} (${team.join(" ")})`;
 }

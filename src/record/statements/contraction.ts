@@ -7,8 +7,8 @@ import type { LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
 import type { View } from "../../commands/view.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { contiguousTemporary, emitCopy, launch, release, requireShape, shapeText } from "../launch.ts";
-import { ordinaryOutput } from "../partial-view.ts";
+import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
+import { requireShape, shapeText } from "../checks.ts";
 import { fail, type Recorder, viewOf } from "../recorder.ts";
 import { insertAxis, mayOverlap, permuteView, stretchView } from "../views.ts";
 

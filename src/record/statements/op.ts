@@ -11,21 +11,10 @@ import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, U
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import {
-  alias,
-  contiguousTemporary,
-  copyView,
-  launch,
-  type MakeKernel,
-  release,
-  requireShape,
-  shapeText,
-} from "../launch.ts";
-import { indexInto, outOfRange } from "../checks.ts";
-import { ordinaryOutput } from "../partial-view.ts";
+import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
+import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
 import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "../recorder.ts";
-import { requireWholeAxes } from "../sharded-axes.ts";
 import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
 
 /** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */

@@ -1,19 +1,18 @@
 /**
- * A collective of the CUDA backend on the current stream: each member pulls what its result needs out of the others' memory. What is
- * only moved is copied (copy engines), what is reduced is combined by one kernel that reads all members' inputs in team order; that
- * of an Allreduce also writes to all of them.
+ * A collective of the CUDA backend, on the current stream. Each rank pulls what its result needs from the memory of the others: copy engines
+ * move data, and one kernel that reads all inputs in team order reduces it. The kernel of an Allreduce also writes to all ranks.
  *
- *   Allgather, member p of n       signal ready to p-1, p-2, ...; copy the own piece
- *                                  wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
- *                                  signal done to all        Wait: wait done of all
- *   ReduceScatter, member p of n   signal ready to all; wait ready of all; combine the own part
- *                                  signal done to all        Wait: wait done of all
- *   Allreduce, member p of n       signal ready to all; wait ready of all; combine slice p into all outputs
- *                                  signal done to all; wait done of all
+ *   Allgather, position p of n       signal ready to p-1, p-2, ...; copy the own piece
+ *                                    wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
+ *                                    signal done to all        Wait: wait done of all
+ *   ReduceScatter, position p of n   signal ready to all; wait ready of all; combine the own part
+ *                                    signal done to all        Wait: wait done of all
+ *   Allreduce, position p of n       signal ready to all; wait ready of all; combine slice p into all outputs
+ *                                    signal done to all; wait done of all
  *
- * An Allreduce ends on its stream, as NCCL's does: what is directly before and behind its one kernel can be part of it. In step k all
- * members copy from the one k places after them, so that no link carries two copies at once. A member signals all that it can before it
- * first waits: with one queue per rank, too, every wait has its signal (docs/commands.md).
+ * An Allreduce completes on its stream, as NCCL's does, so that a GPU can run its signals and waits in its one kernel. In step k every rank
+ * copies from the one k places after it, so that no link carries two copies at once. A rank sends all signals that it can before its first
+ * wait, so that every wait gets its signal even with one queue per rank (docs/commands.md).
  */
 import { collectives, sharesResult } from "../../commands/collectives.ts";
 import type { SlotRole } from "../../commands/command-list.ts";
@@ -30,9 +29,9 @@ export interface PeerCollectiveRequest {
   readonly operation: Collective;
   /** This rank's position in the team. */
   readonly position: number;
-  /** Positions of the members that have an output, in team order. */
+  /** Positions of the ranks that have an output, in team order. */
   readonly readers: readonly number[];
-  /** Positions of the members that have an input, in team order. */
+  /** Positions of the ranks that have an input, in team order. */
   readonly sources: readonly number[];
 }
 
@@ -42,69 +41,73 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
   const combining = combiningOf(operation);
   const collective = tape.peerCollectives.length;
   const stream = streams.current;
-  const member: Member = {
-    signal: (to, slot) => emit(tape, { kind: "signalRank", stream, collective, position: to, slot }),
-    wait: (from, slot) => emit(tape, { kind: "waitRank", stream, collective, position: from, slot }),
-    copy: (from) => emit(tape, { kind: "copyRank", stream, collective, position: from }),
+  const actions: Actions = {
+    signal: (position, slot) => emit(tape, { kind: "signalRank", stream, collective, position, slot }),
+    wait: (position, slot) => emit(tape, { kind: "waitRank", stream, collective, position, slot }),
+    copy: (position) => emit(tape, { kind: "copyRank", stream, collective, position }),
     combine: () => emit(tape, { kind: "combineRanks", stream, collective }),
   };
   const before = tape.commands.length;
-  const awaited = combining === null ? pullResult(member, request) : shareResults(member, request, combining);
-  // Alone and in place, or without an element, there is nothing to do.
+  const awaited = combining === null ? pullResult(actions, request) : shareResult(actions, request, combining);
+  // A team of one in place, and tensors without elements, leave nothing to do.
   if (tape.commands.length === before) return { kind: "nothing" };
   tape.peerCollectives.push({ communicator, operation, combining });
-  const signals = awaited.map((from) => ({ kind: "waitRank", collective, position: from, slot: "done" }) as const);
+  const signals = awaited.map((position) => ({ kind: "waitRank", collective, position, slot: "done" }) as const);
   if (signals.length === 0) return { kind: "stream", stream };
   return { kind: "signals", stream: operation.output === null ? null : stream, signals };
 }
 
-/** What one member does, by positions in the team. */
-interface Member {
-  readonly signal: (to: number, slot: SlotRole) => void;
-  readonly wait: (from: number, slot: SlotRole) => void;
-  readonly copy: (from: number) => void;
+/** What this rank can do in its collective. Other ranks are named by their positions in the team. */
+interface Actions {
+  readonly signal: (position: number, slot: SlotRole) => void;
+  readonly wait: (position: number, slot: SlotRole) => void;
+  readonly copy: (position: number) => void;
   readonly combine: () => void;
 }
 
-/** Every reader makes its whole result of the sources. Returns the members whose `done` ends it for this one. */
-function pullResult(member: Member, request: PeerCollectiveRequest): readonly number[] {
+/** Every reader makes its whole result from the sources. Returns the positions whose `done` completes it for this rank. */
+function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly number[] {
   const { operation, position, readers, sources } = request;
-  const behind = operation.input === null ? [] : rotated(readers, request, -1);
-  const ahead = operation.output === null ? [] : rotated(sources, request, 1);
-  for (const to of behind) member.signal(to, "ready");
+  const readersOfMine = operation.input === null ? [] : rotated(readers, request, -1);
+  const sourcesOfMine = operation.output === null ? [] : rotated(sources, request, 1);
+  for (const reader of readersOfMine) actions.signal(reader, "ready");
   if (collectives[operation.type].reduces && operation.output !== null && sources.length > 1) {
-    for (const from of ahead) member.wait(from, "ready");
-    member.combine();
+    for (const source of sourcesOfMine) actions.wait(source, "ready");
+    actions.combine();
   } else {
-    if (hasOwnPiece(request)) member.copy(position);
-    for (const from of ahead) {
-      member.wait(from, "ready");
-      member.copy(from);
+    if (hasOwnPiece(request)) actions.copy(position);
+    for (const source of sourcesOfMine) {
+      actions.wait(source, "ready");
+      actions.copy(source);
     }
   }
-  for (const to of ahead) member.signal(to, "done");
-  return behind;
+  for (const source of sourcesOfMine) actions.signal(source, "done");
+  return readersOfMine;
 }
 
 /**
- * Every member with a slice combines it and writes it into all results. Here `ready` says of a member's output, too, that it may be
- * written, and `done` that the slice is there. Returns nobody, as `done` is waited for at once.
+ * Every rank with a slice combines it and writes it into all results. Here `ready` also says that the rank's output may be written, and
+ * `done` that the slice is there. Returns no position, because `done` is waited for at once.
  */
-function shareResults(member: Member, request: PeerCollectiveRequest, combining: readonly number[]): readonly number[] {
+function shareResult(
+  actions: Actions,
+  request: PeerCollectiveRequest,
+  combining: readonly number[],
+): readonly number[] {
   const { position, readers } = request;
   const writers = rotated(combining, request, -1);
-  for (const to of writers) member.signal(to, "ready");
+  for (const writer of writers) actions.signal(writer, "ready");
   if (combining.includes(position)) {
     const others = rotated(readers, request, 1);
-    for (const from of others) member.wait(from, "ready");
-    member.combine();
-    for (const to of others) member.signal(to, "done");
+    for (const other of others) actions.wait(other, "ready");
+    actions.combine();
+    for (const other of others) actions.signal(other, "done");
   }
-  for (const from of writers) member.wait(from, "done");
+  for (const writer of writers) actions.wait(writer, "done");
   return [];
 }
 
-/** The members after (step 1) or before (step -1) this one, around the team, without itself. */
+/** The positions after (step 1) or before (step -1) this rank's, around the team, without its own. */
 function rotated(
   positions: readonly number[],
   { operation, position }: PeerCollectiveRequest,
@@ -115,7 +118,7 @@ function rotated(
   return positions.filter((other) => other !== position).sort((a, b) => distance(a) - distance(b));
 }
 
-/** Whether a piece goes from this rank's input to its own output, where it does not lie already. */
+/** Whether a piece of this rank's input goes to its own output and does not lie there already. */
 function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRequest): boolean {
   const { type, input, output } = operation;
   if (input === null || output === null) return false;
@@ -123,13 +126,13 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
   const piece = splitsInput ? partOf(input, readers.indexOf(position)) : input;
   const place = splitsOutput ? partOf(output, sources.indexOf(position)) : output;
   const [from, to] = alignViews([piece, place]) ?? [];
-  // Views without a common box are the linker's to refuse.
+  // Link reports views without a common box.
   return from === undefined || to === undefined || !sameView(from, to);
 }
 
 /**
- * The members of an Allreduce that have a slice of it; null for other collectives. The members' tensors lie alike, so that this rank's
- * say how many slices there are; link refuses members that see it differently. Views without a common box are the linker's to refuse.
+ * The positions that combine a slice of a shared result; null for other collectives. All ranks' tensors lie alike, so this rank's views tell
+ * how many slices there are. Link reports ranks that come to different numbers, and views without a common box.
  */
 function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
   if (!sharesResult(type) || team.length === 1 || input === null || output === null) return null;

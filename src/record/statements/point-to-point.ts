@@ -14,8 +14,7 @@ import { sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
-import type { Post } from "../posts.ts";
-import { transfer } from "./transfer.ts";
+import { type Post, postTransfer } from "../posts.ts";
 import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
 import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
@@ -43,7 +42,7 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   }
   const op: PointToPoint = { type, peer, view };
   if (recorder.group === null) {
-    recorder.posts.set(id, transfer(recorder, worldOf(backend), { kind: "group", ops: [op] }));
+    recorder.posts.set(id, postTransfer(recorder.streams, worldOf(backend), { kind: "group", ops: [op] }));
     return;
   }
   recorder.group.push(op);
@@ -56,7 +55,9 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   recorder.group = null;
   recorder.posts.set(
     id,
-    group.length === 0 ? { kind: "nothing" } : transfer(recorder, worldOf("nccl"), { kind: "group", ops: group }),
+    group.length === 0
+      ? { kind: "nothing" }
+      : postTransfer(recorder.streams, worldOf("nccl"), { kind: "group", ops: group }),
   );
 }
 

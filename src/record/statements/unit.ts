@@ -10,11 +10,10 @@ import { operandOrder } from "../../ir/ops/axis-map.ts";
 import type { Op, SliceOp } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { launch, requireShape, shapeText } from "../launch.ts";
+import { launch } from "../launch.ts";
 import { localLayout } from "../local-layout.ts";
-import { indexInto, outOfRange } from "../checks.ts";
+import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { evaluate, fail, outputView, type Recorder, viewOf } from "../recorder.ts";
-import { requireWholeAxes } from "../sharded-axes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);

@@ -2,7 +2,7 @@
  * Makes commands that read or write one side of a copy use the other side. Both hold the same elements at the same
  * distances.
  */
-import type { BufferRef } from "../../commands/command.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { DraftCommand } from "./draft.ts";

@@ -1,5 +1,6 @@
 /** Cuts a GEMM or a copy along one axis: part i holds [bounds[i], bounds[i + 1]) of it. */
-import type { BufferRef, Launch } from "../../commands/command.ts";
+import type { Launch } from "../../commands/command.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import { commonBox, elementCount, narrowView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";

@@ -9,7 +9,8 @@
  * The accumulator is float for half and bfloat16, so each sum still rounds once, but in order of arrival and not of
  * devices. This is the one rewrite that may change the last bits. They are the same in every run.
  */
-import type { BufferRef, CommandStreamId, Launch } from "../../commands/command.ts";
+import type { CommandStreamId, Launch } from "../../commands/command.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
 import type { CombineKernel, Operand, ReductionKernel } from "../../commands/kernel.ts";
 import { contiguousStrides } from "../../commands/view.ts";
 import { accumulatorOf } from "../../numerics/accumulator.ts";

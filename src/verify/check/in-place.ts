@@ -4,7 +4,8 @@
  * from each other.
  */
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
-import type { BufferRef, Command } from "../../commands/command.ts";
+import type { Command } from "../../commands/command.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
 import type { Kernel, Operand } from "../../commands/kernel.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";

@@ -1,5 +1,6 @@
 /** What the actions of commands are made from, and the forms they take. */
-import type { BufferRef, CommandStreamId, EventId } from "../../../../commands/command.ts";
+import type { CommandStreamId, EventId } from "../../../../commands/command.ts";
+import type { BufferRef } from "../../../../commands/buffer.ts";
 import type { Program } from "../../../../commands/program.ts";
 import type { KernelSteps } from "../../kernels/plan/kernel-steps.ts";
 import type { Arenas } from "../../memory/arenas.ts";

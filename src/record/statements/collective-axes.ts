@@ -1,0 +1,69 @@
+/** Which axis of a collective's whole side counts its parts. It follows from how the other side is sharded. */
+import { collectives, type CollectiveType } from "../../commands/collectives.ts";
+import { type AxisShard, axisShards, sameCut } from "../../ir/axis-shards.ts";
+import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+
+export interface PartAxis {
+  /** The position of the axis among the axes that the whole side has at run time. */
+  readonly axis: number;
+  /** How the other side cuts it; null where no axis shows it, as in hand-built programs without DID types. */
+  readonly shard: AxisShard | null;
+}
+
+/**
+ * The axis of `whole` that is not sharded while its counterpart in `part` is. Where no axis shows it, it is the outermost. For the input of a
+ * reduction as `part` (`isReduced`), the sharded axis is one that `whole` does not have.
+ */
+export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isReduced = false): PartAxis {
+  const shards = axisShards(part);
+  if (isReduced) {
+    const axes = withoutReductions(part.domain.logical);
+    const counterparts = alignAxes(part, whole, type);
+    const shard = shards.find(({ axis }) => counterparts[axes.findIndex(({ id }) => id === axis.id)] === undefined);
+    return { axis: 0, shard: shard ?? null };
+  }
+  const axes = withoutReductions(whole.domain.logical);
+  const counterparts = alignAxes(whole, part, type);
+  const own = axisShards(whole);
+  for (const [axis, { id }] of axes.entries()) {
+    const shard = shards.find(
+      (cut) =>
+        cut.axis.id === counterparts[axis]?.id &&
+        // On another mesh, a type that cuts alike may have another name.
+        !own.some(
+          (other) =>
+            other.axis.id === id && whole.mesh?.size(other.type) === part.mesh?.size(cut.type) && sameCut(other, cut),
+        ),
+    );
+    if (shard !== undefined) return { axis, shard };
+  }
+  return { axis: 0, shard: null };
+}
+
+/** For each axis of `own` the axis of `other` that holds the same index; a reduced axis has none. */
+function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
+  const axes = withoutReductions(own.domain.logical);
+  const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
+  if (!collectives[type].reduces || kept.length === axes.length) return kept;
+  // The reduced axis stays in the output's logical domain, as in nvFuser, unless a squeeze dropped it: then it is the sharded one.
+  if (other.domain.logical.length === axes.length) {
+    return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
+  }
+  const shards = axisShards(own);
+  const without = (dropped: number): readonly (IterDomain | undefined)[] => kept.toSpliced(dropped, 0, undefined);
+  const reduced = axes.findIndex(({ parallelType }, i) => {
+    if (!isDID(parallelType)) return false;
+    // All other sharded axes are cut alike on both sides. On another mesh the types may have other names.
+    const counterparts = without(i);
+    return shards.every(({ axis: { id }, type: cut }) => {
+      const position = axes.findIndex((axis) => axis.id === id);
+      return position === i || isCutInto(other, counterparts[position], own.mesh?.size(cut) ?? 1);
+    });
+  });
+  return reduced < 0 ? kept : without(reduced);
+}
+
+/** Whether the axis is cut into `devices` shares. */
+function isCutInto(tensor: Tensor, axis: IterDomain | undefined, devices: number): boolean {
+  return axisShards(tensor).some(({ axis: { id }, type }) => id === axis?.id && tensor.mesh?.size(type) === devices);
+}

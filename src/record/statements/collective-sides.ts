@@ -1,0 +1,143 @@
+/**
+ * The two sides of a collective as this rank has them. Axes of one element, such as sharded and reduced ones, are dropped. Where a side has
+ * one part per rank, the axis that counts the parts comes first; it is the axis that the other side shards.
+ *
+ *   Allgather       [DIDx, M]    -> [D, M]    axis 0 of the output: sharded in the input, whole in the output
+ *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
+ */
+import { collectives, type CollectiveType, sideOf } from "../../commands/collectives.ts";
+import { elementCount, type View } from "../../commands/view.ts";
+import type { Communication } from "../../host/nodes.ts";
+import { isWholeAxis, sizedParts } from "../../ir/axis-shards.ts";
+import { isDID } from "../../ir/domain.ts";
+import { at } from "../../support/invariant.ts";
+import { shapeText } from "../checks.ts";
+import { evaluate, fail, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { cutAxis, splitView, squeezeView } from "../views.ts";
+import { partAxis } from "./collective-axes.ts";
+
+export type Side = "input" | "output";
+
+/** A Communication whose root is known. */
+export interface PostedCollective {
+  readonly statement: Communication;
+  readonly type: CollectiveType;
+  /** A position in the team; null for types without a root. */
+  readonly root: number | null;
+}
+
+/** What the rank at `position` reads and writes. Throws `size-mismatch` where a side does not hold what the type needs. */
+export function collectiveSides(
+  recorder: Recorder,
+  posted: PostedCollective,
+  position: number,
+): { readonly [S in Side]: View | null } {
+  const [input, output] = [
+    sideView(recorder, posted, "input", position),
+    sideView(recorder, posted, "output", position),
+  ];
+  const { splitsInput, splitsOutput } = collectives[posted.type];
+  if (input !== null && output !== null) {
+    requireEqualParts(recorder, partSize(input, splitsInput), partSize(output, splitsOutput));
+  }
+  return { input, output };
+}
+
+/** The positions of the ranks that have a view on `side`, in team order. */
+export function positionsWith(recorder: Recorder, posted: PostedCollective, side: Side): readonly number[] {
+  return [...posted.statement.team.keys()].filter((position) => hasSide(recorder, posted, side, position));
+}
+
+function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, position: number): boolean {
+  const demand = sideOf(posted.type, side, posted.root, position);
+  return demand === "optional" ? rootHasShare(recorder, posted, side, position) : demand === "required";
+}
+
+/**
+ * Whether the root at `position` has a share of a side that it may lack: it lies on that side's mesh. On a mesh of two dimensions it
+ * may lie there without being one of the devices that share what is moved; then the team has one rank more than those.
+ */
+function rootHasShare(
+  recorder: Recorder,
+  { statement, type }: PostedCollective,
+  side: Side,
+  position: number,
+): boolean {
+  const { team } = statement;
+  const part = tensorOf(recorder, statement[side]);
+  const whole = tensorOf(recorder, statement[opposite(side)]);
+  const { mesh } = part;
+  if (mesh === null || !mesh.has(at(team, position))) return false;
+  const { reduces, splitsInput, splitsOutput } = collectives[type];
+  // What is neither split nor reduced is the same on every device of the mesh, whatever cuts its axes.
+  if (!reduces && !splitsInput && !splitsOutput) return true;
+  const { shard } = partAxis(whole, part, type, side === "input" && reduces);
+  return shard === null || team.length <= mesh.size(shard.type);
+}
+
+function opposite(side: Side): Side {
+  return side === "input" ? "output" : "input";
+}
+
+function sideView(recorder: Recorder, posted: PostedCollective, side: Side, position: number): View | null {
+  if (!hasSide(recorder, posted, side, position)) return null;
+  const { statement, type } = posted;
+  const view = viewOf(recorder, statement[side]);
+  const { splitsInput, splitsOutput } = collectives[type];
+  if (!(side === "input" ? splitsInput : splitsOutput)) return squeezeView(view);
+  const parts = positionsWith(recorder, posted, opposite(side)).length;
+  return requireParts(recorder, side, partsFirst(recorder, posted, side, view), parts);
+}
+
+/** The view with the axis of the parts outermost: one index per device of the other side. */
+function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, side: Side, view: View): View {
+  const [own, other] = [tensorOf(recorder, statement[side]), tensorOf(recorder, statement[opposite(side)])];
+  const { axis, shard } = partAxis(own, other, type);
+  if (shard === null || isWholeAxis(shard) || other.mesh === null) return splitView(view, axis);
+  const size = evaluate(recorder, shard.axis.extent);
+  const parts = sizedParts(other.domain, shard.axis, size);
+  const outer = parts
+    .slice(
+      0,
+      parts.findIndex(({ id }) => id === shard.part),
+    )
+    .reduce((product, { extent, parallelType }) => (isDID(parallelType) ? product : product * extent), 1);
+  const devices = other.mesh.size(shard.type);
+  if (at(view.shape, axis) % (outer * devices) !== 0) {
+    return fail(recorder, {
+      code: "size-mismatch",
+      message: "a communication does not divide an axis among its members",
+      found: `${at(view.shape, axis)} elements for ${devices} devices`,
+      expected: `a multiple of ${outer * devices}`,
+      help: "give both sides the same extents, and splits that divide them",
+    });
+  }
+  return splitView(cutAxis(view, axis, outer, devices), axis + 1);
+}
+
+function requireParts(recorder: Recorder, side: Side, view: View, parts: number): View {
+  if (view.shape[0] === parts) return view;
+  return fail(recorder, {
+    code: "size-mismatch",
+    message: `the ${side} of a communication does not have one part per member of its team`,
+    found: `${view.shape[0] ?? 1} parts of ${shapeText(view.shape.slice(1))}`,
+    expected: `${parts} parts`,
+    help: "give the axis that is gathered or scattered the size of the team",
+  });
+}
+
+/** The elements of a side that is not split, or of one part of a side that is. */
+function partSize({ shape }: View, splits: boolean): number {
+  return splits ? elementCount(shape) / at(shape, 0) : elementCount(shape);
+}
+
+function requireEqualParts(recorder: Recorder, input: number, output: number): void {
+  if (input === output) return;
+  fail(recorder, {
+    code: "size-mismatch",
+    message: "the sides of a communication do not hold equally many elements",
+    found: `${input} elements a part in the input, ${output} in the output`,
+    expected: "parts of one size",
+    help: "give both sides the same shape but for the axes that are gathered, scattered or reduced",
+  });
+}
