@@ -1,5 +1,6 @@
 /**
- * The configuration file of `braid bench`: DDLB's JSON, an object `benchmark` with its names, and with what only Braid has beside them. A list stands for all its values.
+ * The configuration file of `braid bench`: DDLB's JSON, an object `benchmark` with DDLB's names and Braid's additions.
+ * A list stands for all its values.
  *
  *     { "benchmark": { "primitive": "tp_columnwise", "m": [8192, 16384], "n": 8192, "k": 8192, "dtype": "bfloat16",
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
@@ -20,7 +21,7 @@ export interface Size {
   readonly k: number;
 }
 
-/** What a file may say; all of it may come from flags instead. */
+/** The settings of a file; each may come from a flag instead. */
 export interface BenchConfig {
   readonly primitive?: Primitive;
   readonly m?: readonly number[];

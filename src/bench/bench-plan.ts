@@ -1,4 +1,4 @@
-/** What one `braid bench` is to do: flags over the configuration file over what is usual. */
+/** The plan of one `braid bench`: flags take precedence over the configuration file, and that over defaults. */
 import type { BackendName } from "../executor/backend-by-name.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { DType } from "../numerics/dtype.ts";
@@ -26,7 +26,7 @@ export interface BenchPlan {
   readonly timeout: number;
 }
 
-/** The settings of flags and files alike; undefined where one does not say. */
+/** The settings of flags and files alike; undefined if not given. */
 export interface BenchSettings extends BenchConfig {
   readonly on?: BackendName;
   readonly seed?: number;
@@ -42,7 +42,7 @@ const usual = {
   Record<BackendName, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
 >;
 
-/** `devices` as the launcher or the flags say. Throws `option-value` where nothing says which primitive. */
+/** `devices` comes from the launcher or the flags. Throws `option-value` if no primitive is named. */
 export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {
   const { on = "cpu" } = settings;
   const { size, ...standard } = usual[on];
@@ -72,7 +72,10 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
   };
 }
 
-/** nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and what PyTorch has. */
+/**
+ * The defaults: nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and
+ * PyTorch's implementations.
+ */
 function usualImplementations(primitive: Primitive, on: BackendName): readonly Implementation[] {
   const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
   const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
@@ -85,7 +88,7 @@ function usualImplementations(primitive: Primitive, on: BackendName): readonly I
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 
-/** What all others are compared with, first, unless it is there already; nothing twice. */
+/** Adds the baselines first unless they are given, and removes duplicates. */
 function withBaselines(implementations: readonly Implementation[]): readonly Implementation[] {
   const baselines = ["compute-only", "serial"].flatMap((name) => expandImplementations(name, [], "--impl"));
   const all = [...baselines, ...implementations];

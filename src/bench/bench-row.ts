@@ -1,4 +1,4 @@
-/** One line of the results, and the figures that follow from it and from the two it is compared with. */
+/** One line of the results, with the figures that derive from it and from the two baselines. */
 import { quantile as interpolated } from "d3-array";
 import { dtypes } from "../numerics/dtype.ts";
 import { invariant } from "../support/invariant.ts";
@@ -12,14 +12,14 @@ export interface BenchRow {
   readonly name: string;
   /** Options of the implementation, as text. */
   readonly option: string;
-  /** `measured`, or where the figure is from. */
+  /** `measured`, or the source of the figure. */
   readonly source: string;
   /** Null for an implementation that failed. */
   readonly figures: Figures | null;
-  /** Of runs that each follow a barrier, and of one run among those in a row. */
+  /** For runs that each follow a barrier, and for one run among those in a row. */
   readonly hostMicroseconds: number | null;
   readonly hostInRowMicroseconds: number | null;
-  /** The largest error over its bound; null where nothing was validated. */
+  /** The largest error over its bound; null without validation. */
   readonly partOfBound: number | null;
   readonly failure: string | null;
   /** The schedule that was chosen, versions. */
@@ -27,14 +27,14 @@ export interface BenchRow {
 }
 
 export interface Figures {
-  /** Milliseconds; one where only that is known. */
+  /** Milliseconds; a single value if only that is known. */
   readonly times: readonly number[];
   readonly median: number;
   /** Between the quartiles, in milliseconds. */
   readonly spread: number;
-  /** Per device, by the median; null for what does not multiply. */
+  /** Per device, by the median; null without a GEMM. */
   readonly teraflops: number | null;
-  /** What a device has to receive, over the median; null for what does not communicate. */
+  /** The bytes that a device has to receive, over the median; null without communication. */
   readonly gigabytesPerSecond: number | null;
   /** The time of compute-only over this one's. */
   readonly computeShare: number | null;
@@ -42,11 +42,11 @@ export interface Figures {
   readonly overSerial: number | null;
   /** The time of PyTorch's better path over this one's. */
   readonly overPyTorch: number | null;
-  /** Which part of what `serial` takes beyond compute-only this one does not take. */
+  /** The part of the time that `serial` takes beyond compute-only which this one saves. */
   readonly hidden: number | null;
 }
 
-/** Rows of one problem: what was measured, then what others have published of it. */
+/** Rows of one problem: the measured ones, then published figures for it. */
 export function benchRows(problem: Problem, measured: readonly Measured[]): readonly BenchRow[] {
   const compare: Compared = {
     compute: medianOf(measured, "compute-only"),
@@ -85,11 +85,11 @@ const nothingKnown = {
   note: null,
 } as const;
 
-/** Medians that others are compared with; null where one was not measured. */
+/** Medians of the baselines; null if one was not measured. */
 interface Compared {
   readonly compute: number | null;
   readonly serial: number | null;
-  /** Of PyTorch's better path. */
+  /** PyTorch's better path. */
   readonly pyTorch: number | null;
 }
 
@@ -100,7 +100,7 @@ function least(values: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** Of the first of that name without options, which stands for the name. */
+/** The first of that name without options represents the name. */
 function medianOf(measured: readonly Measured[], name: string): number | null {
   const found = measured.find(({ implementation }) => implementation.name === name && implementation.said === "");
   return found?.result.kind === "done" ? quantile(found.result.value.milliseconds, 0.5) : null;
@@ -131,12 +131,12 @@ function figuresOf(
   };
 }
 
-/** Of one device. */
+/** For one device. */
 export function flops({ m, n, k }: Problem): number {
   return 2 * m * n * k;
 }
 
-/** The bytes that a device cannot but receive. */
+/** The bytes that a device has to receive, whatever the implementation. */
 function received({ primitive, m, n, k, dtype, devices }: Problem): number {
   const others = ((devices - 1) / devices) * dtypes[dtype].bytes;
   switch (primitive) {
@@ -151,7 +151,7 @@ function received({ primitive, m, n, k, dtype, devices }: Problem): number {
   }
 }
 
-/** Between neighbours by their distance. */
+/** Interpolates linearly between neighbours. */
 export function quantile(values: readonly number[], part: number): number {
   const found = interpolated(values, part);
   invariant(found !== undefined, "there are iterations", { values });

@@ -1,6 +1,7 @@
 /**
- * choice=auto: the form of a primitive and the schedule of that form that take least by simulation. A user's program has one form; of a primitive there are several, which
- * mean the same: one collective and one product, loops whose chunks are collectives of the library or in peers' memory, loops over the devices.
+ * scheduleChoice=auto: chooses the form of a primitive and its schedule by the shortest predicted time. A user's
+ * program has one form. A primitive has several that mean the same: one collective and one matmul, loops whose chunks
+ * are collectives of the library or in peers' memory, loops over the devices.
  */
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { AnyCompilation } from "../compile/compile.ts";
@@ -11,7 +12,7 @@ import { invariant } from "../support/invariant.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
 import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
 
-/** Which Fusion of a primitive. */
+/** One of a primitive's Fusions. */
 export interface Shape extends Pieces {
   readonly form: Form;
 }
@@ -24,7 +25,10 @@ export interface ChosenForm {
   readonly reason: string;
 }
 
-/** `given`: the form and pieces that the user names, which are then not chosen. Throws what lowering throws where no form can be lowered. */
+/**
+ * `given`: the form, chunks and outputs that the user names, which are then not chosen. Throws what lowering throws if
+ * no form can be lowered.
+ */
 export function chooseForm(
   given: Pick<BraidOptions, "form" | "chunks" | "outputs">,
   problem: Problem,
@@ -47,7 +51,7 @@ export function chooseForm(
         considered.push({ ...each, candidate: named });
       }
     } catch (error) {
-      // Rows that do not divide, or options that this form does not take.
+      // Rows do not divide, or the form does not take the options.
       if (!(error instanceof DiagnosticError)) throw error;
       errors.push(error);
     }
@@ -67,14 +71,17 @@ interface NamedShape {
   readonly lowering: Partial<LoweringOptions>;
 }
 
-/** Of loops of collectives: the best somewhere. */
+/** For loops of collectives: each of these is the best somewhere. */
 const chunkCounts = [2, 4, 8] as const;
 
-/** `serial` is apart. */
+/** `serial` is a form of its own. */
 const byLibrary = { backend: "nccl", overlap: true } as const;
 const inPeersMemory = { backend: "cuda", overlap: true } as const;
 
-/** Of loops of collectives. What reduces is one kernel in peers' memory; what gathers copies there, which loops over devices do better. */
+/**
+ * For loops of collectives. A reduction is one kernel in peers' memory. A gather would copy there, which loops over
+ * devices do better.
+ */
 const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
   "tp-columnwise": [byLibrary],
   "tp-rowwise": [byLibrary, inPeersMemory],
@@ -100,7 +107,7 @@ function shapesOf(
     name: "",
     lowering: { backend: "nccl", overlap: false },
   };
-  // Several outputs have been the best nowhere.
+  // Several outputs have not been the best anywhere.
   const loop: NamedShape = {
     shape: shape("rotated", outputs === undefined ? {} : { outputs }),
     name: "",
@@ -111,7 +118,7 @@ function shapesOf(
     name: `${count} chunks`,
     lowering,
   });
-  // Chunks that the user asks for may be copies, too.
+  // If the user asks for chunks, they may be copies too.
   const collectives =
     chunks === undefined
       ? chunkCounts.flatMap((count) => backendsOf[primitive].map((lowering) => inChunks(count, lowering)))
@@ -120,7 +127,7 @@ function shapesOf(
   return outputs === undefined ? [serial, loop, ...collectives] : [loop];
 }
 
-/** What the form needs beside what the user has set; null where they differ. */
+/** The form's options joined with the user's; null if they differ. */
 function joined<T extends object>(given: T, own: Partial<LoweringOptions>): (T & Partial<LoweringOptions>) | null {
   const set = new Map(Object.entries(given));
   const differs = Object.entries(own).some(([name, value]) => set.has(name) && set.get(name) !== value);

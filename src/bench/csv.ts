@@ -1,4 +1,4 @@
-/** The CSV file: DDLB's columns in DDLB's order, then those that it does not have. */
+/** The CSV file: DDLB's columns in DDLB's order, then Braid's additions. */
 import { hostname } from "node:os";
 import { type BenchRow, deviation, flops, mean } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
@@ -41,7 +41,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["failure", ({ failure }) => failure],
 ];
 
-/** RFC 4180, with a line for the names. */
+/** RFC 4180, with a header line. */
 export function csvText(rows: readonly BenchRow[], machine: Machine): string {
   const lines = [
     columns.map(([name]) => name),

@@ -1,11 +1,11 @@
-/** How ranks agree on what a contender did: all get the numbers of all, or the first failure. */
+/** How ranks agree on the result of a contender: all receive the numbers of all, or the first failure. */
 import type { World } from "../launch/join-world.ts";
 import type { Outcome } from "./contender.ts";
 
-/** Every rank's numbers, in rank order; failed on all ranks where it is on one. */
+/** Every rank's numbers, in rank order; a failure on one rank is one on all. */
 export type Exchange = (own: Outcome<readonly number[]>) => Promise<Outcome<readonly (readonly number[])[]>>;
 
-/** One process holds all ranks. */
+/** For one process that holds all ranks. */
 export const exchangeAlone: Exchange = async (own) =>
   own.kind === "failed" ? own : { kind: "done", value: [own.value] };
 
@@ -29,7 +29,7 @@ function encode(own: Outcome<readonly number[]>): Uint8Array {
 }
 
 function decode(bytes: Uint8Array): Outcome<readonly number[]> {
-  // A copy from its start on: a Buffer's own slice shares its memory.
+  // A copy, because a Buffer's own slice shares its memory.
   const rest = new Uint8Array(bytes.subarray(1));
   if (bytes[0] === failed) return { kind: "failed", why: new TextDecoder().decode(rest) };
   return { kind: "done", value: [...new Float64Array(rest.buffer)] };

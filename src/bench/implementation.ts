@@ -1,6 +1,6 @@
 /**
- * What is timed, as the command line and configuration files name it: `NAME[;option=value,...]`. Values of an option are alternatives; an entry stands for the cartesian
- * product of all its options' values.
+ * Implementations to time, as the command line and configuration files name them: `NAME[;option=value,...]`. Values of
+ * an option are alternatives; an entry stands for the cartesian product of all its options' values.
  *
  *     braid;form=rotated;protocol=get,put;streams=2,8   ->   four implementations
  */
@@ -41,14 +41,14 @@ export type Implementation =
       readonly kind: "braid";
       readonly name: OwnName;
       readonly options: BraidOptions;
-      /** What was said, as text: the column `option`. */
+      /** The options as given: the column `option`. */
       readonly said: string;
     }
   | {
       readonly kind: "peer";
       readonly name: PeerName;
       readonly said: "";
-      /** Whether the user named it: what is there by default may be missing. */
+      /** Whether the user named it; a default may be missing. */
       readonly asked: boolean;
     };
 
@@ -56,10 +56,10 @@ const ownNames = keysOf(ownOptions);
 const peerNames = keysOf(peerImplementations);
 export const implementationNames: readonly string[] = [...ownNames, ...peerNames];
 
-/** The values to choose from, by option, in the order given. */
+/** The values to choose from, by option, in the given order. */
 export type Alternatives = readonly (readonly [option: string, values: readonly string[]])[];
 
-/** Reads `NAME[;option=value,...]`. Throws `option-value` and `option-unknown`; `place` is named in them. */
+/** Reads `NAME[;option=value,...]`. Throws `option-value` and `option-unknown`, which name `place`. */
 export function parseImplementations(text: string, place: string): readonly Implementation[] {
   const [name = "", ...rest] = text.split(";").map((part) => part.trim());
   const alternatives = rest.map((part): readonly [string, readonly string[]] => {
@@ -70,7 +70,7 @@ export function parseImplementations(text: string, place: string): readonly Impl
   return expandImplementations(name, alternatives, place);
 }
 
-/** Every combination. Names may have _ for -, as DDLB's do. Throws `option-value` and `option-unknown`. */
+/** Every combination. Names may use _ for -, as DDLB's do. Throws `option-value` and `option-unknown`. */
 export function expandImplementations(
   given: string,
   alternatives: Alternatives,

@@ -1,4 +1,4 @@
-/** What the measured devices are called. */
+/** Names the measured devices. */
 import { cpus } from "node:os";
 import { driverPrototypes } from "../backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../backends/cuda/bindings/native-library.ts";

@@ -1,6 +1,7 @@
 /**
- * Times contenders at one size: warm-up, then rounds in which every contender has a turn of a few iterations, so that what changes over time (clocks, temperature, other users
- * of the machine) meets all of them alike; at the end each issues runs in a row, for the host's time alone. A time is that of the slowest rank.
+ * Times the contenders for a size: warm-up, then round-robin turns of a few iterations. Clock speed, temperature and
+ * other load affect all of them equally. At the end each issues runs in a row, for the host's time alone. A time is
+ * that of the slowest rank.
  */
 import { at } from "../support/invariant.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
@@ -11,36 +12,44 @@ export interface MeasureOptions {
   readonly iterations: number;
   readonly warmup: number;
   readonly validate: boolean;
-  /** Called before each round with the number of iterations that are done. */
+  /** Called before each round with the number of finished iterations. */
   readonly onRound?: (iterations: number) => void;
 }
 
 export interface Measured {
   readonly implementation: Implementation;
-  /** As the contender has it; null for one that did not get so far. */
+  /** The contender's note; null if it failed before it had one. */
   readonly note: string | null;
   readonly result: Outcome<Times>;
 }
 
 export interface Times {
-  /** Of each iteration, on its slowest rank. */
+  /** Each iteration on its slowest rank. */
   readonly milliseconds: readonly number[];
-  /** Likewise; null where it is not told. */
+  /** Likewise; null if it is not measured. */
   readonly hostMicroseconds: readonly number[] | null;
-  /** Of each row of runs, for one of them; null where it is not told. */
+  /** For each row of runs, the time per run; null if it is not measured. */
   readonly hostInRowMicroseconds: readonly number[] | null;
-  /** The largest error of all ranks over its bound; null if not asked for. */
+  /** The largest error of all ranks over its bound; null if not requested. */
   readonly partOfBound: number | null;
 }
 
-/** Iterations of a turn that count. One more goes before them: the device comes from another contender, perhaps of another process. */
+/**
+ * Counted iterations of a turn. One more runs before them, because the device comes from another contender, possibly of
+ * another process.
+ */
 const runsPerTurn = 5;
 
-/** A host that has waited for others at a barrier has cold caches and a driver at rest, which a program that hands run after run over has not: hence rows of runs besides turns. */
+/**
+ * After waiting at a barrier the host has cold caches and an idle driver. A program that issues run after run does not,
+ * which is why rows of runs are timed as well.
+ */
 const rowsOfRuns = 3;
 const runsPerRow = 20;
 
-/** All ranks call it together, with the same contenders. One that fails is left out from then on. */
+/**
+ * Collective: all ranks call it together, with the same contenders. A contender that fails is left out from then on.
+ */
 export async function measure(
   contenders: readonly Contender[],
   exchange: Exchange,
@@ -62,7 +71,7 @@ export async function measure(
     onRound?.(done);
     const runs = Math.min(runsPerTurn, iterations - done);
     for (let i = 0; i < entries.length; i++) {
-      // Each round begins with another one, so that none always runs behind the same neighbour.
+      // Each round begins with a different contender, so none always follows the same neighbour.
       await takeTurn(at(entries, (i + round) % entries.length), runs + 1, exchange);
     }
   }
@@ -101,7 +110,7 @@ function numbersOf({ milliseconds, hostMicroseconds }: Timing): readonly number[
   return [milliseconds, hostMicroseconds ?? NaN];
 }
 
-/** For one whose turns have told the host's time. */
+/** Only for contenders whose turns report the host's time. */
 async function timeRows(entry: Entry, exchange: Exchange): Promise<void> {
   if (entry.timings.some(({ hostMicroseconds }) => hostMicroseconds === null)) return;
   const rows: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * The results as a picture: for each size a bar per implementation, as long as its rate, with a whisker from quartile to quartile and a line where the product alone ends. SVG as
- * text, so that it needs no browser; the ticks are d3's.
+ * The results as a picture: for each size a bar per implementation, as long as its rate, with a whisker from quartile
+ * to quartile and a line where compute-only ends. SVG as text, so that no browser is needed; the ticks are d3's.
  */
 import { nice, ticks, tickStep } from "d3-array";
 import { type BenchRow, flops, quantile } from "./bench-row.ts";
@@ -9,11 +9,11 @@ import type { Machine } from "./machine.ts";
 
 const chartWidth = 490;
 const right = 130;
-/** Of a letter, on average. */
+/** The average width of a letter. */
 const letterWidth = 6.4;
 const rowHeight = 18;
 const barHeight = 14;
-/** About as many ticks as an axis has. */
+/** The approximate number of ticks of an axis. */
 const tickCount = 6;
 const panelHead = 34;
 const panelFoot = 34;
@@ -21,13 +21,13 @@ const top = 48;
 
 const inks = { braid: "#2b6cb0", baseline: "#718096", other: "#dd6b20", published: "#d6bcfa" } as const;
 
-/** Rows that have a rate; the others have no bar. */
+/** Draws rows that have a rate. */
 export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   const shown = rows.filter(({ figures }) => rateOf(figures) !== null);
   const left = 24 + letterWidth * Math.max(0, ...shown.map((row) => barLabel(row).length));
   const width = Math.ceil(left + chartWidth + right);
-  // Ticks of one unit in all panels.
+  // All panels share one unit of ticks.
   const unit = Math.max(0, ...shown.map(highest)) < 1 ? gigaflops : teraflops;
   const panels: string[] = [];
   let y = top;

@@ -1,12 +1,14 @@
 /**
- * The tensor-parallel primitives as Fusions, by size and form. Forms differ in which axis is the Stream axis, and so in how communication is cut into pieces:
+ * The tensor-parallel primitives as Fusions, by size and form. The form decides which axis is the Stream axis, and so
+ * how communication is chunked:
  *
- *     serial                       one collective and one product, one after the other
- *     collective                   a loop over chunks of rows, each with a collective of its own
+ *     serial                       one collective and one matmul, one after the other
+ *     collective                   a loop over chunks of rows, each with its own collective
  *     rotated, linear, broadcast   a loop over the devices: the sharded axis is itself the Stream axis
  *
- * tp-columnwise gathers the rows of A [m, k] and multiplies by a weight [n, k] of each device; tp-rowwise and tp-allreduce multiply the A [m, k] of each device by its B [k, n]
- * and add over the devices. Whatever the form, a matrix lies in memory row by row.
+ * tp-columnwise gathers the rows of A [m, k] and multiplies by a weight [n, k] of each device. tp-rowwise and
+ * tp-allreduce multiply the A [m, k] of each device by its B [k, n] and add over the devices. In every form, matrices
+ * are row-major.
  */
 import { Fusion } from "../ir/api/fusion.ts";
 import { linear, matmul, select, set, sum } from "../ir/api/ops.ts";
@@ -33,8 +35,9 @@ export interface Problem {
 }
 
 /**
- * `chunks`: how many the loop of `collective` has. `outputs`: into how many tensors the loops over devices of tp-rowwise and tp-allreduce put the rows of their result.
- * Throws `bad-extent` where the rows do not divide by devices, chunks and outputs.
+ * `chunks`: iterations of the loop of `collective`. `outputs`: tensors that hold the rows of the result, in the loops
+ * over devices of tp-rowwise and tp-allreduce. Throws `bad-extent` if the rows do not divide by devices, chunks and
+ * outputs.
  */
 export function buildPrimitive(form: Form, problem: Problem, { chunks, outputs }: Pieces): Fusion {
   const build = builds[problem.primitive][form];
@@ -119,7 +122,7 @@ const builds: { readonly [P in Primitive]: { readonly [F in Form]: Build } } = {
   },
 };
 
-/** `cut`: how the rows of A are cut into axes, of which `sharded` is the devices'. */
+/** `cut`: the axes that split the rows of A, of which `sharded` is the devices'. */
 function columnwise({ m, n, k, dtype }: Problem, cut: readonly number[], sharded: number | null, loop: boolean): Built {
   const fusion = new Fusion();
   const rows = m / cut.reduce((product, extent) => product * extent, 1);
@@ -172,7 +175,10 @@ interface Partial {
   readonly c: TensorView;
 }
 
-/** `rows`: the axes of A before k, of which `sharded` is the devices'. B stands along that axis too, and along `broadcast` with extent 1. */
+/**
+ * `rows`: the axes of A before k, of which `sharded` is the devices'. B has that axis too, and extent 1 along
+ * `broadcast`.
+ */
 function partialProducts(
   { n, k, devices, dtype }: Problem,
   rows: readonly number[],
@@ -192,7 +198,7 @@ function partialProducts(
   return { fusion, a, b, partial, c };
 }
 
-/** In iteration i a device computes the rows that the device i places further keeps, and sends them there. */
+/** In iteration i a device computes the rows that belong to the device i positions further, and sends them there. */
 function exchangeInLoop(problem: Problem, outputs: number, again: boolean): Built {
   return inLoop(problem, outputs, again, (a, partial, c) => {
     a.axis(1).parallelize("Stream");
@@ -202,7 +208,7 @@ function exchangeInLoop(problem: Problem, outputs: number, again: boolean): Buil
   });
 }
 
-/** In iteration i all devices compute the rows that device i keeps, and reduce them there. */
+/** In iteration i all devices compute the rows that belong to device i, and reduce them there. */
 function reduceInLoop(problem: Problem, outputs: number, again: boolean): Built {
   return inLoop(problem, outputs, again, (_, partial, c) => {
     partial.axis(0).parallelize("DIDx");
@@ -212,7 +218,10 @@ function reduceInLoop(problem: Problem, outputs: number, again: boolean): Built 
   });
 }
 
-/** `parallelize`: by A [devices, devices, rows, k], its products and their sum. Each output has as many of the rows as the others, one stretch after the other. */
+/**
+ * `parallelize` receives A [devices, devices, rows, k], the partial results and their sum. All outputs have equally
+ * many rows, one range after the other.
+ */
 function inLoop(
   { devices, m, n, k, dtype }: Problem,
   outputs: number,
@@ -237,7 +246,7 @@ function inLoop(
   return { fusion, tensors };
 }
 
-/** What was scattered, or that gathered again in a loop of its own: an all-reduce in two halves. */
+/** The scattered result, or that gathered again in a second loop: an all-reduce in two halves. */
 function outputOf(fusion: Fusion, c: TensorView, again: boolean): readonly TensorView[] {
   if (!again) {
     fusion.output(c);

@@ -1,11 +1,11 @@
-/** Figures that others have published, to stand beside those of this run. They are of other machines and say so. */
+/** Published figures of others, shown beside those of this run. They are of other machines and say so. */
 import type { Problem } from "./primitives.ts";
 
 export interface Published {
   readonly name: string;
   /** Per GPU. */
   readonly teraflops: number;
-  /** On what, and where it is to be read. */
+  /** The machine, and where the figure was published. */
   readonly source: string;
 }
 

@@ -1,4 +1,7 @@
-/** One `braid bench` from its plan to its rows, on this process's ranks: problem by problem, all contenders of one side by side. */
+/**
+ * Runs one `braid bench` from its plan to its rows on this process's ranks: problem by problem, all contenders of a
+ * problem side by side.
+ */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { Contender } from "./contender.ts";
 import { benchRows, type BenchRow } from "./bench-row.ts";
@@ -19,9 +22,9 @@ import type { TorchPeer } from "./torch/torch-peer.ts";
 export interface BenchHost {
   readonly places: Places;
   readonly exchange: Exchange;
-  /** Starts PyTorch's process when it is first needed; failed where there is none. All ranks call it together. */
+  /** Collective: starts PyTorch's process when it is first needed; failed if there is none. */
   readonly peer: () => Promise<PeerStart>;
-  /** Progress and what is left out, a line each. */
+  /** Receives progress and what is left out, a line each. */
   readonly say: (line: string) => void;
   /** Called with all rows so far, after each problem. */
   readonly onRows: (rows: readonly BenchRow[]) => Promise<void>;
@@ -30,7 +33,7 @@ export interface BenchHost {
 export type PeerStart =
   { readonly kind: "done"; readonly value: TorchPeer } | { readonly kind: "failed"; readonly why: string };
 
-/** All ranks call it together with the same plan. */
+/** Collective: all ranks call it together with the same plan. */
 export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readonly BenchRow[]> {
   const rows: BenchRow[] = [];
   const matrices = new Map<string, Matrices>();
@@ -82,7 +85,7 @@ async function runProblem(
   }
 }
 
-/** Null, and said, where the combination does not exist. What all are compared with has to exist. */
+/** Null, with a line of output, if the combination does not exist. Baselines must exist. */
 function tryToPlan(
   implementation: Planned["implementation"],
   problem: Problem,
@@ -105,13 +108,13 @@ function isBaseline({ name, said }: Implementation): boolean {
   return said === "" && (name === "compute-only" || name === "serial");
 }
 
-/** Fails as the first combination that was asked for does, if any was. */
+/** Fails like the first combination that was asked for, if any. */
 function nothingLeft(implementations: readonly Implementation[], problem: Problem, setting: Setting): void {
   const [first] = implementations.filter((each) => each.kind === "braid" && !isBaseline(each));
   if (first?.kind === "braid") planOwn(first, problem, setting);
 }
 
-/** Those that PyTorch's process has become contenders; the others are told with their reasons. */
+/** Adds the peers that PyTorch's process supports and reports the others with their reasons. */
 async function addPeers(
   peers: readonly PeerImplementation[],
   problem: Problem,

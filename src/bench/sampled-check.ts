@@ -1,6 +1,6 @@
 /**
- * `--validate`: elements of a result, drawn at random over all rows that a device holds, against products in double precision. A check of all elements would take hours at the
- * sizes that are timed.
+ * `--validate`: compares random elements of a result, spread over all rows that a device holds, with sums in double
+ * precision. Checking all elements would take hours at the timed sizes.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { elementsOf, storageView } from "../numerics/tensor/storage.ts";
@@ -9,12 +9,12 @@ import type { Matrices } from "./braid/matrices.ts";
 import { type Expected, expectedElement, type Layout, outputColumns, outputRows, rowAt } from "./braid/operands.ts";
 
 export interface SampledCheck {
-  /** The largest error over what is allowed for its element. Above 1 the result is wrong. */
+  /** The largest error over its element's bound. Above 1 the result is wrong. */
   readonly partOfBound: number;
 }
 
 const mostSamples = 512;
-/** So many multiplications are enough for one check. */
+/** Enough multiplications for one check. */
 const mostTerms = 2e8;
 
 /** `output`: the bytes of output number `position` on a device. */
@@ -33,7 +33,7 @@ export function checkSamples(
   const random = createRandom(rank + 1);
   let partOfBound = 0;
   for (let sample = 0; sample < count; sample++) {
-    // One sample in each of `count` equal stretches of memory: every chunk has some.
+    // One sample in each of `count` equal ranges of memory, so every chunk has some.
     const index = Math.min(elements.length - 1, Math.floor(((sample + random.float()) / count) * elements.length));
     const row = rowAt(rows, Math.floor(index / columns));
     const expected = expectedElement(layout, rank, row, index % columns, matrices);
@@ -49,8 +49,8 @@ function termsOf({ problem: { k, devices } }: Layout): number {
 }
 
 /**
- * Each device's summand is rounded to the dtype, and so is every partial sum on the way around a ring; products are added in float32 (in double for double), where errors of
- * single additions are of the size of the sum that has grown so far.
+ * Each device's summand is rounded to the dtype, and so is every partial sum along a ring. Terms are added in float32
+ * (double for double), where the error of one addition is proportional to the sum so far.
  */
 function boundOf({ value, partials, size, terms }: Expected, dtype: DType): number {
   // A copy.

@@ -1,4 +1,7 @@
-/** Over all sizes: geometric means of how much faster than others each implementation is, and the best of Braid's of each size. */
+/**
+ * Over all sizes: geometric means of each implementation's speedup over others, and of the best of Braid's at each
+ * size.
+ */
 import type { BenchRow, Figures } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
 
@@ -13,7 +16,7 @@ const comparisons: readonly Comparison[] = [
   { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
 ];
 
-/** Empty for one size, where the table says it all. */
+/** Empty for a single size, where the table has everything. */
 export function summaryLines(rows: readonly BenchRow[]): readonly string[] {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   if (problems.length < 2) return [];

@@ -1,6 +1,6 @@
 /**
- * Generated code becomes a function here and nowhere else, so that a page with a strict Content Security Policy has one
- * place to look at. The text is always Braid's own: names and numbers of the user's program never enter it as text.
+ * The only place where generated code becomes a function, so that a page with a strict Content Security Policy has one
+ * place to check. The text is always Braid's own: names and numbers of the user's program never enter it as text.
  */
 
 /**

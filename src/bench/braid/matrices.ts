@@ -1,6 +1,7 @@
 /**
- * Random operands of any size whose elements can be told without making them. A matrix is a stretch of one piece of random numbers, repeated, that begins at a place of its
- * own; the piece is a prime number of elements long, so that no two rows of a matrix are alike. Gemms of zeros or small integers would run faster than real ones.
+ * Random operands of any size whose elements can be computed without storing them. A matrix is a range of one repeated
+ * block of random numbers, with its own start. The block has a prime number of elements, so no two rows of a matrix are
+ * equal. GEMMs of zeros or small integers would run faster than real ones.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { emptyTensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
@@ -13,7 +14,7 @@ export interface Matrices {
   readonly dtype: DType;
   /** Bytes of an element. */
   readonly width: number;
-  /** Writes elements `first` to `first + count` of the matrix called `key` to `bytes`, from byte `offset` on. */
+  /** Writes elements `first` to `first + count` of the matrix named `key` to `bytes`, from byte `offset` on. */
   fill(key: string, first: number, count: number, bytes: Uint8Array, offset: number): void;
   /** Elements of a matrix by their place in row-major order. */
   reader(key: string): (index: number) => number;

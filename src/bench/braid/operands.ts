@@ -1,5 +1,6 @@
 /**
- * Which matrices the inputs and the output of a primitive are on a device, whatever the form: where they lie in memory, and what an element of the result has to be.
+ * Which matrices the inputs and the output of a primitive are on a device in every form: where they lie in memory, and
+ * the expected elements of the result.
  *
  *     tp-columnwise            A: rows of one matrix            B: the device's own weight      C = A B
  *     tp-rowwise, tp-allreduce A, B: the device's own           C = the sum of the devices' A B, its rows scattered or not
@@ -9,7 +10,7 @@ import { unreachable } from "../../support/unreachable.ts";
 import type { Matrices } from "./matrices.ts";
 import type { Form, Problem } from "../primitives.ts";
 
-/** Rows `first` to `first + count` of a matrix; pieces lie one behind the other in a device's memory. */
+/** Rows `first` to `first + count` of a matrix; a device's memory holds such ranges consecutively. */
 export interface RowPiece {
   readonly first: number;
   readonly count: number;
@@ -18,16 +19,16 @@ export interface RowPiece {
 export interface Layout {
   readonly problem: Problem;
   readonly form: Form;
-  /** Of the loop of form `collective`. */
+  /** Iterations of the loop of form `collective`. */
   readonly chunks: number;
-  /** Tensors that the rows of the result are in, one stretch after the other. */
+  /** Tensors that hold the rows of the result, one range after the other. */
   readonly outputs: number;
 }
 
 /** The bytes of input number `position` on a device. */
 export type Inputs = (layout: Layout, position: number, rank: number) => Uint8Array;
 
-/** Inputs that several implementations have in common are made once: they may be gigabytes. */
+/** Inputs that several implementations share are made once: they may be gigabytes. */
 export function createInputs(matrices: Matrices): Inputs {
   const made = new Map<string, Uint8Array>();
   return (layout, position, rank) => {
@@ -77,7 +78,7 @@ function inputOf({ problem, form, chunks }: Layout, position: number, rank: numb
   }
 }
 
-/** The rows of output number `position` that a device holds, in the order of its memory. */
+/** The rows of output number `position` that a device holds, in memory order. */
 export function outputRows(
   { problem, form, chunks, outputs }: Layout,
   position: number,
@@ -101,12 +102,12 @@ function shardedRows(form: Form, m: number, devices: number, chunks: number, ran
   return Array.from({ length: loops }, (_, chunk) => ({ first: (chunk * devices + rank) * count, count }));
 }
 
-/** An element of the result and what its error depends on. */
+/** An element of the result, and what its error depends on. */
 export interface Expected {
   readonly value: number;
-  /** Each device's summand where the primitive adds over devices; the value alone else. */
+  /** Each device's summand if the primitive adds over devices; otherwise only the value. */
   readonly partials: readonly number[];
-  /** Root of the sum of squares of the products that were added, and how many there were. */
+  /** The root of the sum of squares of the terms that were added, and their number. */
   readonly size: number;
   readonly terms: number;
 }
@@ -151,7 +152,7 @@ function added(values: readonly number[]): number {
 
 /** The row of the whole result at a position in a device's rows. */
 export function rowAt(pieces: readonly RowPiece[], position: number): number {
-  // Pieces of one device are equally long.
+  // All ranges of one device are equally long.
   const { count } = at(pieces, 0);
   return at(pieces, Math.floor(position / count)).first + (position % count);
 }

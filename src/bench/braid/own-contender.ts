@@ -11,13 +11,13 @@ export interface Place {
   readonly group: Group;
   /** The ranks that this process holds. */
   readonly ranks: readonly number[];
-  /** Brings all ranks together, on their devices too where they have some. */
+  /** A barrier of all ranks, on their devices too if they have some. */
   readonly meet: () => Promise<void>;
   /** Milliseconds for one run. */
   readonly timeout: number;
 }
 
-/** All ranks call it together. */
+/** Collective: all ranks call it together. */
 export async function prepareOwn(
   planned: Planned,
   place: Place,

@@ -1,4 +1,7 @@
-/** Where Braid's contenders run: all ranks in this process on the CPU, or this process's GPU among those of the others. */
+/**
+ * Where Braid's contenders run: all ranks in this process on the CPU, or this process's GPU among those of the other
+ * ranks.
+ */
 import type { Backend, Group, Prepared } from "../../backends/backend.ts";
 import { createCpuBackend } from "../../cpu.ts";
 import { createCudaBackend, type GraphUse } from "../../cuda.ts";
@@ -33,7 +36,7 @@ export function placesOnCpu(devices: number, timeout: number): Places {
   };
 }
 
-/** `options` are compared between ranks, by name. */
+/** Ranks compare `options` by name. */
 export function placesOnGpus(world: World, timeout: number, options: Readonly<Record<string, string>>): Places {
   const places = new Map<GraphUse, Promise<Place>>();
   const closing: (() => Promise<void>)[] = [];
@@ -45,7 +48,7 @@ export function placesOnGpus(world: World, timeout: number, options: Readonly<Re
       await group.close();
     });
     const meet = async (): Promise<void> => {
-      // The hosts first, then the GPUs: hosts alone are apart by more than small programs take.
+      // First a barrier of the hosts, then one of the GPUs: hosts alone differ by more than a small program takes.
       await world.barrier();
       await meeting.execute({ timeout });
     };
@@ -63,7 +66,7 @@ export function placesOnGpus(world: World, timeout: number, options: Readonly<Re
   };
 }
 
-/** A Program that ends on no rank before all have begun it: an all-reduce of one number through peers' memory. */
+/** A Program that ends on no rank before all have started it: an all-reduce of one number through peers' memory. */
 async function openMeeting(
   backend: Backend,
   { rank, worldSize }: World,

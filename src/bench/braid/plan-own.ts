@@ -1,6 +1,6 @@
 /**
- * Braid's own implementations as Programs: lowered, recorded, linked, rewritten and verified as `braid run` does it, by the options that are said or by those that a simulation
- * of the machine chooses.
+ * Compiles Braid's own implementations as `braid run` does, with the given options or with the ones chosen by
+ * simulation on a machine profile.
  */
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -16,16 +16,16 @@ import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs }
 
 export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
 
-/** What is run, and where its operands lie. */
+/** What runs, and where its operands lie. */
 export interface Planned {
   readonly implementation: OwnImplementation;
   readonly layout: Layout;
   readonly program: Program;
-  /** Why it is scheduled as it is, where that was chosen. */
+  /** Why it has this schedule, if that was chosen. */
   readonly reason: string | null;
 }
 
-/** What is not of one implementation: the back end, and what the machine was measured to take. */
+/** What all implementations share: the back end and the machine profile. */
 export interface Setting {
   readonly on: BackendName;
   readonly profile: MachineProfile | null;
@@ -68,7 +68,7 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Backen
   return { shape, compilation, reason: null };
 }
 
-/** Form, pieces and backend are chosen where they are not said. */
+/** Chooses the form, its chunks and the backend where they are not given. */
 function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
   const { streams, schedule: rewrites = {} } = options;
@@ -86,7 +86,7 @@ function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
   return name === "braid" ? form : name;
 }
 
-/** Pieces that a form which is said does not have; of forms that are chosen some have them. */
+/** Rejects chunks or outputs that the given form does not have; if the form is chosen, some form has them. */
 function requirePieces({ name, options }: OwnImplementation, { primitive }: Problem): void {
   const { chunks, outputs = 1 } = options;
   const form = options.choice === "auto" && options.form === undefined ? null : formOf(name, options);
@@ -95,7 +95,7 @@ function requirePieces({ name, options }: OwnImplementation, { primitive }: Prob
     outputsWithoutLoop(form ?? "rotated", primitive, outputs);
 }
 
-/** NCCL's own collective where that is what is compared with, and for the one form that only it has; else copies between devices. */
+/** NCCL for the serial baseline and for the one form that only NCCL has; copies between devices otherwise. */
 function usualBackend(form: Form): "nccl" | "cuda" {
   return form === "serial" || form === "linear" ? "nccl" : "cuda";
 }
@@ -106,7 +106,7 @@ function loweringOf(
 ): Partial<LoweringOptions> {
   return {
     interStreamSync: interStreamSync,
-    // Partial products are exchanged, not A.
+    // Exchanges partial results instead of A.
     insertReshardingAfter: primitive !== "tp-columnwise",
     ...(protocol === undefined ? {} : { protocol }),
   };

@@ -1,4 +1,7 @@
-/** A contender that a Python process runs: its iterations are timed there, by CUDA events behind a barrier of its own world. */
+/**
+ * A contender that runs in a Python process, which times its iterations by CUDA events after a barrier of its own
+ * world.
+ */
 import type { Contender, Outcome, Timing } from "../contender.ts";
 import type { Exchange } from "../exchange.ts";
 import { type Implementation, peerImplementations } from "../implementation.ts";
@@ -7,7 +10,7 @@ import type { PeerAnswer, TorchPeer } from "./torch-peer.ts";
 
 export type PeerImplementation = Extract<Implementation, { readonly kind: "peer" }>;
 
-/** Which of the implementations the process has for a problem; failed where it cannot set the problem up. All ranks call it together. */
+/** Collective: the implementations that the process supports for a problem; failed if it cannot set the problem up. */
 export async function setUpPeer(
   peer: TorchPeer,
   { primitive, m, n, k, dtype }: Problem,
@@ -23,7 +26,7 @@ export async function setUpPeer(
 }
 
 export interface PeerContender extends Contender {
-  /** As the process calls it. */
+  /** The process's name for it. */
   readonly name: string;
 }
 

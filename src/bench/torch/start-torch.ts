@@ -1,4 +1,4 @@
-/** Starts PyTorch's process of this rank, beside those of the other ranks: a process group of their own on a free port. */
+/** Starts PyTorch's process of this rank. The processes of all ranks form their own process group on a free port. */
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { World } from "../../launch/join-world.ts";
@@ -11,7 +11,7 @@ const script = fileURLToPath(new URL("../../../bench/peers/torch_peer.py", impor
 /** PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
 const startTimeout = 180_000;
 
-/** All ranks call it together; failed on all where it is on one. */
+/** Collective: all ranks call it together; a failure on one rank is one on all. */
 export async function startTorch(
   world: World,
   exchange: Exchange,
@@ -41,7 +41,7 @@ export async function startTorch(
   return all;
 }
 
-/** Free now: another process may take it before PyTorch does, which the peers then report. */
+/** The port is free now. If another process takes it before PyTorch does, the peers report that. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -1,6 +1,7 @@
 /**
- * PyTorch's contenders: one Python process per rank, beside this one on the same device, which stays up and does what one line of JSON asks for. The processes make a world of
- * their own; requests go to all of them in one order, since each rank's process here asks its own.
+ * PyTorch's contenders: one Python process per rank, on the same device as this one, which stays up and answers one
+ * line of JSON per request. The processes form their own world. All get the requests in the same order, because each
+ * rank's process here asks its own.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -10,7 +11,7 @@ export interface PeerOptions {
   /** Program and arguments. */
   readonly command: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds for an answer; for the first, which loads PyTorch and connects, `startTimeout`. */
+  /** Milliseconds for an answer; `startTimeout` for the first, which loads PyTorch and connects. */
   readonly timeout: number;
   readonly startTimeout: number;
 }
@@ -18,18 +19,18 @@ export interface PeerOptions {
 export type PeerAnswer = Readonly<Record<string, unknown>>;
 
 export interface TorchPeer {
-  /** What the process said when it was ready: versions. */
+  /** What the process reported when it was ready: versions. */
   readonly ready: PeerAnswer;
   /** One request, one answer. A process that is late or gone fails this and all later requests. */
   ask(request: Readonly<Record<string, unknown>>): Promise<Outcome<PeerAnswer>>;
-  /** Ends the process, by force if it does not end by itself. */
+  /** Ends the process, by force if necessary. */
   close(): Promise<void>;
 }
 
 const mostErrorLines = 8;
 const farewell = 5000;
 
-/** Starts the process and waits until it is ready. It never rejects: a machine without PyTorch is no error. */
+/** Starts the process and waits until it is ready. Never rejects: a machine without PyTorch is not an error. */
 export async function startPeer(options: PeerOptions): Promise<Outcome<TorchPeer>> {
   const [program, ...args] = options.command;
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...options.env } });
@@ -52,7 +53,7 @@ export async function startPeer(options: PeerOptions): Promise<Outcome<TorchPeer
       const answer = await lines.next(options.timeout);
       if (answer.kind === "failed") {
         failure = answer.why;
-        // Its own collectives may wait for ever.
+        // Its own collectives may wait forever.
         child.kill("SIGKILL");
         return answer;
       }
@@ -130,7 +131,7 @@ function readAnswer(line: string): Outcome<PeerAnswer> {
     if (typeof value === "object" && value !== null)
       return { kind: "done", value: Object.fromEntries(Object.entries(value)) };
   } catch {
-    // Told below.
+    // Reported below.
   }
   return { kind: "failed", why: `an answer that is not understood: ${line.slice(0, 200)}` };
 }

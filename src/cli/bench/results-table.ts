@@ -35,7 +35,7 @@ export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
 
 const hostLegend = "host: of a run that follows a barrier / of one among runs in a row";
 
-/** Columns that nothing is known for are left out. */
+/** Columns without any value are left out. */
 function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   const lines = rows.map((row) => cells(row, colors));
   const kept = columns.flatMap((_, i) => (i < 2 || lines.some((line) => line[i] !== none) ? [i] : []));
@@ -50,7 +50,7 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   return [...trimmedLines(table.toString()), ...notes];
 }
 
-/** The first line and the last, which in a stack of Python's is the reason; all of it stands in the CSV. */
+/** The first line and the last, which is the reason in a Python stack. The CSV has all of it. */
 function shortened(failure: string | null): string | null {
   const lines = failure?.split("\n") ?? [];
   const [first = "", last] = [lines[0], lines.at(-1)];
@@ -58,7 +58,7 @@ function shortened(failure: string | null): string | null {
   return `${first}: ${last.trim()}`;
 }
 
-/** Of Braid's own; versions of others stand in the CSV. */
+/** For Braid's own; versions of others are in the CSV. */
 function chosenNote({ name, note }: BenchRow): string | null {
   return name === "braid" ? note : null;
 }
@@ -98,7 +98,7 @@ function percent(part: number): string {
   return `${(100 * part).toFixed(1)} %`;
 }
 
-/** Four digits that count. */
+/** Four significant digits. */
 function significant(value: number): string {
   return value >= 1000 ? value.toFixed(0) : value.toPrecision(4);
 }

@@ -30,7 +30,7 @@ function render(findings: readonly Finding[], colors: Colors): string {
   return [...trimmedLines(table.toString()), "", ...searches(findings), ""].join("\n");
 }
 
-/** Where missing things were looked for, one line for those that share the places. */
+/** Where missing things were looked for, one line for those with the same places. */
 function searches(findings: readonly Finding[]): readonly string[] {
   const names = new Map<string, string[]>();
   for (const { name, lookedIn } of findings) {

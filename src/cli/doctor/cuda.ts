@@ -1,6 +1,7 @@
 /**
- * Findings about the NVIDIA stack that the CUDA back end needs: each library with its version, as the back end itself would load it, every GPU that the driver
- * sees, and whether the GPUs reach each other's memory. Nothing is allocated and no context is made.
+ * Findings about the NVIDIA stack of the CUDA back end: each library with its version, loaded as the back end loads it,
+ * every GPU that the driver sees, and whether the GPUs reach each other's memory. Nothing is allocated and no context
+ * is made.
  */
 import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
 import {

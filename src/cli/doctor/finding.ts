@@ -1,6 +1,6 @@
 /**
- * What `braid doctor` says about one thing a machine may have. A missing thing says what it would give and where it
- * was looked for, so that the reader knows whether to mend it.
+ * What `braid doctor` reports about one thing a machine may have. For a missing thing it says what Braid would gain and
+ * where it looked, so that the reader can decide whether to install it.
  */
 export interface Finding {
   readonly name: string;
@@ -9,6 +9,6 @@ export interface Finding {
   readonly detail: string;
   /** What Braid does with it, or would do. */
   readonly gives: string;
-  /** Where it was looked for; empty where that is plain. */
+  /** Where it was looked for; empty if that is obvious. */
   readonly lookedIn: readonly string[];
 }

@@ -71,7 +71,7 @@ function loaderCache(): readonly string[] {
       });
       return text.split("\n").flatMap((line) => line.split(" => ")[1] ?? []);
     } catch {
-      // Not there, or without a cache: the directories remain.
+      // Absent, or without a cache: the directories remain.
     }
   }
   return [];

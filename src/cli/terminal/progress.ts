@@ -1,21 +1,21 @@
 /**
- * Says on a terminal what a command is doing, once it has taken a second. The line is drawn by a worker thread, since the
- * work it tells of keeps this thread busy.
+ * Shows on a terminal what a command is doing once it has taken a second. A worker thread draws the line, because the
+ * work keeps this thread busy.
  */
 import { Worker } from "node:worker_threads";
 import type { Terminal } from "./terminal.ts";
 
-/** Names what happens from now on: `lowering`. */
+/** Names the next step: `lowering`. */
 export type Step = (label: string) => void;
 
 /** Shared with the worker: a request to stop, and its answer that the line is cleared. */
 export const stopRequested = 0;
 export const stopped = 1;
 
-/** For the worker to clear its line, in milliseconds. */
+/** Milliseconds for the worker to clear its line. */
 const patience = 500;
 
-/** The result of `work`. The line is cleared when it has ended, so that the caller may print. */
+/** Returns the result of `work`. The line is cleared by then, so that the caller may print. */
 export async function withProgress<T>(terminal: Terminal, work: (step: Step) => Promise<T>): Promise<T> {
   if (!terminal.interactive) return work(() => {});
   const flags = new Int32Array(new SharedArrayBuffer(8));
@@ -24,7 +24,7 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
     execArgv: [],
   });
   worker.unref();
-  // A command must not fail for want of a progress line.
+  // A command does not fail for lack of a progress line.
   worker.on("error", () => {});
   try {
     return await work((label) => {

@@ -1,13 +1,13 @@
 /**
- * Ends a command that failed: one message on the error stream and the exit status that goes with it. A mistake of the
- * user never shows a stack; a bug of Braid does, since its report needs one.
+ * Reports a command that failed: one message on the error stream, and its exit status. A user's mistake never shows a
+ * stack; a bug of Braid does, because its report needs one.
  */
 import { CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Also writes `{ error: { status, diagnostics } }` to the output where the command was asked for JSON. */
+/** Also writes `{ error: { status, diagnostics } }` to the output if JSON was requested. */
 export function reportError(error: unknown, terminal: Terminal, json: boolean): ExitStatus {
   // Help and version were printed by commander.
   if (error instanceof CommanderError && error.exitCode === 0) return exitStatus.ok;

@@ -1,6 +1,6 @@
 /**
- * Where the command line writes: results to `out`, everything else to `err`. Colour only on a terminal, as NO_COLOR
- * and FORCE_COLOR say (picocolors).
+ * Where the command line writes: results to `out`, everything else to `err`. Colour only on a terminal, subject to
+ * NO_COLOR and FORCE_COLOR (picocolors).
  */
 import { stderr, stdout } from "node:process";
 import pc from "picocolors";
@@ -23,7 +23,7 @@ export function processTerminal(): Terminal {
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
-    // isTTY is absent, not false, where there is no terminal, and createColors takes absent for its own guess.
+    // isTTY is absent, not false, without a terminal, and createColors then makes its own guess.
     outColors: pc.createColors(Boolean(stdout.isTTY) && pc.isColorSupported),
     errColors: pc.createColors(Boolean(stderr.isTTY) && pc.isColorSupported),
     columns: stdout.isTTY ? stdout.columns : 100,

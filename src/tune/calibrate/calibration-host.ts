@@ -1,18 +1,18 @@
-/** What all parts of a calibration share: the machine, what is said meanwhile, and times without what a run costs by itself. */
+/** What all parts of a calibration share: the machine, progress messages, and times without the fixed cost of a run. */
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { Timing } from "../../simulate/machine-profile.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { probe, type ProbeHost, type ProbeOptions } from "./probe.ts";
 
 export interface CalibrationHost extends ProbeHost {
-  /** What is measured next, a line each. */
+  /** Reports what is measured next, a line each. */
   readonly say: (line: string) => void;
 }
 
-/** Of the times of a run. least: what others do on the machine only adds. median: what lasts, of devices whose clocks fall under load. */
+/** least: other load on the machine only adds time. median: for devices whose clocks fall under load. */
 export type Statistic = "least" | "median";
 
-/** Microseconds of a run beyond those of a run with nothing in it. */
+/** Microseconds of a run beyond those of an empty run. */
 export type Took = (fusion: Fusion, options?: ProbeOptions, statistic?: Statistic) => Promise<number>;
 
 export interface Calibration extends CalibrationHost {
@@ -20,10 +20,10 @@ export interface Calibration extends CalibrationHost {
   readonly took: Took;
 }
 
-/** No time is less than this: clocks are no finer. */
+/** The least time: clocks are no finer. */
 export const leastTime = 0.01;
 
-/** `run`: microseconds of a run with nothing in it. */
+/** `run`: microseconds of an empty run. */
 export function tookBeyond(host: ProbeHost, run: number): Took {
   return async (fusion, options = {}, statistic = "least") => {
     const times = await probe(host, fusion, options);
@@ -31,7 +31,7 @@ export function tookBeyond(host: ProbeHost, run: number): Took {
   };
 }
 
-/** At every number of bytes: `timeOf` says what of a run's microseconds was one thing's. */
+/** Timings at every number of bytes. `timeOf` extracts the time of one operation from a run's microseconds. */
 export async function timingsOf(
   { sizes, say, took }: Calibration,
   what: string,

@@ -1,25 +1,28 @@
-/** At which sizes a machine is measured: on a GPU up to what fills it for milliseconds, on a CPU up to what takes as long there. */
+/**
+ * The sizes at which a machine is measured: on a GPU up to what takes milliseconds, on a CPU up to what takes as long
+ * there.
+ */
 import type { Target } from "../../compile/compile.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { GemmShape } from "../../simulate/interpolate.ts";
 
 export interface CalibrationSizes {
-  /** Of products; between them is interpolated, so each axis goes by factors of 2 to 4. */
+  /** For GEMMs; times in between are interpolated, so each axis goes by factors of 2 to 4. */
   readonly dtypes: readonly DType[];
   readonly m: readonly number[];
   readonly n: readonly number[];
   readonly k: readonly number[];
-  /** Of sums of partial results. */
+  /** For sums of partial results. */
   readonly summed: readonly DType[];
-  /** Of copies, pointwise kernels, sums and collectives, in bytes. */
+  /** For copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** Of products beside kernels in peers' memory, which take less than those. */
+  /** For GEMMs beside kernels in peers' memory, which are shorter than those. */
   readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
-  /** One shape, so many times in a run: from what a device does at its highest clock to what it does for long. */
+  /** One shape, this many times in a run: from the device's highest clock to its sustained one. */
   readonly sustained: { readonly shape: GemmShape; readonly counts: readonly number[] };
-  /** A product that takes longer than gathering its rows by the library, and than reducing its result. */
+  /** A GEMM that takes longer than gathering its rows by the library, and than reducing its result. */
   readonly beside: GemmShape;
-  /** A product that takes a little longer than copying its rows. */
+  /** A GEMM that takes a little longer than copying its rows. */
   readonly behindCopies: GemmShape;
 }
 

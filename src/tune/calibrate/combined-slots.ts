@@ -1,5 +1,6 @@
 /**
- * The same sum as another kernel: a rewrite of a probe, so that combinations of parts are timed beside reductions over an axis.
+ * The same sum as a different kernel: a rewrite of a probe, which times combinations of slots beside reductions over an
+ * axis.
  *
  *     reduction over [0]: slots [4, n] -> [n]     ->     combine slot 0, .., slot 3 -> [n]
  */

@@ -1,8 +1,9 @@
 /**
- * Copies between ranks, and what stands around them. A ring on its lane is: all signal that they are ready, D - 1 copies, all signal that they are
- * done. What a copy more takes is told by cutting copies into parts; the rest of a ring that is too short to have a rate is its signals'.
+ * Copies between ranks, and the signals around them. A ring on the copy stream is: all signal that they are ready, D -
+ * 1 copies, all signal that they are done. Cutting copies into chunks gives the time of one more copy. The rest of a
+ * ring too short to have a rate is its signals' time.
  *
- *     ring = 2 signals + (D - 1) copies        ring in 8 parts - ring in 2 parts = 6 (D - 1) copies
+ *     ring = 2 signals + (D - 1) copies        ring in 8 chunks - ring in 2 chunks = 6 (D - 1) copies
  */
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";
@@ -14,7 +15,7 @@ export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & 
 
 const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 
-/** On a lane of their own, with waits and signals in batches, as the schedules that are simulated have them. */
+/** On a copy stream, with waits and signals batched, like the schedules that are simulated. */
 const lane = {
   lowering: copies,
   streams: 64,
@@ -40,7 +41,10 @@ export async function measureCopies(calibration: Calibration): Promise<CopyFigur
 const fewParts = 2;
 const manyParts = 8;
 
-/** Microseconds that a copy of nearly nothing adds to a lane: both programs move the same, and multiply it when all has come. */
+/**
+ * Microseconds that a tiny copy adds to a copy stream: both programs move the same bytes, and multiply after all have
+ * arrived.
+ */
 async function shortCopy({ devices, took }: Calibration): Promise<number> {
   const inParts = (splitChunks: number): Promise<number> => {
     const schedule = { ...lane.schedule, inPlace: true, splitChunks, mergeGemms: [Number.MAX_SAFE_INTEGER] };
@@ -51,8 +55,8 @@ async function shortCopy({ devices, took }: Calibration): Promise<number> {
 }
 
 /**
- * What passes before a product begins behind a copy, however long ago that was made: a pipeline whose copies are shorter than its products takes
- * so much longer per chunk on one compute stream than on two, beside the latency that any kernel has.
+ * The delay before a GEMM that follows a copy, however long ago that finished. A pipeline whose copies are shorter than
+ * its GEMMs takes this much longer per chunk on one compute stream than on two, beyond the latency of any kernel.
  */
 export async function joinTime({ devices, sizes, say, took }: Calibration, launch: number): Promise<number> {
   say("products behind copies");

@@ -1,4 +1,7 @@
-/** Gemms: their rates by shape, what a device keeps of these under load and with a margin, and what a product and a transfer take beside each other. */
+/**
+ * GEMMs: their rates by shape, the slowdown under load and with an SM margin, and the slowdown of a GEMM and a transfer
+ * beside each other.
+ */
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
 import { type GemmShape, timeOf } from "../../simulate/interpolate.ts";
@@ -13,7 +16,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
 import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
 
-/** One product in a run: the shortest load of its shape. */
+/** One GEMM in a run: the shortest load of its shape. */
 export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<GemmGrid> {
   const { m, n, k } = sizes;
   const teraflops: number[] = [];
@@ -30,7 +33,7 @@ export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype
   return { dtype, m, n, k, teraflops };
 }
 
-/** More and more products of one shape in a run: how many times as long as alone each takes. It only grows. */
+/** More and more GEMMs of one shape in a run: how many times longer each takes than alone. It only grows. */
 export async function sustainedProducts({
   devices,
   sizes,
@@ -43,7 +46,7 @@ export async function sustainedProducts({
     say(`${count} products in a run`);
     const microseconds = await took(product(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
     const [first, last] = [found[0], found.at(-1)];
-    // Fewer products were disturbed: that they take longer says nothing of load.
+    // The run with fewer GEMMs was disturbed: its longer time says nothing about load.
     if (last !== undefined && microseconds <= last.microseconds) continue;
     const factor = first === undefined ? 1 : microseconds / count / first.microseconds;
     found.push({ microseconds, factor: Math.max(last?.factor ?? 1, factor) });
@@ -52,13 +55,13 @@ export async function sustainedProducts({
 }
 
 /**
- * How many times as long a product and a transfer take beside each other, in the mean of two pipelines by the library.
+ * How many times longer a GEMM and a transfer take beside each other, averaged over two pipelines by the library.
  *
- *     two chunks, gathered and multiplied:    gather 1, gather 2 | product 1, product 2
- *     four, multiplied and reduced:           product 1, product 2, reduce 1 | product 3, reduce 2 | product 4, reduce 3, reduce 4
+ *     two chunks, gathered and multiplied:    gather 1, gather 2 | GEMM 1, GEMM 2
+ *     four, multiplied and reduced:           GEMM 1, GEMM 2, reduce 1 | GEMM 3, reduce 2 | GEMM 4, reduce 3, reduce 4
  *
- * A reduction begins no sooner than the product ends that runs when it could. What a pipeline takes longer than this path was lost while a
- * transfer and a product were under way together.
+ * A reduction begins only when the GEMM ends that runs when the reduction becomes ready. Time beyond this path was lost
+ * while a transfer and a GEMM ran together.
  */
 export async function slowdownBesideTransfer({ devices, sizes, say, took }: Calibration): Promise<number> {
   say("products beside a transfer");
@@ -81,11 +84,11 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
 }
 
 /**
- * Two chunks: multiplied alone, the same with a margin, and reduced in peers' memory without one, each beside the product of the next if that leaves room. `reductions`: what kernels in
- * peers' memory take alone.
+ * Two chunks: multiplied alone, the same with an SM margin, and reduced in peers' memory without one, each beside the
+ * next GEMM if that leaves SMs free. `reductions`: what kernels in peers' memory take alone.
  *
- *     room:       product 1 | product 2, reduce 1 | reduce 2          reduce 1 hidden, or product 2 behind it if that is shorter
- *     none:       product 1 | product 2 | reduce 1 | reduce 2
+ *     SMs free:   GEMM 1 | GEMM 2, reduce 1 | reduce 2          reduce 1 hidden, or GEMM 2 after it if that is shorter
+ *     none free:  GEMM 1 | GEMM 2 | reduce 1 | reduce 2
  */
 export async function productsBesideKernels(
   { devices, sizes, say, took }: Calibration,
@@ -117,12 +120,15 @@ export async function productsBesideKernels(
 const oneStream = { schedule: { computeStreams: 1 } } as const;
 const inPeers = { ...oneStream, lowering: { backend: "cuda", insertReshardingAfter: true } } as const;
 
-/** Of an all-reduce of so many bytes: each rank reads its slice of all other inputs, and writes the sum into all other outputs. */
+/**
+ * For an all-reduce of this many bytes: each rank reads its slice of all other inputs, and writes the sum into all
+ * other outputs.
+ */
 export function bytesInPeers(devices: number, bytes: number): number {
   return Math.round((2 * bytes * (devices - 1)) / devices);
 }
 
-/** Also where nothing runs beside it. */
+/** Applies even if nothing runs beside it. */
 function withMargin(program: Program): Program {
   return {
     ...program,

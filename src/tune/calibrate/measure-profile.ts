@@ -1,6 +1,6 @@
 /**
- * A machine profile from probes. What a run costs by itself is measured first and taken off every other time; what comes several times in a
- * run is divided by its number. docs/simulation.md has the list.
+ * Measures a machine profile by probes. The fixed cost of a run is measured first and subtracted from every other time.
+ * Repeated operations are divided by their number. docs/simulation.md has the list.
  */
 import type { Fusion } from "../../ir/api/fusion.ts";
 import {
@@ -30,7 +30,7 @@ import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } fr
 
 const library = { backend: "nccl" } as const;
 
-/** All ranks call it together; at least two. `machine`: as results have it. */
+/** Collective: all ranks call it together; at least two. `machine` is the machine line of the results. */
 export async function measureProfile(
   host: CalibrationHost,
   machine: string,
@@ -38,7 +38,7 @@ export async function measureProfile(
 ): Promise<MachineProfile> {
   const { devices, say } = host;
   say("fixed costs");
-  // What compiles code when it first runs has then done so.
+  // Warms up whatever compiles code at its first run.
   await probe(host, chain(devices, chainLength));
   const short = await probe(host, chain(devices, 1));
   const long = await probe(host, chain(devices, chainLength));
@@ -78,7 +78,7 @@ export async function measureProfile(
 
 const chainLength = 16;
 
-/** The host's microseconds for a command that is issued by itself. */
+/** The host's microseconds for a command that is issued on its own. */
 async function issueTime(host: CalibrationHost): Promise<number> {
   const [short, long] = [
     await probe(host, chain(host.devices, 1), { graph: "off" }),
@@ -87,7 +87,7 @@ async function issueTime(host: CalibrationHost): Promise<number> {
   return Math.max(0, (long.host - short.host) / (long.commands - short.commands));
 }
 
-/** From the reduction that is lowered to what is timed. */
+/** From the lowered reduction to the kernel that is timed. */
 const asTimed: { readonly [K in ReductionTimed]: ProbeOptions } = {
   reduction: {},
   combine: { rewrite: combinedSlots },
@@ -130,7 +130,7 @@ async function libraryTransfers(calibration: Calibration): Promise<readonly Tran
     });
   }
   const exchanges = { lowering: { ...library, p2p: "rotated" } } as const;
-  // Sent and received: twice the bytes of a part.
+  // Sent and received: twice the bytes of a chunk.
   const fusionOf = (bytes: number): Fusion => ring(devices, bytes / 2);
   const ofOne = (time: number): number => time / (devices - 1);
   const timings = await timingsOf(calibration, "sends and receives", fusionOf, exchanges, ofOne);

@@ -1,4 +1,4 @@
-/** The programs that are timed to calibrate a machine: each does one thing, often enough to tell it from what surrounds it. */
+/** The programs that calibration times. Each does one thing, often enough to stand out from what surrounds it. */
 import { Fusion } from "../../ir/api/fusion.ts";
 import { linear, matmul, neg, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -11,7 +11,7 @@ const { bytes: elementBytes } = dtypes[dtype];
 const tile = 16;
 const vectorBytes = 16;
 
-/** Every rank multiplies [m, k] by [n, k], as `linear` has them, so many times in a run. */
+/** Every rank multiplies [m, k] by [n, k], as in `linear`, `count` times in a run. */
 export function product(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
@@ -21,7 +21,7 @@ export function product(devices: number, { m, n, k }: GemmShape, of: DType, coun
   return f;
 }
 
-/** So many small products, each of the one before. */
+/** A chain of small GEMMs, each of the previous result. */
 export function chain(devices: number, length: number): Fusion {
   return everywhere(devices, (f, on) => {
     const factor = on(f.input([tile, tile], dtype));
@@ -31,7 +31,7 @@ export function chain(devices: number, length: number): Fusion {
   });
 }
 
-/** Two small products on two streams, which the caller's waits for. */
+/** Two small GEMMs on two streams, which the caller's stream waits for. */
 export function fork(devices: number): Fusion {
   return everywhere(devices, (f, on) => {
     const result = on(matmul(on(f.input([2, tile, tile], dtype)), on(f.input([tile, tile], dtype))));
@@ -40,23 +40,26 @@ export function fork(devices: number): Fusion {
   });
 }
 
-/** A kernel that reads and writes so many bytes together. */
+/** A kernel that reads and writes this many bytes in total. */
 export function pointwise(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => on(neg(on(f.input([bytes / elementBytes / 2], dtype)))));
 }
 
-/** A sum of as many slots as there are devices, which reads and writes about so many bytes together: rows of whole vector loads. */
+/**
+ * A sum of as many slots as there are devices, which reads and writes about this many bytes in total: rows of whole
+ * vector loads.
+ */
 export function slotSum(devices: number, bytes: number, of: DType): Fusion {
   const row = Math.max(1, Math.floor(bytes / (devices + 1) / vectorBytes)) * vectorBytes;
   return everywhere(devices, (f, on) => on(sum(on(f.input([devices, row / dtypes[of].bytes], of)), [0])));
 }
 
-/** A copy of so many bytes on every rank. */
+/** A copy of this many bytes on every rank. */
 export function localCopy(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => on(set(on(f.input([bytes / elementBytes], dtype)))));
 }
 
-/** Every rank gets the parts of all others, so many bytes each, one after the other. */
+/** Every rank gets the shards of all others, this many bytes each, one after the other. */
 export function ring(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => {
     const parts = on(f.input([devices, bytes / elementBytes], dtype));
@@ -68,7 +71,7 @@ export function ring(devices: number, bytes: number): Fusion {
 }
 
 export const collectiveProbes = {
-  /** `bytes` of all ranks' parts together. */
+  /** `bytes` is the total over all ranks. */
   Allgather: (devices: number, bytes: number): Fusion =>
     everywhere(devices, (f, on) => {
       const parts = on(f.input([devices, Math.ceil(bytes / elementBytes / devices)], dtype));
@@ -92,7 +95,7 @@ export const collectiveProbes = {
     }),
 } as const;
 
-/** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first product. */
+/** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first GEMM. */
 export function gatherAndMultiply(devices: number, { m, n, k }: GemmShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
     const a = on(f.input([2, devices, rowsOf(m, 2 * devices), k], of));
@@ -103,7 +106,7 @@ export function gatherAndMultiply(devices: number, { m, n, k }: GemmShape, of: D
   });
 }
 
-/** Rows in chunks, multiplied and reduced over the devices; `isReduced`: or multiplied alone. */
+/** Rows in chunks, multiplied and, if `isReduced`, reduced over the devices. */
 export function multiplyAndReduce(
   devices: number,
   { m, n, k }: GemmShape,
