@@ -5,9 +5,9 @@ import process from "node:process";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emulationObstacle } from "../backends/cuda/emulate/run-emulated.ts";
+import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
-import { fakePeer } from "./fake-peer-command.ts";
+import { nodeScript } from "../support/node-script.ts";
 
 const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
 if (obstacle !== null) console.log(`test/bench/fake-gpus is skipped: ${obstacle}`);
@@ -16,12 +16,13 @@ const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
 let fakes: Fakes;
 let python: string;
 
-beforeAll(() => {
+beforeAll(async () => {
   if (obstacle !== null) return;
   fakes = buildFakes(2);
   python = path.join(fakes.folder, "python");
+  const fakePeer = await nodeScript("test/bench/fake-peer.ts");
   // The arguments are those of a real one: its script.
-  writeFileSync(python, `#!/bin/sh\nexec ${fakePeer.map((part) => `"${part}"`).join(" ")}\n`);
+  writeFileSync(python, `#!/bin/sh\nexec "${process.execPath}" "${fakePeer}"\n`);
   chmodSync(python, 0o755);
 }, 60_000);
 afterAll(() => {

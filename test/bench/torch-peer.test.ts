@@ -1,16 +1,19 @@
 /** The conversation with PyTorch's process, held with one that stands for it, and with those that fail in every way. */
+import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { exchangeAlone } from "../../src/bench/exchange.ts";
 import { type PeerImplementation, peerContender, setUpPeer } from "../../src/bench/torch/peer-contender.ts";
 import type { Problem } from "../../src/bench/primitives.ts";
-import { fakePeer } from "./fake-peer-command.ts";
+import { nodeScript } from "../support/node-script.ts";
 import { startPeer, type TorchPeer } from "../../src/bench/torch/torch-peer.ts";
+
+const fakePeer = await nodeScript("test/bench/fake-peer.ts");
 
 const problem: Problem = { primitive: "tp-columnwise", m: 64, n: 8, k: 16, dtype: "bfloat16", devices: 2 };
 
 function start(manner: string, timeout = 10_000) {
   return startPeer({
-    command: fakePeer,
+    command: [process.execPath, fakePeer],
     env: { FAKE_PEER: manner, RANK: "1" },
     timeout,
     startTimeout: 10_000,

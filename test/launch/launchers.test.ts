@@ -1,43 +1,11 @@
 /** The same ranks under other launchers' variables: rank 0 holds the hub, and the ranks find it by a file or a token. */
-import { spawn } from "node:child_process";
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/token-file.ts";
-import { node, typescriptFile } from "./run-typescript.ts";
-
-const rankProcess = typescriptFile("rank-process.ts");
-
-interface Ended {
-  readonly status: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-function rank(env: Record<string, string>, args: readonly string[]): Promise<Ended> {
-  return new Promise((resolve) => {
-    const child = spawn(node, [...rankProcess, ...args], { env: { PATH: process.env.PATH, ...env } });
-    let out = "";
-    let err = "";
-    child.stdout.on("data", (data: Buffer) => {
-      out += data.toString();
-    });
-    child.stderr.on("data", (data: Buffer) => {
-      err += data.toString();
-    });
-    child.on("close", (status) => resolve({ status, out, err }));
-  });
-}
-
-const mpirun = (job: string, own: number, size: number): Record<string, string> => ({
-  OMPI_COMM_WORLD_RANK: String(own),
-  OMPI_COMM_WORLD_SIZE: String(size),
-  OMPI_COMM_WORLD_LOCAL_RANK: String(own),
-  OMPI_COMM_WORLD_LOCAL_SIZE: String(size),
-  PMIX_NAMESPACE: job,
-});
+import { type Ended, jobName, mpirun, rank } from "./rank-under.ts";
 
 const srun = (job: string, own: number, size: number): Record<string, string> => ({
   SLURM_PROCID: String(own),
@@ -59,19 +27,6 @@ const torchrun = (job: string, own: number, size: number): Record<string, string
   MASTER_PORT: String(20_000 + (process.pid % 20_000)),
   TORCHELASTIC_RUN_ID: job,
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function jobName(name: string): string {
-  return `test-${process.pid}-${name}`;
-}
 
 describe("other launchers", () => {
   it("meet by a file that only the user can read, which is gone afterwards", async () => {
@@ -109,43 +64,11 @@ describe("other launchers", () => {
     expect(results.map(({ status, err }) => [status, err])).toEqual(Array(2).fill([0, ""]));
   });
 
-  it("end all ranks when rank 0, which holds the hub, is killed", async () => {
-    const job = jobName("killed");
-    const [zero, one] = await Promise.all([0, 1].map((own) => rank(mpirun(job, own, 2), ["killed", "0"])));
-    expect(zero?.status).toBeNull();
-    expect(one?.status).toBe(3);
-    expect(one?.err).toContain("the process that holds the rendezvous ended");
-  });
-
   it("refuse ranks on several hosts", async () => {
     const env = { ...mpirun(jobName("hosts"), 0, 4), OMPI_COMM_WORLD_LOCAL_SIZE: "2" };
     const { status, err } = await rank(env, []);
     expect([status, err.includes("2 of 4 ranks on this host")]).toEqual([3, true]);
   });
-});
-
-describe("a launcher that is killed", () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)(
-    "by %s leaves no rank behind",
-    async (signal) => {
-      const launcher = spawn(node, typescriptFile("launcher-process.ts"));
-      let text = "";
-      const pids = await new Promise<readonly number[]>((resolve) => {
-        launcher.stdout.on("data", (data: Buffer) => {
-          text += data.toString();
-          const lines = text.trim().split("\n");
-          if (lines.length === 2) resolve(lines.map(Number));
-        });
-      });
-      // Late enough that the ranks have joined, and early ones too.
-      await new Promise((resolve) => setTimeout(resolve, signal === "SIGKILL" ? 500 : 50));
-      launcher.kill(signal);
-      const deadline = Date.now() + 5000;
-      while (pids.some(isAlive) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(pids.filter(isAlive)).toEqual([]);
-    },
-    10_000,
-  );
 });
 
 describe("a token file", () => {

@@ -14,7 +14,7 @@ import * as nccl from "../../../src/backends/cuda/bindings/nccl-api.ts";
 import * as nvrtc from "../../../src/backends/cuda/bindings/nvrtc-api.ts";
 import { writeOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
 import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/plane-copy.ts";
-import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
 
 interface Table {
   readonly name: string;

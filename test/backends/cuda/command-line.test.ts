@@ -5,7 +5,7 @@ import path from "node:path";
 import process from "node:process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkChromeTrace, type RawTrace } from "../../trace/check-chrome-trace.ts";
-import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
 import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
 
 const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";

@@ -15,7 +15,8 @@ import { asStored, count, offsetsOf, operand, type Values } from "../../kernels/
 import { unitChoices } from "../../kernels/unit-arbitrary.ts";
 import { evaluateUnit } from "../../kernels/unit-reference.ts";
 import { edgePairs, edges, firstDifference } from "../../kernels/values.ts";
-import { type EmulatedCase, emulationObstacle, runEmulated } from "./emulate/run-emulated.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
+import { type EmulatedCase, runEmulated } from "./emulate/run-emulated.ts";
 
 const obstacle = emulationObstacle();
 if (obstacle !== null) console.log(`test/backends/cuda/emulated-kernels is skipped: ${obstacle}`);

@@ -1,11 +1,10 @@
 /** The whole CUDA back end on fake GPUs: calls as the real libraries take them, peers' memory, signals, graphs and transfers. */
-import { createRequire } from "node:module";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { spawnRanks } from "../../../src/launch/spawn-ranks.ts";
-import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
 import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { runRanks } from "./fake/run-ranks.ts";
 
 const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
 if (obstacle !== null) console.log(`test/backends/cuda/fake-gpu is skipped: ${obstacle}`);
@@ -18,25 +17,9 @@ afterAll(() => {
   if (obstacle === null) rmSync(fakes.folder, { recursive: true });
 });
 
-async function runRanks(worldSize: number, script: string, ...values: readonly string[]) {
-  const require = createRequire(import.meta.url);
-  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
-  const printed: string[] = [];
-  const result = await spawnRanks({
-    worldSize,
-    command: [process.execPath, jiti, path.join(import.meta.dirname, "fake", script), ...values],
-    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
-    env: { ...process.env, ...fakes.env },
-    timeout: 30_000,
-    out: (text) => void printed.push(text),
-    err: (text) => void printed.push(text),
-  });
-  return { ...result, printed: printed.join("") };
-}
-
 describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   it("run programs in every idiom with the oracle's results, eager and as graphs", async () => {
-    const { statuses, printed } = await runRanks(2, "rank.ts");
+    const { statuses, printed } = await runRanks(fakes, 2, "rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
     expect(lines).toHaveLength(13);
@@ -58,18 +41,8 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     expect(meetings).toHaveLength(1);
   }, 120_000);
 
-  it("run nvFuser's tests one after the other in one Group, on meshes that leave a rank without work", async () => {
-    const pattern =
-      "Lower(Gather|Scatter|SendRecv)|Noncontig|Allgather_Non|StaticShape|ShareIpc|Pairwise|communications, (Gather|SendRecv)$";
-    const { statuses, printed } = await runRanks(3, "reference-rank.ts", pattern);
-    const lines = printed.trim().split("\n");
-    expect(lines.filter((line) => !line.startsWith("ok "))).toEqual([]);
-    expect(lines).toHaveLength(22);
-    expect(statuses).toEqual([0, 0, 0]);
-  }, 120_000);
-
   it("that wait for several peers at once are told which of them have not come", async () => {
-    const { printed } = await runRanks(4, "stuck-rank.ts");
+    const { printed } = await runRanks(fakes, 4, "stuck-rank.ts");
     expect(printed).toMatch(/^rank 0, caller: came to command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
     // Of a process that frees nothing, fake GPUs leave nothing in the machine's memory.
     const id = /^process (\d+)$/m.exec(printed)?.[1];
@@ -78,7 +51,7 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   }, 60_000);
 
   it("hand a run to the driver in two calls when it is replayed, and one more for each that follows in a row", async () => {
-    const { statuses, printed } = await runRanks(1, "host-time.ts");
+    const { statuses, printed } = await runRanks(fakes, 1, "host-time.ts");
     expect(statuses, printed).toEqual([0]);
     const [replayed, traced, row, eager, tracedToo, eagerRow] = printed
       .trim()

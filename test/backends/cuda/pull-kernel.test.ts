@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { pullKernel } from "../../../src/backends/cuda/kernels/pull-kernel.ts";
-import { emulationObstacle } from "./emulate/run-emulated.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
 
 const obstacle = emulationObstacle();
 if (obstacle !== null) console.log(`test/backends/cuda/pull-kernel is skipped in part: ${obstacle}`);

@@ -14,6 +14,7 @@ import type { Memory } from "../../../../src/kernels/nests/nest.ts";
 import { elementsOf, storageView } from "../../../../src/numerics/tensor/storage.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
+import { compile, headerFolder } from "./compiler.ts";
 
 export interface EmulatedCase {
   readonly kernel: Kernel;
@@ -21,17 +22,6 @@ export interface EmulatedCase {
   readonly inputs: readonly Values[];
   /** What the outputs hold before, for kernels that add to them. */
   readonly held?: readonly Values[];
-}
-
-/** Why nothing can be emulated here; null if it can. */
-export function emulationObstacle(): string | null {
-  if (process.arch !== "x64") return "kernels are emulated on x64 only";
-  try {
-    execFileSync("g++", ["--version"], { stdio: "ignore" });
-    return null;
-  } catch {
-    return "there is no g++ to compile kernels with";
-  }
 }
 
 interface Launch {
@@ -60,8 +50,7 @@ export function runEmulated(
     const file = (name: string): string => path.join(folder, name);
     writeFileSync(file("kernels.cpp"), programText(laid));
     writeFileSync(file("before"), Buffer.concat(laid.map(({ image }) => image)));
-    const flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-I", import.meta.dirname];
-    execFileSync("g++", [...flags, file("kernels.cpp"), "-o", file("kernels")], { stdio: "pipe" });
+    compile(["-I", headerFolder(), file("kernels.cpp"), "-o", file("kernels")]);
     execFileSync(file("kernels"), [file("before"), file("after")], { stdio: "pipe", timeout: 120_000 });
     const after = readFileSync(file("after"));
     let next = 0;

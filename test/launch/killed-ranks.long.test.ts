@@ -1,0 +1,84 @@
+/** Ranks and launchers that are killed, or hang: all others end within seconds, name the cause, and no process is left. */
+import { spawn } from "node:child_process";
+import process from "node:process";
+import { describe, expect, it } from "vitest";
+import { nodeScript } from "../support/node-script.ts";
+import { jobName, mpirun, rank, rankProcess } from "./rank-under.ts";
+import { isAlive, runRanks } from "./run-ranks.ts";
+
+const launcherProcess = await nodeScript("test/launch/launcher-process.ts");
+
+describe("spawnRanks", () => {
+  it("ends all ranks when one is killed, and names it", async () => {
+    const result = await runRanks(3, ["killed", "1"]);
+    expect(result.end).toMatchObject({ rank: 1 });
+    expect(result.end?.reason).toMatch(/^rank 1 (ended without a word|was ended by SIGKILL)/);
+    expect(result.signals[1]).toBe("SIGKILL");
+    expect([result.statuses[0], result.statuses[2]]).toEqual([3, 3]);
+    expect(result.err).toContain("rank 2: error[rank-failed]: rank 1 failed, so the run ended on all ranks\n");
+    expect(result.seconds).toBeLessThan(5);
+    expect(result.pids.filter(isAlive)).toEqual([]);
+  });
+
+  it("ends all ranks when one leaves with a status", async () => {
+    const result = await runRanks(2, ["status", "0"]);
+    expect(result.end?.rank).toBe(0);
+    expect(result.statuses).toEqual([5, 3]);
+  });
+
+  it("names the rank that does not reach an exchange, and what the others were doing", async () => {
+    const result = await runRanks(3, ["hangs", "2", "1000"], { timeout: 1000 });
+    expect(result.end).toEqual({
+      rank: 2,
+      reason: "rank 2 did not reach exchange 1, which the others have reached, within 1 s",
+    });
+    expect(result.lastWords.map(({ rank, text }) => `${rank}: ${text}`).toSorted()).toEqual([
+      "0: rank 0 was in hangs",
+      "1: rank 1 was in hangs",
+      "2: rank 2 was in hangs",
+    ]);
+    expect(result.pids.filter(isAlive)).toEqual([]);
+  });
+
+  it("kills a rank whose main thread does not come back", async () => {
+    const result = await runRanks(2, ["spins", "1", "1000"], { timeout: 1000, grace: 500 });
+    expect(result.end?.rank).toBe(1);
+    expect(result.signals[1]).toBe("SIGKILL");
+    expect(result.seconds).toBeLessThan(5);
+    expect(result.pids.filter(isAlive)).toEqual([]);
+  });
+});
+
+describe("other launchers", () => {
+  it("end all ranks when rank 0, which holds the hub, is killed", async () => {
+    const job = jobName("killed");
+    const [zero, one] = await Promise.all([0, 1].map((own) => rank(mpirun(job, own, 2), ["killed", "0"])));
+    expect(zero?.status).toBeNull();
+    expect(one?.status).toBe(3);
+    expect(one?.err).toContain("the process that holds the rendezvous ended");
+  });
+});
+
+describe("a launcher that is killed", () => {
+  it.each(["SIGKILL", "SIGTERM"] as const)(
+    "by %s leaves no rank behind",
+    async (signal) => {
+      const launcher = spawn(process.execPath, [launcherProcess, rankProcess]);
+      let text = "";
+      const pids = await new Promise<readonly number[]>((resolve) => {
+        launcher.stdout.on("data", (data: Buffer) => {
+          text += data.toString();
+          const lines = text.trim().split("\n");
+          if (lines.length === 2) resolve(lines.map(Number));
+        });
+      });
+      // Late enough that the ranks have joined, and early ones too.
+      await new Promise((resolve) => setTimeout(resolve, signal === "SIGKILL" ? 500 : 50));
+      launcher.kill(signal);
+      const deadline = Date.now() + 5000;
+      while (pids.some(isAlive) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(pids.filter(isAlive)).toEqual([]);
+    },
+    10_000,
+  );
+});

@@ -1,0 +1,39 @@
+/** Ranks as processes under other launchers' variables, which rank 0 holds together. */
+import { spawn } from "node:child_process";
+import process from "node:process";
+import { nodeScript } from "../support/node-script.ts";
+
+export const rankProcess = await nodeScript("test/launch/rank-process.ts");
+
+export interface Ended {
+  readonly status: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export function rank(env: Record<string, string>, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [rankProcess, ...args], { env: { PATH: process.env.PATH, ...env } });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (data: Buffer) => {
+      out += data.toString();
+    });
+    child.stderr.on("data", (data: Buffer) => {
+      err += data.toString();
+    });
+    child.on("close", (status) => resolve({ status, out, err }));
+  });
+}
+
+export const mpirun = (job: string, own: number, size: number): Record<string, string> => ({
+  OMPI_COMM_WORLD_RANK: String(own),
+  OMPI_COMM_WORLD_SIZE: String(size),
+  OMPI_COMM_WORLD_LOCAL_RANK: String(own),
+  OMPI_COMM_WORLD_LOCAL_SIZE: String(size),
+  PMIX_NAMESPACE: job,
+});
+
+export function jobName(name: string): string {
+  return `test-${process.pid}-${name}`;
+}

@@ -1,0 +1,48 @@
+/** Runs ranks as processes under Braid's own launcher, and observes what they print, how long they take and how they end. */
+import process from "node:process";
+import { spawnRanks, type WorldResult } from "../../src/launch/spawn-ranks.ts";
+import { nodeScript } from "../support/node-script.ts";
+
+const rankProcess = await nodeScript("test/launch/rank-process.ts");
+
+interface Observed extends WorldResult {
+  readonly out: string;
+  readonly err: string;
+  readonly seconds: number;
+  readonly pids: readonly number[];
+}
+
+export async function runRanks(
+  worldSize: number,
+  args: readonly string[],
+  { timeout = 5000, grace = 1500, env = {} }: { timeout?: number; grace?: number; env?: Record<string, string> } = {},
+): Promise<Observed> {
+  let out = "";
+  let err = "";
+  const pids: number[] = [];
+  const start = performance.now();
+  const result = await spawnRanks({
+    worldSize,
+    command: [process.execPath, rankProcess, ...args],
+    env: { PATH: process.env.PATH, ...env },
+    timeout,
+    grace,
+    out: (text) => {
+      out += text;
+    },
+    err: (text) => {
+      err += text;
+    },
+    onStart: (_, pid) => pids.push(pid),
+  });
+  return { ...result, out, err, pids, seconds: (performance.now() - start) / 1000 };
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
