@@ -29,14 +29,8 @@ import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { type Layout, layoutFusion, layouts } from "../support/layout-fusions.ts";
-import { type ScheduleOptions, schedules } from "../support/point-to-point-schedules.ts";
-
-/** With a chunk per device, or with chunks that all devices gather. */
-const forms: readonly (readonly [name: string, chunks: number | null, options: ScheduleOptions])[] = [
-  ...Object.entries(schedules).map(([name, options]) => [name, null, options] as const),
-  ["Allgather_Nccl", 3, {}],
-  ["Allgather_Cuda", 3, { backend: "cuda" }],
-];
+import type { ScheduleOptions } from "../support/point-to-point-schedules.ts";
+import { forms } from "./layout-forms.ts";
 
 function linked(
   fusion: Fusion,
@@ -53,14 +47,6 @@ function linked(
 }
 
 describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
-  // The counts of devices take turns, so that every form meets all of them over the layouts, and every layout over the forms.
-  it.each(forms)("%s gives the oracle's result", async (name, chunks, options) => {
-    const form = forms.findIndex((each) => each[0] === name);
-    const devices = 1 + ((form + layouts.indexOf(layout)) % 8);
-    const fusion = layoutFusion(layout, { devices, chunks });
-    await expectOracle(fusion, { devices, streams: 1 + (form % 4), accumulate: true, ...options });
-  });
-
   it.each(forms)("%s is free of races and deadlocks, and copies no operand to transpose it", (_, chunks, options) => {
     const devices = 4;
     const fusion = layoutFusion(layout, { devices, chunks });

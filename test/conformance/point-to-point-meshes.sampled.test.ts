@@ -2,12 +2,14 @@
  * Loops over the devices of any mesh: those that do not begin at device 0, are out of order, or have two dimensions, with the axis at any
  * position. Peers are positions along the DID type, not device ids.
  */
-import { describe, expect, it } from "vitest";
-import { amax, amin, DeviceMesh, type DType, Fusion, lower, prod, set, sum } from "braid";
+import { it } from "vitest";
+import { amax, amin, DeviceMesh, type DType, Fusion, prod, set, sum } from "braid";
 import type { NestedDevices } from "../../src/ir/device-mesh.ts";
-import { at } from "../../src/support/invariant.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { schedules } from "../support/point-to-point-schedules.ts";
+import { combinations } from "../support/split-cases.ts";
+import { sample } from "../support/suite.ts";
 
 const meshes: readonly NestedDevices[] = [
   [1],
@@ -121,42 +123,30 @@ function cases(devices: NestedDevices): readonly (readonly [Type, Type | null])[
       ];
 }
 
-describe.each(patterns)("$name", ({ build }) => {
-  describe.each(Object.entries(schedules))("%s", (_, options) => {
-    it.each(meshes.map((mesh) => [JSON.stringify(mesh), mesh] as const))("on mesh %s", async (_text, nested) => {
-      const mesh = new DeviceMesh(nested);
-      const devices = Math.max(...mesh.devices) + 1;
-      for (const [type, other] of cases(nested)) {
-        for (const streams of [1, 3]) await expectOracle(build(mesh, type, other), { devices, streams, ...options });
-      }
-    });
-  });
-});
+const onMeshes = combinations({ pattern: patterns, schedule: Object.keys(schedules), mesh: meshes });
 
-describe("on a mesh out of order", () => {
-  const build = (): Fusion => at(patterns, 0).build(new DeviceMesh([2, 0, 3]), "DIDx", null);
-
-  it("a rank outside has nothing to do", () => {
-    expect(lower(build(), { rank: 1 }).body).toEqual([]);
-  });
-});
-
-describe("reductions over the devices", () => {
-  const dtypes: readonly DType[] = ["float", "double", "half", "bfloat16", "int", "int64"];
-
-  it.each(Object.entries({ sum, prod, amax, amin }))("%s, in every dtype and schedule", async (_, reduce) => {
-    for (const dtype of dtypes) {
-      for (const options of Object.values(schedules)) {
-        const f = new Fusion();
-        const x = f.input([3, 3, 4], dtype);
-        const y = reduce(x, [0]);
-        f.output(y);
-        for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([2, 0, 1]));
-        x.axis(0).parallelize("DIDx");
-        y.axis(0).parallelize("Stream");
-        y.axis(1).parallelize("DIDx");
-        await expectOracle(f, { devices: 3, streams: 2, ...options });
-      }
+it.each(sample(onMeshes, 9))("$pattern.name, $schedule, on mesh $mesh", async ({ pattern, schedule, mesh: nested }) => {
+  const mesh = new DeviceMesh(nested);
+  const devices = Math.max(...mesh.devices) + 1;
+  for (const [type, other] of cases(nested)) {
+    for (const streams of [1, 3]) {
+      await expectOracle(pattern.build(mesh, type, other), { devices, streams, ...schedules[schedule] });
     }
-  });
+  }
+});
+
+const reductions = { sum, prod, amax, amin };
+const dtypes: readonly DType[] = ["float", "double", "half", "bfloat16", "int", "int64"];
+const overDevices = combinations({ name: keysOf(reductions), dtype: dtypes, schedule: Object.keys(schedules) });
+
+it.each(sample(overDevices, 11))("$name over the devices, $dtype, $schedule", async ({ name, dtype, schedule }) => {
+  const f = new Fusion();
+  const x = f.input([3, 3, 4], dtype);
+  const y = reductions[name](x, [0]);
+  f.output(y);
+  for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([2, 0, 1]));
+  x.axis(0).parallelize("DIDx");
+  y.axis(0).parallelize("Stream");
+  y.axis(1).parallelize("DIDx");
+  await expectOracle(f, { devices: 3, streams: 2, ...schedules[schedule] });
 });

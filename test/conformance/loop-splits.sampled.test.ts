@@ -1,0 +1,168 @@
+/**
+ * nvFuser's tests with a DID type on a split axis: LowerCollectiveTest's collectives, RowParallelLinear, and
+ * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
+ */
+import { expect, it } from "vitest";
+import { Fusion, linear, lower } from "braid";
+import type { HostProgram, Statement } from "../../src/host/nodes.ts";
+import { walk } from "../../src/host/traverse.ts";
+import type { Sizes } from "../../src/ir/sizes.ts";
+import { collectivesOf } from "../support/collectives-of.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { loopSplitCollectives, shard } from "../support/loop-split-fusions.ts";
+import { onMesh } from "../support/on-mesh.ts";
+import { combinations } from "../support/split-cases.ts";
+import { sample } from "../support/suite.ts";
+
+const deviceCounts = [1, 2, 3, 4, 8];
+
+function kindsOf(host: HostProgram): readonly Statement["kind"][] {
+  const kept = new Set<Statement["kind"]>(["Reduction", "Communication", "Matmul", "Linear", "Binary", "Set"]);
+  return walk(host.body).flatMap(({ kind }) => (kept.has(kind) ? [kind] : []));
+}
+
+async function expectOnBothBackends(devices: number, build: () => Fusion, sizes: Sizes = new Map()): Promise<void> {
+  await expectOracle(build(), { devices, sizes });
+  await expectOracle(build(), { devices, sizes, backend: "cuda" });
+}
+
+it.each(sample(combinations({ devices: deviceCounts, collective: loopSplitCollectives }), 4))(
+  "$collective.name, $devices devices",
+  async ({ devices, collective }) => {
+    const { build, sizes, kinds, communications } = collective;
+    expect(collectivesOf(build(devices), devices)).toBe(communications);
+    expect(kindsOf(lower(build(devices), { rank: 0 }))).toEqual(kinds);
+    await expectOnBothBackends(devices, () => build(devices), sizes(devices));
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, dtype: ["float", "half", "bfloat16"] as const }), 4))(
+  "RowParallelLinear, $dtype, $devices devices: the bias is added once",
+  async ({ devices, dtype }) => {
+    const build = (withBias: boolean): Fusion => {
+      const f = new Fusion();
+      const x = f.input([2, 3, 4 * devices], dtype);
+      const w = f.input([5, 4 * devices], dtype);
+      const bias = withBias ? [f.input([5], dtype)] : [];
+      const y = linear(x, w, ...bias);
+      f.output(y);
+      onMesh([x, w, ...bias, y], devices);
+      shard(x, 2, devices);
+      shard(w, 1, devices);
+      // As nvFuser propagates it; without, the same.
+      if (withBias) shard(y, 3, devices);
+      return f;
+    };
+    expect(kindsOf(lower(build(false), { rank: 0 }))).toEqual(["Linear", "Communication"]);
+    expect(kindsOf(lower(build(true), { rank: 0 }))).toEqual(["Linear", "Communication", "Binary"]);
+    for (const withBias of [false, true]) {
+      expect(collectivesOf(build(withBias), devices)).toBe("Allreduce 1");
+      await expectOnBothBackends(devices, () => build(withBias));
+    }
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 2, 6] }), 4))(
+  "test_row_parallel_linear_forward, $chunks chunks, $devices devices: one product of [t/s, 4h/d] by [4h/d, h] per chunk, and its sum",
+  async ({ devices, chunks }) => {
+    const [hidden, tokens] = [2 * devices, 6];
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([chunks, tokens / chunks, 4 * hidden], "bfloat16");
+      const w = f.input([hidden, 4 * hidden], "bfloat16");
+      const y = linear(x, w);
+      f.output(y);
+      onMesh([x, w, y], devices);
+      shard(x, 2, devices);
+      shard(w, 1, devices);
+      y.axis(0).parallelize("Stream");
+      return f;
+    };
+    const host = lower(build(), { rank: 0 });
+    const loops = host.body.filter((statement) => statement.kind === "ForLoop");
+    const kinds = loops.map(({ body }) => kindsOf({ ...host, body }));
+    expect(kinds).toEqual([[], ["Linear", "Communication"]]);
+    await expectOnBothBackends(devices, build);
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, p2p: ["rotated", "broadcast"] as const }), 3))(
+  "test_column_parallel_linear_forward, $p2p, $devices devices: chunks of tokens come from the devices while others are multiplied",
+  async ({ devices, p2p }) => {
+    const [hidden, tokens] = [2, 4];
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([devices, tokens, hidden], "bfloat16");
+      const w = f.input([4 * hidden * devices, hidden], "bfloat16");
+      const y = linear(x, w);
+      f.output(y);
+      onMesh([x, w, y], devices);
+      x.axis(0).parallelize("DIDx");
+      shard(w, 0, devices);
+      shard(y, 2, devices);
+      y.axis(0).parallelize("Stream");
+      return f;
+    };
+    expect(collectivesOf(build(), devices, { p2p })).toBe(p2p === "broadcast" ? "Broadcast 1" : "");
+    for (const backend of ["nccl", "cuda"] as const) {
+      await expectOracle(build(), { devices, p2p, backend });
+    }
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 3))(
+  "test_overlap_allgather_matmul_stream_outermost, $chunks chunks, $devices devices",
+  async ({ devices, chunks }) => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([chunks, devices, 2, 8], "bfloat16");
+      const w = f.input([6, 8], "bfloat16");
+      const bias = f.input([6], "bfloat16");
+      const y = linear(x, w, bias);
+      f.output(y);
+      onMesh([x, w, bias, y], devices);
+      x.axis(1).parallelize("DIDx");
+      y.axis(0).parallelize("Stream");
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    await expectOracle(build(), { devices });
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 3))(
+  "test_overlap_allgather_matmul_shard_outermost, $backend, $devices devices",
+  async ({ devices, backend }) => {
+    const f = new Fusion();
+    const x = f.input([devices, 3, 8], "bfloat16");
+    const w = f.input([6, 8], "bfloat16");
+    const bias = f.input([6], "bfloat16");
+    const y = linear(x, w, bias);
+    f.output(y);
+    onMesh([x, w, bias, y], devices);
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    await expectOracle(f, { devices, backend });
+  },
+);
+
+it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 3))(
+  "test_allgather_matmul_no_overlap, $backend, $devices devices",
+  async ({ devices, backend }) => {
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const a = f.input([devices, 3, 8], "bfloat16");
+      const w = f.input([6, 8], "bfloat16");
+      const bias = f.input([6], "bfloat16");
+      const y = linear(a, w, bias);
+      f.output(y);
+      onMesh([a, w, bias, y], devices);
+      a.axis(0).parallelize("DIDx");
+      if (backend === "cuda") y.setMemoryType("symmetric");
+      return f;
+    };
+    expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication", "Linear"]);
+    await expectOracle(build(), { devices, backend });
+  },
+);

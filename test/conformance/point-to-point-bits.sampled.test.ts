@@ -1,0 +1,32 @@
+/** No order of commands, schedule, protocol or number of streams changes a bit of a loop over the devices. */
+import { expect, it } from "vitest";
+import type { CpuOptions } from "braid/cpu";
+import * as programs from "../support/point-to-point-fusions.ts";
+import { schedules } from "../support/point-to-point-schedules.ts";
+import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
+import { combinations } from "../support/split-cases.ts";
+import { runs, sample } from "../support/suite.ts";
+
+const seeds = runs({ quick: 5, long: 50 });
+
+// scripts/run-seeds.ts takes 1,000.
+it.each(Object.entries(programs))(`${seeds} seeded orders of every kind of loop: %s`, async (_, build) => {
+  expect(await differingSeeds(build, seeds)).toEqual([]);
+});
+
+const settings = combinations({
+  schedule: Object.keys(schedules),
+  streams: [1, 2, 3, 8, 11],
+  interStreamSync: [false, true],
+  cpu: [{ queues: "ranks" }, { schedule: { kind: "seed", seed: 3 } }] satisfies CpuOptions[],
+});
+
+it.each(Object.entries(programs))("every schedule, protocol and number of streams: %s", async (_, build) => {
+  const fusion = build(8);
+  const common = { devices: 8, insertReshardingAfter: true } as const;
+  const expected = await bitsOf(fusion, linked(fusion, { ...common, streams: 1 }), {});
+  for (const { schedule, streams, interStreamSync, cpu } of sample(settings, 13)) {
+    const program = linked(fusion, { ...common, streams, interStreamSync, ...schedules[schedule] });
+    expect((await bitsOf(fusion, program, cpu)).equals(expected), `${schedule}, ${streams} streams`).toBe(true);
+  }
+});

@@ -1,0 +1,44 @@
+/** Runs a dump on every CPU back end with 1 and 3 streams, and compares its output with the oracle's of a Fusion that computes the same. */
+import { expect } from "vitest";
+import { type HostProgram, MultiDeviceExecutor, parseContainers, type Tensor } from "braid";
+import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
+import { shapeOf } from "../../../src/ir/sizes.ts";
+import { compare } from "../../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
+import { randomInputs } from "../../../src/oracle/random-inputs.ts";
+import { createRandom } from "../../../src/support/random.ts";
+import { cpuBackends } from "../../support/cpu-backends.ts";
+import { type DumpCase, dumpText } from "./dump-cases.ts";
+
+/** The host programs of all ranks. */
+export function hostsOf({ file }: DumpCase): readonly HostProgram[] {
+  const containers = rankContainers(parseContainers(dumpText(file)), { file, devices: null, container: null });
+  return containers.map(({ program }) => program);
+}
+
+export async function expectDumpRuns(dump: DumpCase): Promise<void> {
+  const { devices, reference } = dump;
+  const hosts = hostsOf(dump);
+  const data = reference().data();
+  const shapes = data.inputs.map((id) => {
+    const tensor = data.tensors[id];
+    if (tensor === undefined) throw new Error("an input without a tensor");
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, new Map()) };
+  });
+  const inputs = randomInputs(shapes, createRandom(7), "uniform");
+  const { outputs, bounds } = evaluateFusion(data, inputs);
+  const [expected] = outputs;
+  if (expected === undefined) throw new Error("one output");
+  for (const [on, streams] of cpuBackends.flatMap((backend) => [1, 3].map((count) => [backend, count] as const))) {
+    const executor = await MultiDeviceExecutor.create(hosts, { devices, on, streams });
+    try {
+      const [result] = (await executor.run(inputs)) as Tensor[];
+      if (result === undefined) throw new Error("one output");
+      expect(result.shape).toEqual(expected.shape);
+      const comparison = compare(result, expected, bounds[0] ?? new Float64Array());
+      expect(comparison.firstBad, JSON.stringify(comparison)).toBeNull();
+    } finally {
+      await executor.close();
+    }
+  }
+}
