@@ -7,7 +7,7 @@ import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/comm
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { createStatementText } from "../host/print/statement-text.ts";
+import { createStatementText } from "../host/print/statement.ts";
 import { makeId } from "../support/ids.ts";
 
 export interface Tape {

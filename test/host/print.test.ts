@@ -1,7 +1,7 @@
 /** What the dumps do not show: styles, host units, the other statements, index definitions, one-line texts. */
 import { describe, expect, it } from "vitest";
 import { abs, DeviceMesh, Fusion, HostProgramBuilder, print, printFusion, sum } from "braid";
-import { createStatementText } from "../../src/host/print/statement-text.ts";
+import { createStatementText } from "../../src/host/print/statement.ts";
 import { walk } from "../../src/host/traverse.ts";
 
 const mesh = DeviceMesh.range(2);

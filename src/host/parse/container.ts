@@ -2,14 +2,14 @@
 import type { TensorId } from "../../ir/domain.ts";
 import { makeId } from "../../support/ids.ts";
 import type { HostProgram, HostUnit, Statement, UnitId } from "../nodes.ts";
-import type { ContainerParser } from "../syntax/container-parser.ts";
+import type { ReadContext } from "../syntax/context.ts";
 import { inheritMeshes } from "./inherit-meshes.ts";
 import { collectDefinitions, type Definitions, noDefinitions } from "../syntax/definitions.ts";
 import { failAt } from "../syntax/parse-error.ts";
 import { leafOf } from "../syntax/scalar.ts";
-import { parseScope } from "./scope.ts";
+import { parseScope, type ScopeContext } from "./scope.ts";
 import { atTensor, parseTensor } from "../syntax/tensor.ts";
-import { type DomainNotes, parseTransforms, transformsTitle } from "./transforms.ts";
+import { parseTransforms, transformsTitle } from "./transforms.ts";
 import { parseUnit } from "./unit.ts";
 import {
   createScanner,
@@ -25,8 +25,14 @@ import {
 } from "../syntax/scanner.ts";
 import type { Source } from "../syntax/source.ts";
 import { createStreamTable, streamsOf } from "../syntax/stream-table.ts";
-import { finishUnits } from "./unit-tables.ts";
-import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/tensor-table.ts";
+import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
+import {
+  createTensorTable,
+  type DomainNotes,
+  iterDomainCountOf,
+  scalarCountOf,
+  tensorsByNumber,
+} from "../syntax/tensor-table.ts";
 
 /** How constant roots of communications are meant: as device ids, as positions in the team, or as the dump's era has it. */
 export type RootMeaning = "devices" | "positions" | "era";
@@ -51,7 +57,7 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const column = scanner.position;
   const tensors = createTensorTable(notes);
   const loops: string[] = [];
-  const parser: ContainerParser = {
+  const context: ScopeContext = {
     scanner,
     tensors,
     streams: createStreamTable(printed, callStyle),
@@ -59,39 +65,37 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
     loops,
     loopNames: new Set(),
     posted: new Map(),
-    units: new Map(),
     exprCount: 0,
     rootsAreDevices: roots === "era" ? !callStyle : roots === "devices",
     groupNumbers: null,
-    column,
     lines: new Map(),
     counted: { position: 0, index: 0 },
   };
   expect(scanner, "%HostIrContainer");
   expect(scanner, "{");
   expect(scanner, "(");
-  const inputs = parseSignature(parser);
+  const inputs = parseSignature(context);
   expect(scanner, "->");
   expect(scanner, "(");
-  const outputs = parseSignature(parser);
+  const outputs = parseSignature(context);
   expect(scanner, ":");
-  const body = parseScope(parser, column + 2, 0);
-  readUnits(parser);
+  const body = parseScope(context, column + 2, 0);
+  const units = readUnits(context);
   expectAcrossLines(scanner, end);
   const all = tensorsByNumber(tensors.byNumber);
   const program: HostProgram = {
     kind: "HostProgram",
-    tensors: slicesPrintMeshes(printed) ? all : inheritMeshes(all, parser.lines.keys()),
+    tensors: slicesPrintMeshes(printed) ? all : inheritMeshes(all, context.lines.keys()),
     inputs,
     outputs,
-    streams: streamsOf(parser.streams),
-    units: unitsOf(parser),
+    streams: streamsOf(context.streams),
+    units: unitsOf(context, units),
     body,
     iterDomainCount: iterDomainCountOf(tensors),
-    scalarCount: scalarCountOf([...tensors.symbols, ...definitions.known.keys(), ...parser.loopNames]),
-    exprCount: parser.exprCount,
+    scalarCount: scalarCountOf([...tensors.symbols, ...definitions.known.keys(), ...context.loopNames]),
+    exprCount: context.exprCount,
   };
-  return { program, line: source.lines?.[0] ?? source.firstLine, lines: parser.lines };
+  return { program, line: source.lines?.[0] ?? source.firstLine, lines: context.lines };
 }
 
 /** From 2026-01 on verbs are printed as calls. */
@@ -125,7 +129,7 @@ function readSections(source: Source): { readonly definitions: Definitions; read
 }
 
 /** Inputs or outputs. Scalars are not bound by position: the run gives them by name. */
-function parseSignature({ scanner, tensors }: ContainerParser): readonly TensorId[] {
+function parseSignature({ scanner, tensors }: ReadContext): readonly TensorId[] {
   const ids: TensorId[] = [];
   skipBlanks(scanner);
   if (take(scanner, ")")) return ids;
@@ -144,13 +148,14 @@ function parseSignature({ scanner, tensors }: ContainerParser): readonly TensorI
 }
 
 /** Host units, in any order; before 2025-05 there may be a list of aliases too. */
-function readUnits(parser: ContainerParser): void {
-  const { scanner } = parser;
+function readUnits(context: ReadContext): ReadonlyMap<number, ParsedUnit> {
+  const { scanner } = context;
+  const units = new Map<number, ParsedUnit>();
   for (;;) {
     skipSpace(scanner);
-    if (/^HostUnit\d/u.test(scanner.text.slice(scanner.position, scanner.position + 9))) parseUnit(parser);
+    if (/^HostUnit\d/u.test(scanner.text.slice(scanner.position, scanner.position + 9))) parseUnit(context, units);
     else if (take(scanner, "Aliases:")) refuseAliases(scanner);
-    else return;
+    else return units;
   }
 }
 
@@ -169,7 +174,7 @@ function refuseAliases(scanner: Scanner): void {
 }
 
 /** By number; numbers between that the dump does not show get units that nothing posts. */
-function unitsOf({ scanner, units, posted }: ContainerParser): readonly HostUnit[] {
+function unitsOf({ scanner, posted }: ReadContext, units: ReadonlyMap<number, ParsedUnit>): readonly HostUnit[] {
   for (const [number, position] of posted) {
     if (units.has(number)) continue;
     failAt(scanner.source, position, {

@@ -1,37 +1,55 @@
 /**
- * Scopes in dump text: as in Python, the body of a loop or branch stands two columns further in than its header, and ends where a line
- * does not.
+ * Scopes in dump text: as in Python, the body of a loop or branch is indented further than its first line, and ends before the first line
+ * that is not.
  */
-import type { IterDomain } from "../../ir/domain.ts";
-import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { sameScalar } from "../../ir/scalar/fold.ts";
-import type { ForLoop, IfThenElse, Statement } from "../nodes.ts";
-import { type ContainerParser, currentLine } from "../syntax/container-parser.ts";
-import { parseAxis } from "../syntax/axis.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import type { Statement } from "../nodes.ts";
+import type { ReadContext } from "../syntax/context.ts";
 import { failAt } from "../syntax/parse-error.ts";
-import { leafOf, parseScalar } from "../syntax/scalar.ts";
+import { expect, expectLineEnd, type Scanner, skipBlanks, take } from "../syntax/scanner.ts";
+import { elseWord, type Header, indentation } from "../syntax/statements.ts";
 import { parseStatement } from "./statement.ts";
-import type { TensorTable } from "../syntax/tensor-table.ts";
-import { expect, expectLineEnd, failExpected, readWord, type Scanner, skipBlanks, take } from "../syntax/scanner.ts";
+
+export interface ScopeContext extends ReadContext {
+  /** The indices of the loops around the statement, also in `names`. */
+  readonly loops: string[];
+  /** The indices of all loops so far. */
+  readonly loopNames: Set<string>;
+  /** The line of the file in which each statement begins. */
+  readonly lines: Map<Statement, number>;
+  /** How far lines have been counted, from the beginning of the text. */
+  readonly counted: { position: number; index: number };
+}
 
 /** Deeper than host programs nest; bounds the stack. */
 const deepest = 64;
 
-const indentation = 2;
-
 /** The statements from here on that begin in `column`; the scanner is left at the beginning of the first line that does not. */
-export function parseScope(parser: ContainerParser, column: number, depth: number): readonly Statement[] {
-  const { scanner } = parser;
+export function parseScope(context: ScopeContext, column: number, depth: number): readonly Statement[] {
+  const { scanner } = context;
   const statements: Statement[] = [];
   while (enterLine(scanner, column)) {
-    const line = currentLine(parser);
-    const statement = parseAny(parser, column, depth);
-    parser.lines.set(statement, line);
+    const line = currentLine(context);
+    const start = scanner.position;
+    const header = parseStatement(context);
+    expectLineEnd(scanner);
+    if (depth >= deepest && (header.kind === "ForLoop" || header.kind === "IfThenElse")) failDepth(scanner, start);
+    const statement = withBodies(context, header, column + indentation.length, depth + 1);
+    context.lines.set(statement, line);
     statements.push(statement);
-    // Behind a loop or branch the scanner is at the beginning of a line already.
-    if (statement.kind !== "ForLoop" && statement.kind !== "IfThenElse") expectLineEnd(scanner);
   }
   return statements;
+}
+
+/** The line of the file at the scanner's position; positions must not go back. */
+function currentLine({ scanner, counted }: ScopeContext): number {
+  const { source, text, position } = scanner;
+  for (let end = text.indexOf("\n", counted.position); end >= 0 && end < position;) {
+    counted.position = end + 1;
+    counted.index++;
+    end = text.indexOf("\n", counted.position);
+  }
+  return source.lines?.[counted.index] ?? source.firstLine + counted.index;
 }
 
 /** Goes to the next line that is not blank; into it if it begins in `column`, to its beginning if it ends the scope. */
@@ -46,7 +64,7 @@ function enterLine(scanner: Scanner, column: number): boolean {
     lineStart = scanner.position + 1;
   }
   const own = scanner.position - lineStart;
-  if (own === column && scanner.position < text.length && !text.startsWith("ELSE", scanner.position)) return true;
+  if (own === column && scanner.position < text.length && !text.startsWith(elseWord, scanner.position)) return true;
   if (own > column) {
     failAt(scanner.source, scanner.position, {
       code: "dump-syntax",
@@ -60,82 +78,42 @@ function enterLine(scanner: Scanner, column: number): boolean {
   return false;
 }
 
-function parseAny(parser: ContainerParser, column: number, depth: number): Statement {
-  const { scanner } = parser;
-  const isLoop = take(scanner, "FOR ");
-  if (!isLoop && !take(scanner, "IF ")) return parseStatement(parser);
-  if (depth >= deepest) {
-    failAt(scanner.source, scanner.position, {
-      code: "dump-unsupported",
-      message: "loops and branches are nested too deeply",
-      found: `more than ${deepest} levels`,
-      expected: `at most ${deepest}`,
-      help: "pass the dump of a host program",
-    });
+function failDepth({ source }: Scanner, position: number): never {
+  failAt(source, position, {
+    code: "dump-unsupported",
+    message: "loops and branches are nested too deeply",
+    found: `more than ${deepest} levels`,
+    expected: `at most ${deepest}`,
+    help: "pass the dump of a host program",
+  });
+}
+
+/** The statement with the bodies that follow its first line, which begin in `column`. */
+function withBodies(context: ScopeContext, header: Op | Header, column: number, depth: number): Statement {
+  if (header.kind === "ForLoop") {
+    const { name } = header.index;
+    context.loops.push(name);
+    context.loopNames.add(name);
+    const body = parseScope(context, column, depth);
+    context.loops.pop();
+    return { ...header, body };
   }
-  return isLoop ? parseLoop(parser, column, depth) : parseBranch(parser, column, depth);
-}
-
-/** `FOR streamIdx in istreamIdx2{i0}:` runs over the axis' indices; `FOR i535 from 0 to 3:`, Braid also `from 1 to 7 step 2`. */
-function parseLoop(parser: ContainerParser, column: number, depth: number): ForLoop {
-  const { scanner, loops, tensors } = parser;
-  skipBlanks(scanner);
-  const wordStart = scanner.position;
-  const word = readWord(scanner);
-  if (word === "") failExpected(scanner, "the name of the loop's index", wordStart);
-  skipBlanks(scanner);
-  let iterDomain: ForLoop["iterDomain"] = null;
-  let start: Scalar = constant(0);
-  let stop: Scalar;
-  let step: Scalar = constant(1);
-  if (take(scanner, "in ")) {
-    skipBlanks(scanner);
-    const axis = parseAxis(scanner);
-    iterDomain = ownAxis(tensors, axis);
-    stop = iterDomain.extent;
-  } else {
-    expect(scanner, "from");
-    start = parseScalar(scanner);
-    expect(scanner, "to");
-    stop = parseScalar(scanner);
-    skipBlanks(scanner);
-    if (take(scanner, "step")) {
-      skipBlanks(scanner);
-      step = parseScalar(scanner);
-    }
+  if (header.kind === "IfThenElse") {
+    const then = parseScope(context, column, depth);
+    return { ...header, then, else: takeElse(context.scanner, column) ? parseScope(context, column, depth) : [] };
   }
-  expect(scanner, ":");
-  expectLineEnd(scanner);
-  loops.push(word);
-  parser.loopNames.add(word);
-  const body = parseScope(parser, column + indentation, depth + 1);
-  loops.pop();
-  return { kind: "ForLoop", iterDomain, index: leafOf(word), start, stop, step, body };
+  return header;
 }
 
-/** The axis of the tensor that it belongs to, if that prints in the same way. */
-function ownAxis({ axes }: TensorTable, axis: IterDomain): IterDomain {
-  const own = axes.get(axis.id)?.axis;
-  if (own === undefined || own.iterType !== axis.iterType || own.parallelType !== axis.parallelType) return axis;
-  return sameScalar(own.extent, axis.extent) ? own : axis;
-}
-
-/** `IF Manual <predicate>:`, and `ELSE:` where its body is not empty. */
-function parseBranch(parser: ContainerParser, column: number, depth: number): IfThenElse {
-  const { scanner } = parser;
-  skipBlanks(scanner);
-  expect(scanner, "Manual");
-  const predicate = parseScalar(scanner);
-  expect(scanner, ":");
-  expectLineEnd(scanner);
-  const then = parseScope(parser, column + indentation, depth + 1);
+/** Steps over `ELSE:`, if it stands where the first line of the branch does. */
+function takeElse(scanner: Scanner, column: number): boolean {
   const lineStart = scanner.position;
   skipBlanks(scanner);
-  if (scanner.position - lineStart !== column || !take(scanner, "ELSE")) {
-    scanner.position = lineStart;
-    return { kind: "IfThenElse", predicate, then, else: [] };
+  if (scanner.position - lineStart === column - indentation.length && take(scanner, elseWord)) {
+    expect(scanner, ":");
+    expectLineEnd(scanner);
+    return true;
   }
-  expect(scanner, ":");
-  expectLineEnd(scanner);
-  return { kind: "IfThenElse", predicate, then, else: parseScope(parser, column + indentation, depth + 1) };
+  scanner.position = lineStart;
+  return false;
 }

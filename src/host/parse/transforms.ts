@@ -11,6 +11,7 @@
  * A `root domain` before the logical one says in which order a Permute read its operand.
  */
 import type { IterDomain, IterDomainId, Transform } from "../../ir/domain.ts";
+import type { DomainNote, DomainNotes } from "../syntax/tensor-table.ts";
 import { parseAxis } from "../syntax/axis.ts";
 import { failAt } from "../syntax/parse-error.ts";
 import {
@@ -25,16 +26,7 @@ import {
   take,
 } from "../syntax/scanner.ts";
 
-export interface DomainNote {
-  readonly root: readonly IterDomainId[] | null;
-  readonly logical: readonly IterDomain[];
-  readonly allocation: readonly IterDomain[] | null;
-  readonly transforms: readonly Transform[];
-}
-
 export const transformsTitle = "TransformPrinter :";
-
-export type DomainNotes = ReadonlyMap<number, DomainNote>;
 
 /** Reads the section behind its title. The scanner stops before the first line that is not one of a tensor's. */
 export function parseTransforms(scanner: Scanner): DomainNotes {

@@ -15,20 +15,21 @@ import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import type { UnitId } from "../nodes.ts";
-import type { ContainerParser } from "../syntax/container-parser.ts";
+import type { ReadContext } from "../syntax/context.ts";
 import { noDefinitions } from "../syntax/definitions.ts";
 import { failAt } from "../syntax/parse-error.ts";
 import type { OpContext } from "./ops/op-context.ts";
 import { failUnknownOp, parseComputed } from "./ops/parse-op.ts";
 import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/tensor.ts";
+import type { ParsedUnit } from "./unit-tables.ts";
 import { parseTransforms, transformsTitle } from "./transforms.ts";
 import { expect, expectAcrossLines, expectNumber, type Scanner, skipSpace, take } from "../syntax/scanner.ts";
 import { createTensorTable, largestNumber, type TensorTable } from "../syntax/tensor-table.ts";
 
 const end = "} // %kernel";
 
-/** Reads one unit; the scanner is at its `HostUnit`. */
-export function parseUnit({ scanner, units, tensors: { meshes } }: ContainerParser): void {
+/** Reads one unit into `units`; the scanner is at its `HostUnit`. */
+export function parseUnit({ scanner, tensors: { meshes } }: ReadContext, units: Map<number, ParsedUnit>): void {
   const start = scanner.position;
   take(scanner, "HostUnit");
   const number = expectNumber(scanner, "the number of a host unit");

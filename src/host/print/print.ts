@@ -7,7 +7,11 @@ import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-st
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { printScalarDefinition } from "../../ir/scalar/print.ts";
 import type { HostProgram, HostUnit } from "../nodes.ts";
-import { type PrintContext, printStatement, printTensorOf } from "./statement.ts";
+import type { PrintContext } from "../syntax/context.ts";
+import { printTensorOf } from "../syntax/fields.ts";
+import { indentation } from "../syntax/statements.ts";
+import { printOp } from "./op.ts";
+import { printScope } from "./statement.ts";
 import { transformLines } from "./transforms.ts";
 import { walk } from "../traverse.ts";
 
@@ -38,7 +42,7 @@ export function print(
   const lines = [
     "",
     `%HostIrContainer { (${inputs}) -> (${outputs}) :`,
-    ...program.body.map((statement) => printStatement(statement, context, 1)),
+    ...printScope(program.body, context, indentation),
     ...program.units.flatMap((unit) => printUnit(unit, context, transforms)),
     "} // %HostIrContainer",
     "",
@@ -93,7 +97,7 @@ function signature(fusion: FusionData, context: PrintContext): readonly string[]
 }
 
 function kernelLines(fusion: FusionData, context: PrintContext, domains: readonly string[] = []): readonly string[] {
-  const ops = fusion.ops.map((op) => printStatement(op, context, 0));
+  const ops = fusion.ops.map((op) => printOp(op, context, ""));
   return ["", "%kernel {", ...ops, ...(domains.length > 0 ? ["", ...domains] : []), "} // %kernel"];
 }
 

@@ -1,5 +1,5 @@
 /** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
-import type { IterDomain, IterDomainId, IterType, ParallelType } from "../../ir/domain.ts";
+import type { IterDomain, IterDomainId, IterType, ParallelType, Tensor } from "../../ir/domain.ts";
 import { makeId } from "../../support/ids.ts";
 import { parseScalar } from "./scalar.ts";
 import { failAt } from "./parse-error.ts";
@@ -92,4 +92,23 @@ function failExtent(scanner: Scanner): never {
     });
   }
   return failExpected(scanner, '"}" after the extent');
+}
+
+/** The position among `axes`, which are the tensor's, of the axis that is printed. */
+export function axisPosition(
+  scanner: Scanner,
+  start: number,
+  tensor: Tensor,
+  id: IterDomainId,
+  axes: readonly IterDomain[],
+): number {
+  const position = axes.findIndex((axis) => axis.id === id);
+  if (position >= 0) return position;
+  return failAt(scanner.source, start, {
+    code: "dump-incomplete",
+    message: `T${tensor.id} is sliced along an axis that it does not print`,
+    found: `axis number ${id}`,
+    expected: `one of the axes ${axes.map((axis) => axis.id).join(", ")}, or a logical domain under "TransformPrinter :"`,
+    help: "a dump prints no split axes unless Braid's style 2025-10 made it; otherwise correct the number of the axis",
+  });
 }

@@ -129,7 +129,7 @@ export function isDigit(code: number): boolean {
 }
 
 /** Also the blanks that do not break, which copies from web pages have. */
-function isBlank(code: number): boolean {
+export function isBlank(code: number): boolean {
   return code === 32 || code === 9 || code === 13 || code === 160;
 }
 

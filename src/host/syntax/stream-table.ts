@@ -7,7 +7,7 @@ import type { HostStream, StreamId } from "../nodes.ts";
 import { largestNumber } from "./tensor-table.ts";
 import { failNumber } from "./tensor.ts";
 import { parseScalar } from "./scalar.ts";
-import { expect, expectNumber, failExpected, isDigit, peek, type Scanner } from "./scanner.ts";
+import { expectNumber, failExpected, isDigit, peek, type Scanner } from "./scanner.ts";
 
 export interface StreamTable {
   /** By number; those that the dump does not show are missing. */
@@ -44,11 +44,12 @@ function printedNumbers(text: string): ReadonlySet<number> {
 
 const title = "Stream ";
 
-/** `Stream 0`, `Stream ( streamIdx % numberOfStreams )`, `Stream 0x174e5c80`. */
+/** What stands behind `Stream `: `0`, `( streamIdx % numberOfStreams )`, `0x174e5c80`. */
 export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
-  expect(scanner, "Stream");
   const start = scanner.position;
-  const address = /^0x[0-9a-fA-F]+/u.exec(scanner.text.slice(start, start + 24))?.[0];
+  const address = scanner.text.startsWith("0x", start)
+    ? /^0x[0-9a-fA-F]+/u.exec(scanner.text.slice(start, start + 24))?.[0]
+    : undefined;
   if (address !== undefined) {
     scanner.position += address.length;
     return table.byText.get(address) ?? add(table, address, free(table), null);

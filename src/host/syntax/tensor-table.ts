@@ -3,12 +3,29 @@
  * same words: it is read once, and found again by its text.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import {
+  type IterDomain,
+  type IterDomainId,
+  plainDomain,
+  type Tensor,
+  type TensorId,
+  type Transform,
+} from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
-import type { DomainNote } from "../parse/transforms.ts";
 import { failAt } from "./parse-error.ts";
 import type { Source } from "./source.ts";
+
+/** The domains of a tensor, where they are more than the axes that the tensor prints. */
+export interface DomainNote {
+  readonly root: readonly IterDomainId[] | null;
+  readonly logical: readonly IterDomain[];
+  readonly allocation: readonly IterDomain[] | null;
+  readonly transforms: readonly Transform[];
+}
+
+/** By tensor number. */
+export type DomainNotes = ReadonlyMap<number, DomainNote>;
 
 export interface TensorTable {
   readonly byText: Map<string, Tensor>;
@@ -19,8 +36,7 @@ export interface TensorTable {
   readonly symbols: Set<string>;
   /** By text: tensors mostly share a few. */
   readonly meshes: Map<string, DeviceMesh>;
-  /** What the dump says of domains that are more than the printed axes, by tensor number. */
-  readonly notes: ReadonlyMap<number, DomainNote>;
+  readonly notes: DomainNotes;
 }
 
 interface Met {
@@ -33,10 +49,7 @@ interface Met {
 /** Numbers are positions in tables, so one number far out would make a large table. */
 export const largestNumber = 65_535;
 
-export function createTensorTable(
-  notes: ReadonlyMap<number, DomainNote>,
-  meshes: TensorTable["meshes"] = new Map(),
-): TensorTable {
+export function createTensorTable(notes: DomainNotes, meshes: TensorTable["meshes"] = new Map()): TensorTable {
   return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes };
 }
 

@@ -15,11 +15,10 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { parseAxis } from "./axis.ts";
-import type { DomainNote } from "../parse/transforms.ts";
 import { failAt } from "./parse-error.ts";
 import { parseMesh } from "./mesh.ts";
 import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
-import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
+import { addTensor, type DomainNote, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));
 

@@ -1,57 +1,63 @@
 /**
- * The first rules: ids are dense, every id, operand and axis that a statement names exists, inputs and outputs stand once, and
- * an ExprId names one Communication, P2PCommunication or EndCoalescing (which may stand in several places).
+ * The rules that come first: ids are the positions in their tables, every id, operand and axis that a statement names exists, an input
+ * or output is listed once, and an ExprId names one Communication, P2PCommunication or EndCoalescing, which may be posted in several
+ * places. A statement that breaks one of them can be neither checked further nor printed.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
-import type { ExprId, HostProgram, Statement, StreamId } from "../nodes.ts";
+import type { ExprId, HostProgram, Statement } from "../nodes.ts";
 import { isOp } from "../statement-kinds.ts";
 import { pathOf } from "../statement-paths.ts";
 import { accessesOf, walk } from "../traverse.ts";
 
-/** What is wrong with the ids of a program; empty where all of them lead somewhere. */
+/** What is wrong with the ids of a program; empty if every id leads somewhere. */
 export function checkIds(program: HostProgram): readonly Diagnostic[] {
+  const { tensors, streams, units, inputs, outputs } = program;
   return [
-    ...tableFindings(program),
-    ...listFindings("input", program.inputs, program),
-    ...listFindings("output", program.outputs, program),
+    ...tableFindings("tensor", tensors),
+    ...tableFindings("stream", streams),
+    ...tableFindings("unit", units),
+    ...listFindings("input", inputs, tensors),
+    ...listFindings("output", outputs, tensors),
     ...statementFindings(program),
   ];
 }
 
-function finding(message: string, place: string, found: string, expected: string, help: string): Diagnostic {
+function finding(place: string, message: string, found: string, expected: string, help: string): Diagnostic {
   return { code: "host-program-invalid", message, place: { kind: "statement", text: place }, found, expected, help };
 }
 
-function tableFindings({ tensors, streams, units }: HostProgram): readonly Diagnostic[] {
-  const tables = { tensor: tensors, stream: streams, unit: units };
-  return Object.entries(tables).flatMap(([name, rows]) => {
-    const position = rows.findIndex(({ id }, i) => id !== i);
-    const row = rows[position];
-    if (row === undefined) return [];
-    return [
-      finding(
-        `the ids of the ${name} table are not its positions`,
-        "%HostIrContainer",
-        `id ${row.id} at position ${position}`,
-        `id ${position}`,
-        `number the ${name}s from 0 in the order of the table`,
-      ),
-    ];
-  });
+function missing(place: string, name: string, expected: string): Diagnostic {
+  return finding(place, `${name} does not exist`, name, expected, "name what the program's tables hold");
 }
 
-function listFindings(role: string, ids: readonly TensorId[], { tensors }: HostProgram): readonly Diagnostic[] {
+function tableFindings(name: string, rows: readonly { readonly id: number }[]): readonly Diagnostic[] {
+  const position = rows.findIndex(({ id }, i) => id !== i);
+  const row = rows[position];
+  if (row === undefined) return [];
+  return [
+    finding(
+      "%HostIrContainer",
+      `the ids of the ${name} table are not its positions`,
+      `id ${row.id} at position ${position}`,
+      `id ${position}`,
+      `number the ${name}s from 0 in the order of the table`,
+    ),
+  ];
+}
+
+function listFindings(role: string, ids: readonly TensorId[], tensors: readonly Tensor[]): readonly Diagnostic[] {
   return ids.flatMap((id, position) => {
     if (tensors[id] === undefined) {
-      return [missing(`T${id}`, `${role} ${position}`, `one of ${tensors.length} tensors`)];
+      return [missing(`${role} ${position}`, `T${id}`, `one of ${tensors.length} tensors`)];
     }
     if (ids.indexOf(id) === position) return [];
     return [
       finding(
-        `T${id} is an ${role} twice`,
         "%HostIrContainer",
+        `T${id} is an ${role} twice`,
         `${role}s ${ids.indexOf(id)} and ${position}`,
         `each ${role} once`,
         "remove one of the two, or copy the tensor with a Set",
@@ -60,120 +66,113 @@ function listFindings(role: string, ids: readonly TensorId[], { tensors }: HostP
   });
 }
 
-function missing(name: string, place: string, expected: string): Diagnostic {
-  return finding(`${name} does not exist`, place, name, expected, "name what the program's tables hold");
+/** A program that is being checked, statement by statement. */
+interface Check {
+  readonly program: HostProgram;
+  readonly findings: Diagnostic[];
+  /** What has been posted so far, by number. */
+  readonly posts: Map<ExprId, Post>;
+}
+
+function placeIn({ program: { body } }: Check, statement: Statement): string {
+  return `${statement.kind} at ${pathOf(body, statement) ?? "body"}`;
 }
 
 function statementFindings(program: HostProgram): readonly Diagnostic[] {
-  const findings: Diagnostic[] = [];
-  const posts = new Map<ExprId, Statement>();
-  const awaited: { readonly target: ExprId; readonly place: () => string }[] = [];
-  for (const statement of walk(program.body)) {
-    const place = (): string => `${statement.kind} at ${pathOf(program.body, statement) ?? "body"}`;
-    const { reads, writes } = accessesOf(statement);
-    const requireTensor = (id: TensorId): void => {
-      if (program.tensors[id] !== undefined) return;
-      findings.push(missing(`T${id}`, place(), `one of ${program.tensors.length} tensors`));
-    };
-    reads.forEach(requireTensor);
-    writes.forEach(requireTensor);
-    for (const id of streamsOf(statement)) {
-      if (program.streams[id] === undefined) {
-        findings.push(missing(`Stream ${id}`, place(), `one of ${program.streams.length} streams`));
-      }
-    }
-    if (statement.kind === "PostOnStream" && program.units[statement.unit] === undefined) {
-      findings.push(missing(`HostUnit${statement.unit}`, place(), `one of ${program.units.length} host units`));
-    }
-    findings.push(...shapeFindings(statement, program, place));
-    if (statement.kind === "Wait") awaited.push({ target: statement.target, place });
-    for (const post of postsOf(statement)) {
-      const other = posts.get(post.id);
-      posts.set(post.id, other ?? post);
-      if (post.id >= program.exprCount) {
-        findings.push(missing(`expression ${post.id}`, place(), `a number below exprCount, ${program.exprCount}`));
-      }
-      if (other === undefined || other === post || JSON.stringify(other) === JSON.stringify(post)) continue;
-      findings.push(
-        finding(
-          `number ${post.id} names two different communications`,
-          place(),
-          `${other.kind} ${post.id} and ${post.kind} ${post.id}`,
-          "one number per communication",
-          "give each Communication, P2PCommunication and EndCoalescing a number of its own",
-        ),
-      );
-    }
+  const check: Check = { program, findings: [], posts: new Map() };
+  const statements = walk(program.body);
+  for (const statement of statements) {
+    checkRows(check, statement);
+    if (isOp(statement)) checkOperandCount(check, statement);
+    checkAxis(check, statement);
+    for (const post of postsOf(statement)) checkNumber(check, statement, post);
   }
-  for (const { target, place } of awaited) {
-    if (posts.has(target)) continue;
-    findings.push(
-      finding(
-        "a Wait names no communication",
-        place(),
-        `Wait Communication ${target}`,
-        "the number of a Communication, P2PCommunication or EndCoalescing of this program",
-        "wait for what the program posts",
-      ),
-    );
-  }
-  return findings;
+  for (const statement of statements) checkWait(check, statement);
+  return check.findings;
 }
 
-/** Operands and axis numbers without which a statement cannot even be printed. */
-function shapeFindings(statement: Statement, { tensors }: HostProgram, place: () => string): readonly Diagnostic[] {
-  if (isOp(statement)) {
-    const [least, most] = rowOf(statement).operands;
-    const count = statement.inputs.length;
-    if (count < least || count > most) {
-      const expected = least === most ? String(least) : `${least} or ${most}`;
-      return [
-        finding(
-          "an op has the wrong number of operands",
-          place(),
-          `${count} operands`,
-          expected,
-          "give it its operands",
-        ),
-      ];
-    }
+/** Every id is a row of its table. */
+function checkRows(check: Check, statement: Statement): void {
+  const { tensors, streams, units } = check.program;
+  const { reads, writes } = accessesOf(statement);
+  for (const id of reads) requireRow(check, statement, tensors, id, `T`, "tensors");
+  for (const id of writes) requireRow(check, statement, tensors, id, `T`, "tensors");
+  switch (statement.kind) {
+    case "GetCurrentStream":
+    case "SetCurrentStream":
+    case "Synchronize":
+      requireRow(check, statement, streams, statement.stream, "Stream ", "streams");
+      break;
+    case "PostOnStream":
+      requireRow(check, statement, units, statement.unit, "HostUnit", "host units");
+      break;
+    default:
   }
-  const counted = countedAxes(statement, tensors);
-  if (counted === null || (Number.isSafeInteger(counted.axis) && counted.axis >= 0 && counted.axis < counted.rank)) {
-    return [];
-  }
-  return [
-    finding(
-      "an axis lies outside the tensor",
-      place(),
-      `axis ${counted.axis} of a tensor with ${counted.rank} ${counted.what}`,
-      counted.rank === 0 ? "a tensor with an axis" : `an axis from 0 to ${counted.rank - 1}`,
-      `count the ${counted.what} from 0`,
-    ),
-  ];
 }
 
-/** The axis number of a statement that prints one, and what it counts. */
-function countedAxes(
+function requireRow(
+  check: Check,
   statement: Statement,
-  tensors: readonly Tensor[],
-): { readonly axis: number; readonly rank: number; readonly what: string } | null {
-  const logicalOf = (id: TensorId | undefined): readonly IterDomain[] | undefined =>
-    id === undefined ? undefined : tensors[id]?.domain.logical;
+  rows: readonly unknown[],
+  id: number,
+  prefix: string,
+  plural: string,
+): void {
+  if (rows[id] !== undefined) return;
+  check.findings.push(missing(placeIn(check, statement), `${prefix}${id}`, `one of ${rows.length} ${plural}`));
+}
+
+function checkOperandCount(check: Check, op: Op): void {
+  const [least, most] = rowOf(op).operands;
+  const count = op.inputs.length;
+  if (count >= least && count <= most) return;
+  check.findings.push(
+    finding(
+      placeIn(check, op),
+      "an op has the wrong number of operands",
+      `${count} operands`,
+      least === most ? String(least) : `${least} or ${most}`,
+      "give it its operands",
+    ),
+  );
+}
+
+/** The axis of a slice exists. `HirAliasSelect` counts the whole logical domain, `Select` leaves reduced axes out. */
+function checkAxis(check: Check, statement: Statement): void {
+  const { tensors } = check.program;
   if (statement.kind === "HirAliasSelect") {
-    const logical = logicalOf(statement.input);
-    const what = "axes in its logical domain, reduced ones included";
-    return logical === undefined ? null : { axis: statement.axis, rank: logical.length, what };
+    const axes = tensors[statement.input]?.domain.logical;
+    requireAxis(check, statement, statement.axis, axes, "axes in its logical domain, reduced ones included");
+  } else if (statement.kind === "Select") {
+    const [input = -1] = statement.inputs;
+    const logical = tensors[input]?.domain.logical;
+    requireAxis(check, statement, statement.axis, logical && withoutReductions(logical), "axes");
   }
-  if (statement.kind === "Select") {
-    const logical = logicalOf(statement.inputs[0]);
-    if (logical === undefined) return null;
-    return { axis: statement.axis, rank: withoutReductions(logical).length, what: "axes" };
-  }
-  return null;
+}
+
+function requireAxis(
+  check: Check,
+  statement: Statement,
+  axis: number,
+  axes: readonly IterDomain[] | undefined,
+  what: string,
+): void {
+  // A tensor that does not exist has been reported.
+  if (axes === undefined || (Number.isSafeInteger(axis) && axis >= 0 && axis < axes.length)) return;
+  check.findings.push(
+    finding(
+      placeIn(check, statement),
+      "an axis lies outside the tensor",
+      `axis ${axis} of a tensor with ${axes.length} ${what}`,
+      axes.length === 0 ? "a tensor with an axis" : `an axis from 0 to ${axes.length - 1}`,
+      `count the ${what} from 0`,
+    ),
+  );
 }
 
 type Post = Extract<Statement, { readonly id: ExprId }>;
+
+const none: readonly never[] = [];
 
 function postsOf(statement: Statement): readonly Post[] {
   switch (statement.kind) {
@@ -188,16 +187,36 @@ function postsOf(statement: Statement): readonly Post[] {
   }
 }
 
-/** Most statements post nothing and name no stream. */
-const none: readonly never[] = [];
-
-function streamsOf(statement: Statement): readonly StreamId[] {
-  switch (statement.kind) {
-    case "GetCurrentStream":
-    case "SetCurrentStream":
-    case "Synchronize":
-      return [statement.stream];
-    default:
-      return none;
+/** The number of a post is below exprCount and names this communication alone. */
+function checkNumber(check: Check, statement: Statement, post: Post): void {
+  const { program, findings, posts } = check;
+  if (post.id >= program.exprCount) {
+    const expected = `a number below exprCount, ${program.exprCount}`;
+    findings.push(missing(placeIn(check, statement), `expression ${post.id}`, expected));
   }
+  const other = posts.get(post.id);
+  if (other === undefined) posts.set(post.id, post);
+  if (other === undefined || other === post || JSON.stringify(other) === JSON.stringify(post)) return;
+  findings.push(
+    finding(
+      placeIn(check, statement),
+      `number ${post.id} names two different communications`,
+      `${other.kind} ${post.id} and ${post.kind} ${post.id}`,
+      "one number per communication",
+      "give each Communication, P2PCommunication and EndCoalescing a number of its own",
+    ),
+  );
+}
+
+function checkWait(check: Check, statement: Statement): void {
+  if (statement.kind !== "Wait" || check.posts.has(statement.target)) return;
+  check.findings.push(
+    finding(
+      placeIn(check, statement),
+      "a Wait names no communication",
+      `Wait Communication ${statement.target}`,
+      "the number of a Communication, P2PCommunication or EndCoalescing of this program",
+      "wait for what the program posts",
+    ),
+  );
 }

@@ -7,7 +7,7 @@ import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Fault } from "./fault.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
 import { pathOf } from "../statement-paths.ts";
-import { createStatementText } from "../print/statement-text.ts";
+import { createStatementText } from "../print/statement.ts";
 import { walk } from "../traverse.ts";
 import { checkIds } from "./ids.ts";
 import { checkOrder } from "./order.ts";

@@ -2,9 +2,9 @@
 import { type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { parseNamed } from "../../syntax/names.ts";
-import { axisPosition, permuteOrder } from "./op-axes.ts";
+import { permuteOrder } from "./op-axes.ts";
 import { opened, type OpContext, type OpReader } from "./op-context.ts";
-import { parseAxis } from "../../syntax/axis.ts";
+import { axisPosition, parseAxis } from "../../syntax/axis.ts";
 import { failAt } from "../../syntax/parse-error.ts";
 import {
   expect,

@@ -5,25 +5,6 @@ import { at } from "../../../support/invariant.ts";
 import { failAt } from "../../syntax/parse-error.ts";
 import type { Scanner } from "../../syntax/scanner.ts";
 
-/** The position among `axes`, which are the tensor's, of the axis that is printed. */
-export function axisPosition(
-  scanner: Scanner,
-  start: number,
-  tensor: Tensor,
-  id: IterDomainId,
-  axes: readonly IterDomain[],
-): number {
-  const position = axes.findIndex((axis) => axis.id === id);
-  if (position >= 0) return position;
-  return failAt(scanner.source, start, {
-    code: "dump-incomplete",
-    message: `T${tensor.id} is sliced along an axis that it does not print`,
-    found: `axis number ${id}`,
-    expected: `one of the axes ${axes.map((axis) => axis.id).join(", ")}, or a logical domain under "TransformPrinter :"`,
-    help: "a dump prints no split axes unless Braid's style 2025-10 made it; otherwise correct the number of the axis",
-  });
-}
-
 /**
  * Reduced axes stay in the output's domain, at their positions in the operand. Where there are more axes than in the operand, those of
  * DID types in front of a reduced one count partial results of devices.

@@ -1,0 +1,115 @@
+/** The fields that several kinds of statements have: how each prints, and how it is read. */
+import type { TensorId } from "../../ir/domain.ts";
+import { printTensor } from "../../ir/print-tensor.ts";
+import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { backendNames, type CommunicatorBackend } from "../collectives.ts";
+import type { ExprId, StreamId } from "../nodes.ts";
+import type { PrintContext, ReadContext } from "./context.ts";
+import { parseNamed } from "./names.ts";
+import type { Field } from "./row.ts";
+import { parseScalar } from "./scalar.ts";
+import { expect, expectNumber, failExpected, isDigit, readWord, skipBlanks, take } from "./scanner.ts";
+import { parseStream } from "./stream-table.ts";
+import { parseTensor } from "./tensor.ts";
+
+export function printTensorOf(id: TensorId, { program, spelling, sliceMeshes, slices }: PrintContext): string {
+  return printTensor(at(program.tensors, id), spelling, sliceMeshes || !slices.has(id));
+}
+
+export const tensor: Field<TensorId> = {
+  print: printTensorOf,
+  read: ({ scanner, tensors }) => parseTensor(scanner, tensors).id,
+  defining: (id) => id,
+};
+
+/** `T0, T1, `, up to a brace: nvFuser puts a comma after each. */
+export const tensorList: Field<readonly TensorId[]> = {
+  print: (ids, context) => ids.map((id) => `${printTensorOf(id, context)}, `).join(""),
+  read: ({ scanner, tensors }) => {
+    const ids: TensorId[] = [];
+    for (;;) {
+      skipBlanks(scanner);
+      if (scanner.text.startsWith("}", scanner.position)) return ids;
+      ids.push(parseTensor(scanner, tensors).id);
+      skipBlanks(scanner);
+      if (scanner.text.startsWith("}", scanner.position)) return ids;
+      expect(scanner, ",");
+    }
+  },
+};
+
+/** A value with all of its parts: `( i0 * i2 )`. */
+export const scalar: Field<Scalar> = {
+  print: (value, { spelling }) => printScalar(value, spelling),
+  read: ({ scanner }) => parseScalar(scanner),
+};
+
+/** A value by its name, which the index definitions explain: `i84`. `what` says in diagnostics what it is. */
+export function namedScalar(what: string): Field<Scalar> {
+  return {
+    print: (value, { spelling }) => printScalarName(value, spelling),
+    read: ({ scanner, names }) => parseNamed(scanner, names, what),
+  };
+}
+
+/** What stands behind `Stream `: a number, or an index. */
+export const stream: Field<StreamId> = {
+  print: (id, { program, spelling }) => {
+    const { index } = at(program.streams, id);
+    if (index === null) return String(id);
+    // Without parentheses it would be the number of a stream.
+    return index.kind === "constant" ? `( ${index.value} )` : printScalar(index, spelling);
+  },
+  read: ({ scanner, streams }) => parseStream(scanner, streams),
+};
+
+/** The number of a communication that is posted. */
+export const exprId: Field<ExprId> = {
+  print: String,
+  read: (context) => numbered(context, expectNumber(context.scanner, "the number of the communication")),
+  begins: (text, position) => isDigit(text.charCodeAt(position)),
+};
+
+export function numbered(context: ReadContext, number: number): ExprId {
+  context.exprCount = Math.max(context.exprCount, number + 1);
+  return makeId<ExprId>(number);
+}
+
+export const flag: Field<boolean> = {
+  print: String,
+  read: ({ scanner }) => {
+    if (take(scanner, "true")) return true;
+    return take(scanner, "false") ? false : failExpected(scanner, "true or false");
+  },
+};
+
+/** One of a few words, which print as they are. */
+export function word<W extends string>(words: readonly W[], expected: string = words.join(" or ")): Field<W> {
+  return {
+    print: (value) => value,
+    read: ({ scanner }) => {
+      const start = scanner.position;
+      const found = readWord(scanner);
+      return words.find((each) => each === found) ?? failExpected(scanner, expected, start);
+    },
+  };
+}
+
+/** One of the values of a table, by the name that the table gives it. */
+export function named<V extends string>(names: Readonly<Record<V, string>>, what: string): Field<V> {
+  const values = new Map(keysOf(names).map((value) => [names[value], value]));
+  return {
+    print: (value) => names[value],
+    read: ({ scanner }) => {
+      const start = scanner.position;
+      const value = values.get(readWord(scanner));
+      return value ?? failExpected(scanner, `${what}: ${[...values.keys()].join(", ")}`, start);
+    },
+  };
+}
+
+export const backend: Field<CommunicatorBackend> = named(backendNames, "a communicator backend");

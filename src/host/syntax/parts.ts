@@ -1,0 +1,188 @@
+/**
+ * The parts of a form, which is the text of a statement as data:
+ *
+ *   Communication <id> (type=<type>, team=<team>, [root=<root>, ]input=<input>, output=<output>, backend=<backend>)
+ *
+ * `<name>` is a field of the statement. `[...]` stands only where its field has a text. The rest is literal: a reader accepts any
+ * blanks, or none, between its words and signs. Lines after the first are indented with the statement.
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import type { Draft } from "../../support/draft.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { PrintContext, ReadContext } from "./context.ts";
+import { failExpected, isBlank, quoted, type Scanner, skipBlanks, skipSpace, take } from "./scanner.ts";
+
+/** Whether something begins at a position of the text. */
+export type Begins = (text: string, position: number) => boolean;
+
+export type Part<S> = Literal | Hole<S> | Choice<S>;
+
+interface Literal {
+  readonly kind: "literal";
+  readonly text: string;
+  readonly hasBreaks: boolean;
+  /** The words and signs, and whether a line break stands before each. */
+  readonly tokens: readonly { readonly text: string; readonly afterBreak: boolean }[];
+  /** Whether the literal ends with a line break. */
+  readonly breaksAfter: boolean;
+}
+
+/** Where a field stands. */
+export interface Hole<S> {
+  readonly kind: "hole";
+  readonly name: string;
+  /** Null where the statement has no text for the field. */
+  readonly print: (context: PrintContext, statement: S) => string | null;
+  readonly read: (context: ReadContext, draft: Draft<S>) => void;
+  /** Sets the field of a statement that defines `tensor`. */
+  readonly define: (draft: Draft<S>, tensor: TensorId) => void;
+  /** Sets the field if no text did; null for a field that needs one. */
+  readonly fillIn: ((context: ReadContext, draft: Draft<S>) => void) | null;
+  readonly begins: Begins;
+}
+
+/** Reading takes the first alternative that begins here. The second alternative of a `[...]` is empty. */
+interface Choice<S> {
+  readonly kind: "choice";
+  readonly alternatives: readonly Alternative<S>[];
+}
+
+interface Alternative<S> {
+  readonly parts: readonly Part<S>[];
+  readonly begins: Begins;
+  /** The word or sign that it begins with; "" for a field. */
+  readonly word: string;
+}
+
+/** A form whose statements are found by a word: the first one, or, where the form is `<head> = word...`, the one after the sign. */
+export interface Entry<S> {
+  readonly word: string;
+  readonly head: Hole<S> | null;
+  /** The parts after the word. */
+  readonly parts: readonly Part<S>[];
+}
+
+const pattern = /<(?<name>\w+)>|\[(?<group>[^\]]*)\]|\s*(?:[=,()]|[^\s=,()<[]+)\s*|\s+/gu;
+
+/** The parts of a form, with one literal per word or sign. */
+export function partsOf<S>(text: string, holes: ReadonlyMap<string, Hole<S>>): readonly Part<S>[] {
+  return [...text.matchAll(pattern)].map((match): Part<S> => {
+    const { name, group } = match.groups ?? {};
+    if (group !== undefined) return choice([partsOf(group, holes), []]);
+    if (name === undefined) return literal(match[0]);
+    const hole = holes.get(name);
+    invariant(hole !== undefined, "a form names fields of its statement", { text, name });
+    return hole;
+  });
+}
+
+function literal(text: string): Literal {
+  const tokens = [...text.matchAll(/(?<space>\s*)(?<token>[=,()]|[^\s=,()]+)/gu)].map(({ groups = {} }) => ({
+    text: groups["token"] ?? "",
+    afterBreak: groups["space"]?.includes("\n") ?? false,
+  }));
+  return { kind: "literal", text, hasBreaks: text.includes("\n"), tokens, breaksAfter: /\n\s*$/u.test(text) };
+}
+
+function choice<S>(alternatives: readonly (readonly Part<S>[])[]): Choice<S> {
+  return {
+    kind: "choice",
+    alternatives: alternatives.map((own) => {
+      const parts = merged(own);
+      const first = parts.find((part) => part.kind !== "literal" || part.tokens.length > 0);
+      const word = wordOf(first);
+      const begins: Begins =
+        first?.kind === "hole" ? first.begins : (text, position) => text.startsWith(word, position);
+      return { parts, begins, word };
+    }),
+  };
+}
+
+/** Neighbouring literals as one, which is read at once where the text has the very same blanks. */
+export function merged<S>(parts: readonly Part<S>[]): readonly Part<S>[] {
+  const all: Part<S>[] = [];
+  for (const part of parts) {
+    const last = all.at(-1);
+    if (part.kind === "literal" && last?.kind === "literal") all[all.length - 1] = literal(last.text + part.text);
+    else all.push(part);
+  }
+  return all;
+}
+
+export function entryOf<S>(parts: readonly Part<S>[]): Entry<S> {
+  const [first, sign] = parts;
+  const head = first?.kind === "hole" && wordOf(sign) === "=" ? first : null;
+  const [own, ...rest] = head === null ? parts : parts.slice(2);
+  invariant(own?.kind === "literal", "a form begins with a word, or with a field that it defines");
+  const word = wordOf(own);
+  return { word, head, parts: [literal(own.text.slice(word.length)), ...rest] };
+}
+
+function wordOf<S>(part: Part<S> | undefined): string {
+  return part?.kind === "literal" ? (part.tokens[0]?.text ?? "") : "";
+}
+
+/** One list of parts for several forms: what they begin with in common, and a choice between the rest. */
+export function joined<S>(forms: readonly (readonly Part<S>[])[]): readonly Part<S>[] {
+  const [first = [], ...others] = forms;
+  if (others.length === 0) return merged(first);
+  const differs = first.findIndex((part, i) => others.some((parts) => !samePart(part, parts[i])));
+  return [...merged(first.slice(0, differs)), choice(forms.map((parts) => parts.slice(differs)))];
+}
+
+function samePart<S>(a: Part<S>, b: Part<S> | undefined): boolean {
+  return a === b || (a.kind === "literal" && wordOf(a) === wordOf(b));
+}
+
+/** Null where a field outside `[...]` has no text. */
+export function printParts<S>(
+  parts: readonly Part<S>[],
+  context: PrintContext,
+  statement: S,
+  indent: string,
+): string | null {
+  let text = "";
+  for (const part of parts) {
+    if (part.kind === "literal") {
+      text += part.hasBreaks ? part.text.replaceAll("\n", `\n${indent}`) : part.text;
+    } else if (part.kind === "hole") {
+      const own = part.print(context, statement);
+      if (own === null) return null;
+      text += own;
+    } else {
+      const [group] = part.alternatives;
+      if (group !== undefined) text += printParts(group.parts, context, statement, indent) ?? "";
+    }
+  }
+  return text;
+}
+
+export function readParts<S>(parts: readonly Part<S>[], context: ReadContext, draft: Draft<S>): void {
+  for (const part of parts) {
+    if (part.kind === "literal") readLiteral(context.scanner, part);
+    else if (part.kind === "hole") part.read(context, draft);
+    else readParts(chosen(context.scanner, part), context, draft);
+  }
+}
+
+function readLiteral(scanner: Scanner, { text, tokens, breaksAfter }: Literal): void {
+  if (!take(scanner, text)) {
+    for (const token of tokens) {
+      if (token.afterBreak) skipSpace(scanner);
+      else skipBlanks(scanner);
+      if (!take(scanner, token.text)) failExpected(scanner, quoted(token.text));
+    }
+  }
+  if (breaksAfter) skipSpace(scanner);
+  else skipBlanks(scanner);
+}
+
+function chosen<S>(scanner: Scanner, { alternatives }: Choice<S>): readonly Part<S>[] {
+  const { text } = scanner;
+  let { position } = scanner;
+  while (isBlank(text.charCodeAt(position))) position++;
+  for (const { begins, parts } of alternatives) if (begins(text, position)) return parts;
+  skipBlanks(scanner);
+  const words = alternatives.filter(({ word }) => word !== "");
+  return failExpected(scanner, words.map(({ word }) => quoted(word)).join(" or "));
+}

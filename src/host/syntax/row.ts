@@ -1,0 +1,136 @@
+/** A row says how the text of one kind of statement reads (parts.ts), and how each of its fields prints and reads. */
+import type { TensorId } from "../../ir/domain.ts";
+import { type Draft, finished } from "../../support/draft.ts";
+import { invariant, InvariantError } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import type { PrintContext, ReadContext } from "./context.ts";
+import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
+
+/** How a field stands in dump text, in both directions. */
+export interface Field<V, S = object> {
+  /** Null where the statement prints without the field: its `[...]` is left out, or the next form is tried. */
+  readonly print: (value: V, context: PrintContext, statement: S) => string | null;
+  /** `draft` has the fields that stand before this one. */
+  readonly read: (context: ReadContext, draft: Draft<S>) => V;
+  /** The value where the text leaves the field out. */
+  readonly absent?: (context: ReadContext, draft: Draft<S>) => V;
+  /** The value in a statement `<field> = ...` that defines `tensor`. */
+  readonly defining?: (tensor: TensorId) => V;
+  /** Says which `[...]` or form fits where one starts with the field; always true if not given. */
+  readonly begins?: Begins;
+}
+
+/** A part of the text that repeats or implies fields: printed from them, and checked against them when read. */
+export interface Mark<S> {
+  readonly print: (context: PrintContext, statement: S) => string;
+  readonly read: (context: ReadContext, draft: Draft<S>) => void;
+  readonly begins?: Begins;
+}
+
+type FieldName<S> = Exclude<keyof S & string, "kind">;
+
+interface RowSpec<S> {
+  /**
+   * The texts of the statement. Printing takes the first whose fields all have a text; reading takes the one that fits. A form with the
+   * month `since` which dumps have it is only read: Braid prints in the styles of 2025.
+   */
+  readonly forms: readonly (string | { readonly since: string; readonly text: string })[];
+  readonly fields: { readonly [K in FieldName<S>]: Field<S[K], S> };
+  readonly marks?: Readonly<Record<string, Mark<S>>>;
+}
+
+export interface Row<S> {
+  readonly print: (statement: S, context: PrintContext, indent: string) => string;
+  /** By the first word: reads what follows it. */
+  readonly words: ReadonlyMap<string, (context: ReadContext) => S>;
+  /** By the word after `<tensor> =`: reads what follows it. */
+  readonly definitions: ReadonlyMap<string, (context: ReadContext, tensor: TensorId) => S>;
+}
+
+export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: RowSpec<S>): Row<S> {
+  const { forms, fields, marks = {} } = spec;
+  const names = keysOf<FieldName<S>>(fields);
+  const own = names.map((name) => holeOf<S, typeof name>(name, fields[name]));
+  const holes = new Map([...own, ...Object.entries(marks).map(holeOfMark)].map((hole) => [hole.name, hole]));
+  const parsed = forms.map((form) => partsOf(typeof form === "string" ? form : form.text, holes));
+  for (const parts of parsed) requireComplete(kind, parts, own);
+
+  // Statements that begin as copies of one object have one shape.
+  const blank: Draft<S> = {};
+  blank.kind = kind;
+  for (const name of names) blank[name] = undefined;
+  const fillIns = own.flatMap(({ fillIn }) => fillIn ?? []);
+  const readRest = (parts: readonly Part<S>[], context: ReadContext, draft: Draft<S>): S => {
+    readParts(parts, context, draft);
+    for (const fillIn of fillIns) fillIn(context, draft);
+    return finished(draft);
+  };
+  const words = new Map<string, (context: ReadContext) => S>();
+  const definitions = new Map<string, (context: ReadContext, tensor: TensorId) => S>();
+  const entries = parsed.map(entryOf);
+  for (const { word, head } of entries) {
+    const parts = joined(entries.filter((entry) => entry.word === word).map((entry) => entry.parts));
+    if (head === null) words.set(word, (context) => readRest(parts, context, { ...blank }));
+    else {
+      definitions.set(word, (context, tensor) => {
+        const draft = { ...blank };
+        head.define(draft, tensor);
+        return readRest(parts, context, draft);
+      });
+    }
+  }
+  const printed = parsed.filter((_, i) => typeof forms[i] === "string").map(merged);
+  return {
+    print: (statement, context, indent) => printFirst(printed, statement, context, indent),
+    words,
+    definitions,
+  };
+}
+
+function holeOf<S, K extends keyof S & string>(name: K, field: Field<S[K], S>): Hole<S> {
+  const { print, read, absent, defining, begins = () => true } = field;
+  return {
+    kind: "hole",
+    name,
+    print: (context, statement) => print(statement[name], context, statement),
+    read: (context, draft) => {
+      draft[name] = read(context, draft);
+    },
+    define: (draft, tensor) => {
+      draft[name] = defining?.(tensor);
+    },
+    fillIn:
+      absent === undefined
+        ? null
+        : (context, draft) => {
+            if (draft[name] === undefined) draft[name] = absent(context, draft);
+          },
+    begins,
+  };
+}
+
+function holeOfMark<S>([name, mark]: readonly [string, Mark<S>]): Hole<S> {
+  return { kind: "hole", name, define: () => {}, fillIn: null, begins: () => true, ...mark };
+}
+
+/** Every form has a text for each field, or the field has a value without one. */
+function requireComplete<S>(kind: string, parts: readonly Part<S>[], fields: readonly Hole<S>[]): void {
+  const lost = fields.filter((field) => field.fillIn === null && !parts.includes(field));
+  invariant(lost.length === 0, "a form has every field that needs a text", {
+    kind,
+    lost: lost.map(({ name }) => name),
+  });
+}
+
+function printFirst<S extends { readonly kind: string }>(
+  forms: readonly (readonly Part<S>[])[],
+  statement: S,
+  context: PrintContext,
+  indent: string,
+): string {
+  for (const parts of forms) {
+    const text = printParts(parts, context, statement, indent);
+    if (text !== null) return indent + text;
+  }
+  throw new InvariantError(`${statement.kind} has no form that prints`);
+}

@@ -1,0 +1,198 @@
+/** Fields that one kind of statement has, and which other fields of the statement or the rest of the dump have a say in. */
+import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
+import { printIterDomain } from "../../ir/print-tensor.ts";
+import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
+import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { collectives, reduceOpNames } from "../collectives.ts";
+import type {
+  Allocate,
+  Communication,
+  EndCoalescing,
+  ExprId,
+  ForLoop,
+  HirAliasSelect,
+  PostOnStream,
+  UnitId,
+  Wait,
+} from "../nodes.ts";
+import { axisPosition, parseAxis } from "./axis.ts";
+import { numberGroups } from "./coalescing-numbers.ts";
+import type { ReadContext } from "./context.ts";
+import { exprId, flag, named, numbered, printTensorOf } from "./fields.ts";
+import { parseNamed } from "./names.ts";
+import { failAt } from "./parse-error.ts";
+import type { Field, Mark } from "./row.ts";
+import { leafOf } from "./scalar.ts";
+import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "./scanner.ts";
+import { largestNumber } from "./tensor-table.ts";
+import { failNumber, parseTensor } from "./tensor.ts";
+
+/** A tensor of the statement that has been read. */
+export function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
+  const tensor = id === undefined ? undefined : tensors.byNumber.get(id)?.tensor;
+  invariant(tensor !== undefined, "a tensor is read before what depends on it", { id });
+  return tensor;
+}
+
+/** `buffer=` and the allocated tensor once more. */
+export const buffer: Mark<Allocate> = {
+  print: (context, { tensor }) => `buffer=${printTensorOf(tensor, context)}`,
+  read: ({ scanner, tensors }, { tensor }) => {
+    const start = scanner.position;
+    expectField(scanner, "buffer");
+    const { id } = parseTensor(scanner, tensors);
+    if (id === tensor) return;
+    failAt(scanner.source, start, {
+      code: "dump-contradiction",
+      message: `the memory of T${tensor} is allocated for T${id}`,
+      found: `buffer=T${id}`,
+      expected: `buffer=T${tensor}`,
+      help: "name the tensor before the = once more",
+    });
+  },
+  begins: (text, position) => text.startsWith("buffer=", position),
+};
+
+/** Whether memory is zeroed again after its use: Braid never does. */
+export const resetsToZero: Mark<Allocate> = {
+  print: () => "false",
+  read: (context, draft) => {
+    const start = context.scanner.position;
+    if (!flag.read(context, draft)) return;
+    failAt(context.scanner.source, start, {
+      code: "dump-unsupported",
+      message: "memory is to be zeroed again after its use",
+      expected: "resets_to_zero=false",
+      help: "Braid zeroes memory where it is allocated (zero_init=true)",
+    });
+  },
+};
+
+/** A position in the logical domain of the sliced tensor, printed as the axis there. */
+export const slicedAxis: Field<number, HirAliasSelect> = {
+  print: (axis, { program, spelling }, { input }) =>
+    printIterDomain(at(at(program.tensors, input).domain.logical, axis), spelling),
+  read: (context, { input }) => {
+    const { scanner } = context;
+    const source = tensorOf(context, input);
+    return axisPosition(scanner, scanner.position, source, parseAxis(scanner).id, source.domain.logical);
+  },
+};
+
+type LoopHeader = Omit<ForLoop, "body">;
+
+export const loopIndex: Field<ForLoop["index"]> = {
+  print: (index, { spelling }) => printScalar(index, spelling),
+  read: ({ scanner }) => {
+    const start = scanner.position;
+    const word = readWord(scanner);
+    return word === "" ? failExpected(scanner, "the name of the loop's index", start) : leafOf(word);
+  },
+};
+
+/** An axis stands for all of its indices, one after the other: a loop over other indices prints its bounds. */
+export const loopAxis: Field<ForLoop["iterDomain"], LoopHeader> = {
+  print: (axis, { spelling }, { start, stop, step }) => {
+    const isWhole = axis !== null && isConstant(start, 0) && isConstant(step, 1) && sameScalar(stop, axis.extent);
+    return isWhole ? printIterDomain(axis, spelling) : null;
+  },
+  read: ({ scanner, tensors }) => ownAxis(tensors, parseAxis(scanner)),
+  absent: () => null,
+};
+
+/** The axis of the tensor that it belongs to, if that prints in the same way. */
+function ownAxis({ axes }: ReadContext["tensors"], axis: IterDomain): IterDomain {
+  const own = axes.get(axis.id)?.axis;
+  if (own === undefined || own.iterType !== axis.iterType || own.parallelType !== axis.parallelType) return axis;
+  return sameScalar(own.extent, axis.extent) ? own : axis;
+}
+
+/** `(0 1 2)` */
+export const team: Field<readonly number[]> = {
+  print: (devices) => `(${devices.join(" ")})`,
+  read: ({ scanner }) => {
+    if (!take(scanner, "(")) failExpected(scanner, '"("');
+    skipBlanks(scanner);
+    const devices: number[] = [];
+    while (!take(scanner, ")")) {
+      devices.push(expectNumber(scanner, 'a device id or ")"'));
+      skipBlanks(scanner);
+    }
+    return devices;
+  },
+};
+
+/**
+ * Before 2026 a constant root is a device id; from then on it is a position in the team, as in the IR. Other roots, such as the index of
+ * a loop over the devices, count the team in every era.
+ */
+export const root: Field<Communication["root"], Communication> = {
+  print: (value, { spelling }, { team: devices }) => {
+    if (value === null) return null;
+    return value.kind === "constant" ? String(devices[value.value] ?? value.value) : printScalarName(value, spelling);
+  },
+  read: ({ scanner, names, rootsAreDevices }, { team: devices = [] }) => {
+    const start = scanner.position;
+    const value = parseNamed(scanner, names, "a root");
+    if (!rootsAreDevices || value.kind !== "constant") return value;
+    const position = devices.indexOf(value.value);
+    if (position >= 0) return position === value.value ? value : constant(position);
+    return failAt(scanner.source, start, {
+      code: "dump-contradiction",
+      message: "the root of a communication is not in its team",
+      found: `device ${value.value}`,
+      expected: `one of the devices ${devices.join(", ")}`,
+      help: 'before 2026 dumps print the root\'s device id; pass { roots: "positions" } (--roots positions) if this one counts the team',
+    });
+  },
+  absent: () => null,
+};
+
+const anyReduceOp = named(reduceOpNames, "a reduction");
+
+/** nvFuser prints no reduction. Braid prints all but the usual sum, which would be lost. */
+export const reduceOp: Field<Communication["reduceOp"], Communication> = {
+  print: (op, context, statement) => (op === null || op === "sum" ? null : anyReduceOp.print(op, context, statement)),
+  read: anyReduceOp.read,
+  absent: (_, { type }) => (type !== undefined && collectives[type].reduces ? "sum" : null),
+};
+
+/** Dumps before 2025-06 print no number here, although Waits name it. */
+export const groupId: Field<EndCoalescing["id"]> = {
+  ...exprId,
+  absent: (context) => {
+    const { scanner } = context;
+    context.groupNumbers ??= numberGroups(scanner.source);
+    const number = context.groupNumbers.get(scanner.position);
+    return number === undefined ? failExpected(scanner, "the number of the group") : numbered(context, number);
+  },
+};
+
+const awaitable: ReadonlySet<string> = new Set(["Communication", "P2PCommunication", "EndCoalescing"]);
+
+/** `Communication 39`, whatever 39 is. */
+export const awaited: Field<Wait["target"]> = {
+  print: (id) => `Communication ${id}`,
+  read: ({ scanner }) => {
+    const start = scanner.position;
+    if (!awaitable.has(readWord(scanner))) failExpected(scanner, '"Communication" and a number', start);
+    skipBlanks(scanner);
+    return makeId<ExprId>(expectNumber(scanner, "the number of a communication"));
+  },
+  begins: (text, position) => text[position] !== "(",
+};
+
+export const postedUnit: Field<PostOnStream["unit"]> = {
+  print: (unit) => `HostUnit${unit}`,
+  read: ({ scanner, posted }) => {
+    const start = scanner.position;
+    if (!take(scanner, "HostUnit")) failExpected(scanner, '"HostUnit" and its number');
+    const number = expectNumber(scanner, "the number of a host unit");
+    if (number > largestNumber) failNumber(scanner, start, `HostUnit${number}`);
+    if (!posted.has(number)) posted.set(number, start);
+    return makeId<UnitId>(number);
+  },
+};

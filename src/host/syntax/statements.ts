@@ -1,0 +1,175 @@
+/**
+ * The text of every statement of the Host IR, one row per kind. Printing and parsing both work from it. A loop or branch has a row for
+ * its first line; print/statement.ts and parse/scope.ts add the bodies. Ops and the sections around the statements are not here: an
+ * op has several spellings and axes that it does not print.
+ */
+import { allocationSize } from "../../ir/allocation-size.ts";
+import type { TensorId } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { isConstant } from "../../ir/scalar/fold.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { invariant } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { collectives } from "../collectives.ts";
+import type { P2PCommunication, Statement } from "../nodes.ts";
+import type { ReadContext } from "./context.ts";
+import { backend, exprId, flag, namedScalar, scalar, stream, tensor, tensorList, word } from "./fields.ts";
+import { type Field, type Row, row } from "./row.ts";
+import { atLineEnd, failExpected, readWord, skipBlanks, take } from "./scanner.ts";
+import {
+  awaited,
+  buffer,
+  groupId,
+  loopAxis,
+  loopIndex,
+  postedUnit,
+  reduceOp,
+  resetsToZero,
+  root,
+  slicedAxis,
+  team,
+  tensorOf,
+} from "./statement-fields.ts";
+
+type HostStatement = Exclude<Statement, Op>;
+type HeaderOf<K extends HostStatement["kind"]> = Omit<Extract<HostStatement, { kind: K }>, "body" | "then" | "else">;
+
+/** A statement without the statements in it. */
+export type Header = { readonly [K in HostStatement["kind"]]: HeaderOf<K> }[HostStatement["kind"]];
+
+const peerRow = row<P2PCommunication>("P2PCommunication", {
+  forms: ["P2PCommunication <id> (type=<type>, buffer=<buffer>, peer=<peer>, backend=<backend>)"],
+  fields: { id: exprId, type: word(["send", "recv"]), buffer: tensor, peer: namedScalar("a peer"), backend },
+});
+
+/** nvFuser ends the list with a comma, and leaves the parenthesis open. */
+const peers: Field<readonly P2PCommunication[]> = {
+  print: (list, context) => list.map((each) => `${peerRow.print(each, context, "")},`).join(" "),
+  read: (context) => {
+    const { scanner } = context;
+    const list: P2PCommunication[] = [];
+    for (;;) {
+      const start = scanner.position;
+      const read = peerRow.words.get(readWord(scanner));
+      if (read === undefined) scanner.position = start;
+      else list.push(read(context));
+      skipBlanks(scanner);
+      if (read === undefined || !take(scanner, ",")) break;
+      skipBlanks(scanner);
+    }
+    if (!take(scanner, ")") && !atLineEnd(scanner)) failExpected(scanner, '"P2PCommunication" or the end of the line');
+    return list;
+  },
+};
+
+const types = keysOf(collectives);
+
+const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
+  Allocate: row("Allocate", {
+    forms: [
+      "<tensor> = ALLOCATE(<buffer>, mem_type=<memory>, size=<size>, zero_init=<zeroInit>, resets_to_zero=<resetsToZero>)",
+      { since: "2026-01", text: "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)" },
+    ],
+    fields: {
+      tensor,
+      memory: word(["global", "symmetric"]),
+      size: { ...scalar, absent: (context, draft) => allocationSize(tensorOf(context, draft.tensor)) },
+      zeroInit: flag,
+    },
+    marks: { buffer, resetsToZero },
+  }),
+  Deallocate: row("Deallocate", { forms: ["Deallocate {\n  <tensor>\n}"], fields: { tensor } }),
+  GetCurrentStream: row("GetCurrentStream", {
+    forms: [
+      "GetCurrentStream into Stream <stream>",
+      { since: "2026-01", text: "Stream <stream> = GetCurrentStream()" },
+    ],
+    fields: { stream },
+  }),
+  SetCurrentStream: row("SetCurrentStream", {
+    forms: ["SetCurrentStream to Stream <stream>", { since: "2026-01", text: "SetCurrentStream(Stream <stream>)" }],
+    fields: { stream },
+  }),
+  Synchronize: row("Synchronize", {
+    forms: ["Synchronize Stream <stream>", { since: "2026-01", text: "Synchronize(Stream <stream>)" }],
+    fields: { stream },
+  }),
+  ForLoop: row("ForLoop", {
+    forms: ["FOR <index> in <iterDomain>:", "FOR <index> from <start> to <stop>[ step <step>]:"],
+    fields: {
+      iterDomain: loopAxis,
+      index: loopIndex,
+      start: { ...scalar, absent: () => constant(0) },
+      stop: {
+        ...scalar,
+        absent: (_, { iterDomain = null }) => {
+          invariant(iterDomain !== null, "a loop without an axis has a stop");
+          return iterDomain.extent;
+        },
+      },
+      step: {
+        ...scalar,
+        print: (step, context, loop) => (isConstant(step, 1) ? null : scalar.print(step, context, loop)),
+        absent: () => constant(1),
+      },
+    },
+  }),
+  IfThenElse: row("IfThenElse", { forms: ["IF Manual <predicate>:"], fields: { predicate: scalar } }),
+  HirAliasSelect: row("HirAliasSelect", {
+    forms: ["<output>\n   = HirAliasSelect( <input>, axis = <axis>, index = <index> )"],
+    fields: { output: tensor, input: tensor, axis: slicedAxis, index: namedScalar("a slice index") },
+  }),
+  Communication: row("Communication", {
+    forms: [
+      "Communication <id> (type=<type>, team=<team>, [root=<root>, ][op=<reduceOp>, ]input=<input>, output=<output>, backend=<backend>)",
+    ],
+    fields: {
+      id: exprId,
+      type: word(types, `a type of communication: ${types.join(", ")}`),
+      team,
+      root,
+      reduceOp,
+      input: tensor,
+      output: tensor,
+      backend,
+    },
+  }),
+  P2PCommunication: peerRow,
+  StartCoalescing: row("StartCoalescing", { forms: ["StartCoalescing"], fields: {} }),
+  EndCoalescing: row("EndCoalescing", { forms: ["EndCoalescing[ <id>]"], fields: { id: groupId } }),
+  ShareMemHandles: row("ShareMemHandles", {
+    forms: ["ShareMemHandles(<communications>"],
+    fields: { communications: peers },
+  }),
+  Wait: row("Wait", {
+    forms: ["Wait <target>", { since: "2026-01", text: "Wait(<target>)" }],
+    fields: { target: awaited },
+  }),
+  PostOnStream: row("PostOnStream", {
+    forms: ["PostOnStream (<unit>, Inputs:{<inputs>}, Outputs:{<outputs>})"],
+    fields: { unit: postedUnit, inputs: tensorList, outputs: tensorList },
+  }),
+};
+
+export function rowOf<K extends HostStatement["kind"]>(kind: K): Row<HeaderOf<K>> {
+  return rows[kind];
+}
+
+/** How much further in than its first line the body of a loop or branch stands. */
+export const indentation = "  ";
+
+/** Before the second body of a branch, where that is not empty. */
+export const elseWord = "ELSE";
+
+type ReadHeader = (context: ReadContext) => Header;
+type ReadDefinition = (context: ReadContext, tensor: TensorId) => Header;
+
+/** By a statement's first word: reads the rest of its first line. */
+export const wordReaders: ReadonlyMap<string, ReadHeader> = new Map<string, ReadHeader>(
+  Object.values(rows).flatMap(({ words }) => [...words]),
+);
+
+/** By the word after `<tensor> =`: reads the rest. */
+export const definitionReaders: ReadonlyMap<string, ReadDefinition> = new Map<string, ReadDefinition>(
+  Object.values(rows).flatMap(({ definitions }) => [...definitions]),
+);
