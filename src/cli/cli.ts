@@ -1,18 +1,38 @@
 /**
- * The command line as a function of its arguments: parses them, runs one command and answers with its exit status.
+ * The command line as a function of its arguments: parses them, runs one command and returns its exit status. Only the modules of
+ * the command that is named are loaded.
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { benchCommand } from "./bench/command.ts";
-import { calibrateCommand } from "./calibrate/command.ts";
-import { doctorCommand } from "./doctor/command.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
-import { lowerCommand } from "./lower/command.ts";
 import { reportError } from "./terminal/report-error.ts";
-import { runCommand } from "./run/command.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { usageError } from "./flags/usage-error.ts";
-import { verifyCommand } from "./verify/command.ts";
+
+interface CommandContext {
+  readonly terminal: Terminal;
+  readonly finish: (status: ExitStatus) => void;
+  /** Those of the whole command line, for processes that run it again. */
+  readonly args: readonly string[];
+}
+
+/** Every command, in the order of the help. */
+const commands: Readonly<Record<string, (context: CommandContext) => Promise<Command>>> = {
+  lower: async ({ terminal, finish }) => (await import("./lower/command.ts")).lowerCommand(terminal, finish),
+  run: async ({ terminal, finish, args }) => (await import("./run/command.ts")).runCommand(terminal, finish, args),
+  verify: async ({ terminal, finish }) => (await import("./verify/command.ts")).verifyCommand(terminal, finish),
+  bench: async ({ terminal, finish, args }) =>
+    (await import("./bench/command.ts")).benchCommand(terminal, finish, args),
+  calibrate: async ({ terminal, finish, args }) =>
+    (await import("./calibrate/command.ts")).calibrateCommand(terminal, finish, args),
+  doctor: async ({ terminal, finish }) => (await import("./doctor/command.ts")).doctorCommand(terminal, finish),
+};
+
+/** The commands that a command line may need: the one it names, none for the version, all for help and for mistakes. */
+function needed([first = ""]: readonly string[]): readonly string[] {
+  if (first === "--version") return [];
+  return Object.hasOwn(commands, first) ? [first] : Object.keys(commands);
+}
 
 /** Runs one command line, `args` without node and script. Never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<ExitStatus> {
@@ -23,13 +43,11 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
   };
   const braid = new Command("braid")
     .description("Compiles sharded tensor programs into host programs that overlap communication with computation.")
-    .version(packageVersion(), "--version")
-    .addCommand(lowerCommand(terminal, finish))
-    .addCommand(runCommand(terminal, finish, args))
-    .addCommand(verifyCommand(terminal, finish))
-    .addCommand(benchCommand(terminal, finish, args))
-    .addCommand(calibrateCommand(terminal, finish, args))
-    .addCommand(doctorCommand(terminal, finish));
+    .version(packageVersion(), "--version");
+  for (const name of needed(args)) {
+    const command = await commands[name]?.({ terminal, finish, args });
+    if (command !== undefined) braid.addCommand(command);
+  }
   for (const command of [braid, ...braid.commands]) {
     command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {
       throw error.exitCode === 0 ? error : usageError(error, command);
