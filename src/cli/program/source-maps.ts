@@ -19,7 +19,8 @@ export interface SourceMaps {
 
 export function createSourceMaps(): SourceMaps {
   const maps = new Map<string, SourceMap>();
-  const compiler = createJiti(import.meta.url, { fsCache: false });
+  // Cached by content: the transform loads a compiler, which takes longer than everything else that `braid lower` does.
+  const compiler = createJiti(import.meta.url, { fsCache: true });
   return {
     transform: (options) => {
       const code = compiler.transform(options);
