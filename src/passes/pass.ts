@@ -1,25 +1,29 @@
 /**
- * A pass is a value: a name, the stages it leads from and to, and a pure function between programs. It returns
- * the same object when it has nothing to change. It neither validates, prints nor times: the pipeline does.
- *
- * Stages, in order: `fusion` (the user's, then with reshardings apart), `segmented` (a host program of top-level statements), `looped`
- * (Stream axes are loops), `communicating` (resharding ops are communications).
+ * A pass is a value: a name, the stages that it leads from and to, and a pure function from program to program. It returns the same
+ * object if it changes nothing. The pipeline validates, observes and times it.
  */
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { LoweringOptions } from "./options.ts";
 
+/** The stages in order. validators.ts lists what each promises. */
 export interface StagePrograms {
+  /** A Fusion as the user built it. */
   readonly fusion: FusionData;
+  /** A Fusion whose meshes and shardings lowering accepts. */
+  readonly checked: FusionData;
+  /** A host program of top-level statements. */
   readonly segmented: HostProgram;
+  /** Stream axes are loops. */
   readonly looped: HostProgram;
+  /** Resharding ops are communications. */
   readonly communicating: HostProgram;
 }
 
 export type Stage = keyof StagePrograms;
 
 export interface PassContext {
-  /** The device this host program is for. */
+  /** The device that the host program is for. */
   readonly rank: number;
   readonly options: LoweringOptions;
 }

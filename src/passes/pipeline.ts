@@ -1,97 +1,156 @@
-/**
- * Runs passes in order. The pipeline, not the pass, validates what a pass made and tells the observer; a pass that
- * returns the same object is not validated again.
- */
+/** The passes in order, and the loop that runs them: it validates what a pass changed, and tells the observer how long it took. */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
-import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram } from "../host/nodes.ts";
-import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
 import { deallocate } from "./buffers/deallocate.ts";
-import { decomposeReshardings } from "./reshard/decompose-reshardings.ts";
-import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
-import { prepareFusion } from "./prepare/prepare-fusion.ts";
-import { segment } from "./segment/segment.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
+import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
+import type { PassContext, Stage, StagePrograms } from "./pass.ts";
+import { foldPermutes } from "./prepare/fold-permutes.ts";
+import { foldSums } from "./prepare/fold-sums.ts";
+import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
+import { placeCasts } from "./prepare/place-casts.ts";
+import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
+import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
+import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
+import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
+import { splitReshardings } from "./reshard/split-reshardings.ts";
+import { segment } from "./segment/segment.ts";
+import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
-import { validators } from "./validators.ts";
+import { stageChecks } from "./validators.ts";
 
-/** The passes of the MultiDeviceExecutor path, in their order. */
-export const passes = {
-  decomposeReshardings,
-  segment,
+const fusionPasses = {
+  removeDeadOps,
+  placeCasts,
+  ignoreStreamAxes,
+  foldPermutes,
+  foldSums,
+  splitPartialReductions,
+  insertReshardingSetsAfter,
+  insertReshardingSetsBefore,
+  splitReshardings,
+} as const;
+
+const hostPasses = {
+  exchangeReductions,
   streamParallelType,
   convertOpToCommunication,
   deallocate,
   shrinkStreamBuffers,
 } as const;
 
+export type HostPass = (typeof hostPasses)[keyof typeof hostPasses];
+
+/** Every transform from a Fusion to a host program, in order. `segment` makes the host program. */
+export const passes = { ...fusionPasses, segment, ...hostPasses } as const;
+
 export const passNames: readonly string[] = Object.values(passes).map((pass) => pass.name);
 
-/** Told after every pass that ran; `program` is what it returned. */
-export type PassObserver = (event: {
-  readonly pass: string;
-  readonly program: FusionData | HostProgram;
-  readonly changed: boolean;
-}) => void;
-
-/** Passes that lead to another kind of program and so cannot be left out. */
+/** Passes that make another kind of program and cannot be left out. */
 const required: ReadonlySet<string> = new Set([segment.name]);
 
-/** Stages whose promises need not hold with a pass left out: the recorder refuses what cannot run. */
-const promisesOf: ReadonlyMap<string, readonly Stage[]> = new Map([
-  [decomposeReshardings.name, ["communicating"]],
+/** Names of passes of earlier versions, with the passes that replace them. */
+const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
+  [
+    "decompose-reshardings",
+    [
+      foldPermutes,
+      foldSums,
+      splitPartialReductions,
+      insertReshardingSetsAfter,
+      insertReshardingSetsBefore,
+      splitReshardings,
+    ].map(({ name }) => name),
+  ],
+]);
+
+/** Without one of these passes a program may break the promises of the stages. `record` refuses programs that cannot run. */
+const unsureWithout: ReadonlyMap<string, readonly Stage[]> = new Map([
+  [splitPartialReductions.name, ["communicating"]],
+  [insertReshardingSetsAfter.name, ["communicating"]],
+  [insertReshardingSetsBefore.name, ["communicating"]],
+  [splitReshardings.name, ["communicating"]],
   [streamParallelType.name, ["looped", "communicating"]],
   [convertOpToCommunication.name, ["communicating"]],
 ]);
 
-/** Lowers a Fusion to one rank's HostProgram. Throws `bad-option` for a pass that does not exist, and what passes and validators find. */
+/** Called after every pass that ran. */
+export type PassObserver = (event: {
+  readonly pass: string;
+  /** The pass's result: the same object as before if `changed` is false. */
+  readonly program: FusionData | HostProgram;
+  readonly changed: boolean;
+  /** How long the pass itself took, without validation. */
+  readonly milliseconds: number;
+}) => void;
+
+/** Lowers a Fusion to one rank's host program. Throws `bad-option` for a name of no pass, and what passes and validators find. */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
-  requireKnownPasses(context.options.disablePass);
-  const prepared = prepareFusion(fusion, context.options);
-  validate("fusion", prepared);
-  const disabled = new Set(context.options.disablePass);
-  const run = <From extends Stage, To extends Stage>(
-    pass: Pass<From, To>,
-    program: StagePrograms[From] & StagePrograms[To],
-  ): StagePrograms[To] => (disabled.has(pass.name) ? program : runObserved(pass, program, context, observe));
-  const decomposed = run(decomposeReshardings, prepared);
-  const segmented = runObserved(segment, decomposed, context, observe);
-  const looped = run(streamParallelType, segmented);
-  const communicating = run(convertOpToCommunication, looped);
-  return run(shrinkStreamBuffers, run(deallocate, communicating));
+  const { disablePass } = context.options;
+  requireDisablable(disablePass);
+  const unsure = new Set(disablePass.flatMap((name) => unsureWithout.get(name) ?? []));
+  const step = <To extends Stage>(
+    { name, from, to }: { readonly name: string; readonly from: Stage; readonly to: To },
+    before: FusionData | HostProgram,
+    run: () => StagePrograms[To],
+  ): StagePrograms[To] => {
+    const start = performance.now();
+    const program = run();
+    const milliseconds = performance.now() - start;
+    const changed = program !== before;
+    if (!unsure.has(to)) validate(to, program, changed ? null : from);
+    if (!disablePass.includes(name)) observe({ pass: name, program, changed, milliseconds });
+    return program;
+  };
+  const decomposed = Object.values(fusionPasses).reduce<FusionData>(
+    (program, pass) =>
+      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
+    fusion,
+  );
+  const segmented = step(segment, decomposed, () => segment.run(decomposed, context));
+  return Object.values(hostPasses).reduce<HostProgram>(
+    (program, pass) =>
+      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
+    segmented,
+  );
 }
 
-function runObserved<From extends Stage, To extends Stage>(
-  pass: Pass<From, To>,
-  program: StagePrograms[From],
-  context: PassContext,
-  observe: PassObserver,
-): StagePrograms[To] {
-  const result = pass.run(program, context);
-  const same: unknown = program;
-  const changed = result !== same;
-  const unsure = context.options.disablePass.flatMap((name) => promisesOf.get(name) ?? []);
-  if (changed && !unsure.includes(pass.to)) validate(pass.to, result);
-  observe({ pass: pass.name, program: result, changed });
-  return result;
-}
+declare const performance: { readonly now: () => number };
 
-/** Throws what the stage's validator finds. */
-export function validate<S extends Stage>(stage: S, program: StagePrograms[S]): void {
-  const findings = validators[stage](program);
+/** Throws the findings of the stage's checks, but for those that stage `passed` has made. */
+export function validate<S extends Stage>(stage: S, program: StagePrograms[S], passed: Stage | null = null): void {
+  const known = new Set<unknown>(passed === null ? [] : stageChecks[passed]);
+  const findings = stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program));
   if (findings.length > 0) throw new DiagnosticError(findings);
 }
 
-function requireKnownPasses(names: readonly string[]): void {
+function requireDisablable(names: readonly string[]): void {
+  const option = "disablePass (--disable-pass)";
   for (const name of names) {
+    rejectFormerName(option, name);
     if (passNames.includes(name) && !required.has(name)) continue;
     fail({
       code: "bad-option",
       message: required.has(name) ? `pass ${name} cannot be left out` : `there is no pass ${name}`,
-      place: { kind: "option", text: "disablePass (--disable-pass)" },
+      place: { kind: "option", text: option },
       found: name,
       expected: `one of ${passNames.filter((known) => !required.has(known)).join(", ")}`,
       help: "name one of these passes",
     });
   }
+}
+
+/** Throws `bad-option` for the name of a pass of an earlier version. `option` is where the user gave it. */
+export function rejectFormerName(option: string, name: string): void {
+  const successors = formerNames.get(name);
+  if (successors === undefined) return;
+  fail({
+    code: "bad-option",
+    message: `pass ${name} is now ${successors.length} passes`,
+    place: { kind: "option", text: option },
+    found: name,
+    expected: `one of ${successors.join(", ")}`,
+    help: "name the passes that you mean; docs/passes says what each does",
+  });
 }

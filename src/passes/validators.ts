@@ -1,6 +1,6 @@
 /**
- * What must hold at each stage. `fusion` checks the user's program and speaks to the user; the others check what passes made:
- * a finding there is a bug of a pass (or of a hand-built program that was handed to one).
+ * What programs of each stage promise. `checked` checks the user's Fusion and addresses the user. A finding of a later stage is a bug in
+ * a pass, or in a hand-built program that was given to one.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { mergedShard } from "../ir/axis-shards.ts";
@@ -15,18 +15,14 @@ import { axisText, opPlace } from "./op-text.ts";
 import type { Stage, StagePrograms } from "./pass.ts";
 import { isResharding, streamAxis } from "./reshard/sharding.ts";
 
-type Validator<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
+type Check<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
 
-export const validators: { readonly [S in Stage]: Validator<S> } = {
-  fusion: (fusion) => [...hasOutput(fusion), ...allOrNoMeshes(fusion), ...notShardedOnMergedAxes(fusion)],
-  segmented: (program) => [...validateHostProgram(program), ...isFlat(program)],
-  looped: (program) => [...validateHostProgram(program), ...hasNoStreamAxis(program), ...hasNoNestedLoop(program)],
-  communicating: (program) => [
-    ...validateHostProgram(program),
-    ...hasNoStreamAxis(program),
-    ...hasNoNestedLoop(program),
-    ...hasNoResharding(program),
-  ],
+export const stageChecks: { readonly [S in Stage]: readonly Check<S>[] } = {
+  fusion: [],
+  checked: [hasOutput, hasAllOrNoMeshes, hasNoShardedMerge],
+  segmented: [validateHostProgram, isFlat],
+  looped: [validateHostProgram, hasNoStreamAxis, hasNoNestedLoop],
+  communicating: [validateHostProgram, hasNoStreamAxis, hasNoNestedLoop, hasNoResharding],
 };
 
 function hasOutput(fusion: FusionData): readonly Diagnostic[] {
@@ -48,7 +44,7 @@ function usedTensors(fusion: FusionData): readonly Tensor[] {
   return [...ids].map((id) => at(fusion.tensors, id));
 }
 
-function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
+function hasAllOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
   const tensors = usedTensors(fusion);
   const missing = tensors.filter((tensor) => tensor.mesh === null);
   if (missing.length === 0) return [];
@@ -66,7 +62,7 @@ function allOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
   ];
 }
 
-/** DID types say nothing where no tensor has a mesh. */
+/** Without a mesh a DID type has no devices. */
 function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
   return tensors.flatMap((tensor) => {
     const axis = tensor.domain.loop.find(({ parallelType }) => isDID(parallelType));
@@ -84,7 +80,7 @@ function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
   });
 }
 
-function notShardedOnMergedAxes(fusion: FusionData): readonly Diagnostic[] {
+function hasNoShardedMerge(fusion: FusionData): readonly Diagnostic[] {
   return usedTensors(fusion).flatMap((tensor): readonly Diagnostic[] => {
     const axis = mergedShard(tensor);
     if (axis === null) return [];
@@ -135,7 +131,7 @@ function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
 }
 
 function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
-  // All loops bind the same name `streamIdx`, so that an inner loop would change the outer one's index.
+  // All loops bind the name `streamIdx`: an inner loop would change the outer one's index.
   return program.body.flatMap((statement) =>
     statement.kind === "ForLoop"
       ? walk(statement.body)

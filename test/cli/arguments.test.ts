@@ -55,6 +55,14 @@ const bad: readonly BadArguments[] = [
   { args: ["lower", example, "--disable-pass", "inline"], expected: ["there is no pass inline", "--disable-pass"] },
   { args: ["lower", example, "--print-after", "inline"], expected: ["--print-after", "found: inline", "all, "] },
   {
+    args: ["lower", example, "--disable-pass", "decompose-reshardings"],
+    expected: ["decompose-reshardings is now 6 passes", "--disable-pass", "insert-resharding-sets-before"],
+  },
+  {
+    args: ["lower", example, "--print-after", "decompose-reshardings"],
+    expected: ["decompose-reshardings is now 6 passes", "--print-after", "insert-resharding-sets-before"],
+  },
+  {
     args: ["lower", example, "--disable-pass", "deallocate", "--print-after", "deallocate"],
     expected: ["--print-after", "deallocate"],
   },

@@ -79,8 +79,17 @@ describe("braid lower", () => {
   it("prints after each pass", async () => {
     const all = await cli("lower", example, "--print-after", "all");
     expect(all.out.match(/^\/\/ after .*$/gm)).toEqual([
-      "// after decompose-reshardings",
+      "// after remove-dead-ops (unchanged)",
+      "// after place-casts (unchanged)",
+      "// after ignore-stream-axes (unchanged)",
+      "// after fold-permutes (unchanged)",
+      "// after fold-sums (unchanged)",
+      "// after split-partial-reductions (unchanged)",
+      "// after insert-resharding-sets-after (unchanged)",
+      "// after insert-resharding-sets-before",
+      "// after split-reshardings (unchanged)",
       "// after segment",
+      "// after exchange-reductions (unchanged)",
       "// after stream-parallel-type",
       "// after convert-op-to-communication",
       "// after deallocate",

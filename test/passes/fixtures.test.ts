@@ -3,20 +3,20 @@ import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, lower, printProgramOfStage } from "braid";
+import { DiagnosticError, lower, passes, printProgramOfStage } from "braid";
 import type { Fixture } from "../support/fixture.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../fixtures");
-const folders = [
-  "decompose-reshardings",
-  "segment",
-  "stream-parallel-type",
-  "convert-op-to-communication",
-  "deallocate",
-  "shrink-stream-buffers",
-];
+const rows = Object.values(passes).map(({ name }) => name);
+/** The rows that rewrite Fusions. */
+const rewrites = new Set(rows.slice(rows.indexOf("remove-dead-ops"), rows.indexOf("segment")));
 
-describe.each(folders)("%s", (pass) => {
+it("every row of the pipeline has fixtures, and every folder is a row's", () => {
+  const others = ["checked", "dumps", "findings"];
+  expect(readdirSync(root).filter((folder) => !others.includes(folder))).toEqual(rows.toSorted());
+});
+
+describe.each([...rows, "checked"])("%s", (pass) => {
   const names = readdirSync(join(root, pass))
     .filter((name) => name.endsWith(".ts"))
     .map((name) => name.slice(0, -3));
@@ -31,6 +31,7 @@ function textOf(fixture: Fixture, pass: string, name: string): string {
   let before = "";
   let last = "";
   let after = "";
+  const rewrittenBy: string[] = [];
   try {
     const fusion = fixture.build();
     last = printProgramOfStage(fusion.data());
@@ -39,6 +40,7 @@ function textOf(fixture: Fixture, pass: string, name: string): string {
       onPass: (event) => {
         const text = printProgramOfStage(event.program);
         if (event.pass === pass) [before, after] = [last, event.changed ? text : "(unchanged)"];
+        if (event.changed && rewrites.has(event.pass)) rewrittenBy.push(event.pass);
         last = text;
       },
     });
@@ -48,5 +50,6 @@ function textOf(fixture: Fixture, pass: string, name: string): string {
     return `${fixture.shows}\n\n--- before\n${last.trim()}\n--- diagnostic\n${error.message}\n`;
   }
   expect(name).not.toMatch(/^error-/u);
+  if (rewrites.has(pass)) expect(rewrittenBy).toEqual(fixture.rewrittenBy ?? rewrittenBy.filter((row) => row === pass));
   return `${fixture.shows}\n\n--- before\n${before.trim()}\n--- after\n${after.trim()}\n`;
 }

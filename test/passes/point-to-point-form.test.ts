@@ -100,8 +100,8 @@ describe("hand-built programs that overwrite", () => {
   });
 });
 
-describe("without decompose-reshardings", () => {
-  const options: LowerOptions = { disablePass: ["decompose-reshardings"] };
+describe("without the passes that insert Sets", () => {
+  const options: LowerOptions = { disablePass: ["insert-resharding-sets-before", "insert-resharding-sets-after"] };
 
   it("an op that computes cannot exchange", () => {
     const f = new Fusion();

@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { type Fusion, lower, type LowerOptions } from "braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
-import { convertOpToCommunication, decomposeReshardings, streamParallelType } from "./refused-programs.ts";
+import { checked, convertOpToCommunication, streamParallelType } from "./refused-programs.ts";
 
 const pages = {
   "stream-parallel-type": streamParallelType,
-  "decompose-reshardings": decomposeReshardings,
+  README: checked,
   "convert-op-to-communication": convertOpToCommunication,
 } as const;
 

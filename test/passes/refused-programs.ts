@@ -45,7 +45,8 @@ const square = new DeviceMesh([
 
 const gather = fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")), "Stream"));
 const summedProducts = fusion((f) => on(null, sum(matmul(f.input([4, 8, 2]), f.input([4, 2, 6])), [0]), "Stream"));
-const ownPass = { disablePass: ["decompose-reshardings"] } as const;
+const withoutSets = { disablePass: ["insert-resharding-sets-after", "insert-resharding-sets-before"] } as const;
+const inOneStep = { disablePass: ["split-reshardings"] } as const;
 
 export const streamParallelType: readonly RefusedProgram[] = [
   {
@@ -91,22 +92,22 @@ export const streamParallelType: readonly RefusedProgram[] = [
     ],
   },
   {
-    what: "Stream on the batch axis over which the products of a matmul are summed",
-    instead: "the same with `accumulate` (`--accumulate`), which adds the products chunk by chunk",
+    what: "Stream on the batch axis over which the results of a matmul are summed",
+    instead: "the same with `accumulate` (`--accumulate`), which adds the results chunk by chunk",
     devices: 1,
     code: "stream-on-reduction-axis",
     refused: [{ fusion: summedProducts }],
     rewrites: [{ fusion: summedProducts, options: { accumulate: true } }],
   },
   {
-    what: "another DID type changes in the same op, where decompose-reshardings is left out",
+    what: "another DID type changes in the same op, where split-reshardings is left out",
     instead: "two set()s, one per DID type",
     devices: 4,
     code: "resharding-unsupported",
     refused: [
       {
         fusion: fusion((f) => on(square, set(on(square, f.input([2, 2, 3]), "DIDy", "DIDx")), "Stream")),
-        options: ownPass,
+        options: inOneStep,
       },
     ],
     rewrites: [
@@ -114,7 +115,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
         fusion: fusion((f) =>
           on(square, set(on(square, set(on(square, f.input([2, 2, 3]), "DIDy", "DIDx")), "DIDy")), "Stream"),
         ),
-        options: ownPass,
+        options: inOneStep,
       },
     ],
   },
@@ -184,7 +185,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
   {
     what: "Stream on the output of an op that is fused: unary ops, casts, broadcast, squeeze, permute, reshape",
-    instead: "a set() behind it, with Stream",
+    instead: "a set() after it, with Stream",
     devices: 1,
     code: "stream-on-host-unit",
     refused: [
@@ -203,7 +204,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
   {
     what: "Stream on an axis that a slice cuts",
-    instead: "a set() behind it, with Stream",
+    instead: "a set() after it, with Stream",
     devices: 1,
     code: "stream-on-cut-axis",
     refused: [{ fusion: fusion((f) => on(null, slice(f.input([8, 4]), [1, 0], [7, 4]), "Stream")) }],
@@ -211,10 +212,11 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
 ];
 
-export const decomposeReshardings: readonly RefusedProgram[] = [
+/** Refused by the checks before the first rewrite. */
+export const checked: readonly RefusedProgram[] = [
   {
     what: "a DID type on an axis made by merge",
-    instead: "one axis in its place, of which split makes a part per device",
+    instead: "one axis in its place, which split cuts into one part per device",
     devices: 4,
     code: "did-on-merged-axis",
     refused: [
@@ -261,7 +263,7 @@ export const convertOpToCommunication: readonly RefusedProgram[] = [
           const x = on(two, f.input([2, 4]), "DIDx");
           return on(two, add(x, x));
         }),
-        options: ownPass,
+        options: withoutSets,
       },
     ],
     rewrites: [
@@ -271,7 +273,7 @@ export const convertOpToCommunication: readonly RefusedProgram[] = [
           const whole = on(two, set(x));
           return on(two, add(whole, whole));
         }),
-        options: ownPass,
+        options: withoutSets,
       },
     ],
   },

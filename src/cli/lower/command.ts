@@ -6,7 +6,7 @@ import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
 import { lower } from "../../compile/lower.ts";
-import { passNames, type PassObserver } from "../../passes/pipeline.ts";
+import { passNames, type PassObserver, rejectFormerName } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { buildProgram } from "../program/build-program.ts";
@@ -48,7 +48,7 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
     )
     .addOption(
       new Option("--print-after <all|pass>", `print after each pass instead: ${passNames.join(", ")}`).argParser(
-        choice("--print-after", ["all", ...passNames]),
+        passOrAll,
       ),
     )
     .addOption(
@@ -98,6 +98,11 @@ async function lowerFile(file: string, flags: LowerFlags, command: Command): Pro
   const text = print(host, { style });
   const document = { ...described, style, passes, text, hostProgram: host };
   return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+function passOrAll(text: string): string {
+  rejectFormerName("--print-after", text);
+  return choice("--print-after", ["all", ...passNames])(text);
 }
 
 function passSection({ pass, changed, text }: PassText): string {

@@ -1,28 +1,29 @@
 /**
- * Replaces every op that reshards, at top level or directly in a loop, by the communications that carry it.
+ * Replaces every resharding op, at top level or directly in a loop, by the communications that carry it.
  *
  *   T5[_, _] = Set(T4[DIDx, _])
  * becomes
  *   T5 = ALLOCATE(...); Communication 0 (type=Allgather, ..., input=T4, output=T5); Wait Communication 0
  *
- * An ALLOCATE of a slice that is bound already does nothing at run time. Source: nvFuser's ConvertOpToCommunication.
+ * An ALLOCATE of a slice that is already bound does nothing at run time. Source: nvFuser's ConvertOpToCommunication.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
+import { reduceOpOf } from "../../host/collectives.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { allocationSize } from "../../ir/allocation-size.ts";
-import { placementsOf, planCommunications } from "./communication-plan.ts";
-import { isCommunicable } from "../reshard/insert-resharding-sets-before.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { reshardingStep } from "../reshard/resharding-step.ts";
-import { isOnDevice, isResharding } from "../reshard/sharding.ts";
+import { type OpPlacements, placementsOf } from "../reshard/placement.ts";
+import { type ReshardingStep, reshardingStep } from "../reshard/resharding-step.ts";
+import { isCommunicable, isOnDevice, isResharding } from "../reshard/sharding.ts";
+import { teamsOf } from "../reshard/step-teams.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
   name: "convert-op-to-communication",
@@ -52,8 +53,7 @@ function communications(
   firstId: number,
   { rank, options }: PassContext,
 ): readonly Statement[] {
-  requireOneStep(op, tensors);
-  const plans = planCommunications(op, tensors, rank);
+  const { from, to, reduced, step } = requireOneStep(op, tensors);
   const input = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
   for (const tensor of [input, output]) {
@@ -67,17 +67,18 @@ function communications(
     size: allocationSize(output),
     zeroInit: false,
   };
-  return plans.flatMap(({ type, team, root, reduceOp }, i): readonly Statement[] => {
+  const teams = teamsOf(step, from.mesh, to.mesh, rank).filter(({ team }) => team.includes(rank));
+  return teams.flatMap(({ team, root }, i): readonly Statement[] => {
     const id = makeId<ExprId>(firstId + i);
     return [
       ...(isOnDevice(output, rank) ? [allocate] : []),
       {
         kind: "Communication",
         id,
-        type,
+        type: step.kind,
         team,
         root: root === null ? null : constant(root),
-        reduceOp,
+        reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : reduced === null ? null : "sum",
         input: input.id,
         output: output.id,
         backend: options.backend,
@@ -87,9 +88,8 @@ function communications(
   });
 }
 
-/** Throws `resharding-unsupported`: the pass decompose-reshardings, which makes single steps, was left out. */
-function requireOneStep(op: Op, tensors: readonly Tensor[]): void {
-  const help = "run the pass decompose-reshardings before, or put set() between the two shardings";
+/** Throws `resharding-unsupported` for an op that a pass would have rewritten, had it not been left out. */
+function requireOneStep(op: Op, tensors: readonly Tensor[]): OpPlacements & { readonly step: ReshardingStep } {
   const placements = isCommunicable(op, tensors) ? placementsOf(op, tensors) : null;
   if (placements === null) {
     return fail({
@@ -98,17 +98,17 @@ function requireOneStep(op: Op, tensors: readonly Tensor[]): void {
       place: opPlace(op),
       found: op.kind,
       expected: "a set, or a reduction of the sharded axis alone",
-      help,
+      help: "run the passes from split-partial-reductions to split-reshardings before, or put set() between the two shardings",
     });
   }
-  const { from, to, reduced } = placements;
-  if (reshardingStep(from, to, reduced) !== null) return;
-  fail({
+  const step = reshardingStep(placements.from, placements.to, placements.reduced);
+  if (step !== null) return { ...placements, step };
+  return fail({
     code: "resharding-unsupported",
     message: "no one communication carries this change of sharding",
     place: opPlace(op),
     found: `${printTensor(at(tensors, at(op.inputs, 0)))} to ${printTensor(at(tensors, op.output))}`,
     expected: "a change along one DID type, or to another mesh",
-    help,
+    help: "run the pass split-reshardings before, or put set() between the two shardings",
   });
 }

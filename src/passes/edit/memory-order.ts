@@ -1,11 +1,11 @@
-/** The order of a tensor's axes in memory, kept while a pass gives it other splits: an output lies as the user laid it out. */
+/** The order of a tensor's axes in memory. Passes that split a tensor differently keep it, so that an output has the user's layout. */
 import { axisParts } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type TensorDomain } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 
 /**
- * The logical axes from the outermost in memory to the innermost; null where no order was set, or one that holds parts of an axis
- * apart. Parts with a DID type take no place in a device's memory.
+ * The logical axes, outermost in memory first. Null where the user set no order, or set one in which parts of one axis are not adjacent.
+ * Parts with a DID type take no place in a device's memory and do not count.
  */
 export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
   const { allocation, logical } = domain;
@@ -25,7 +25,7 @@ export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null 
   return [...order, ...left].map((position) => at(logical, position));
 }
 
-/** The order of `domain` on other logical axes with the same ids, some of which may have gone or come: those that came lie innermost. */
+/** The order of `domain` for a new list of logical axes. Axes that `domain` does not have become innermost. */
 export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[]): readonly IterDomain[] | null {
   const order = memoryOrder(domain);
   if (order === null) return null;

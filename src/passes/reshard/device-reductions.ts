@@ -1,6 +1,6 @@
 /**
- * Reductions over the devices of results that each of them has for its own part, one DID type after the other. A type that the output
- * shards goes first: its reduce-scatter leaves less for the next.
+ * Reduces the devices' partial results over the devices, one DID type after the other. A type that the output shards goes first: its
+ * reduce-scatter leaves less for the next.
  *
  *   T1 = sum over DIDx and DIDy of T0[a, DIDy, DIDx]
  * becomes
@@ -9,18 +9,24 @@
 import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
-import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addTensor, type FusionEdit, type ModelledAxis, partsOf, redomain } from "../edit/fusion-edit.ts";
+import {
+  addAxis,
+  addSerialTensor,
+  type FusionEdit,
+  type ModelledAxis,
+  modelOf,
+  redomain,
+} from "../edit/tensor-edit.ts";
 import { areCompatible, type Cut, moveTo, placementOf } from "./placement.ts";
 
-/** A tensor with partial results: its axes are those of the op's output, by number, and one for each DID type that is left to reduce. */
+/** A tensor of partial results. Each of its axes is one of the op's output, by number, or counts the devices of a DID type. */
 export interface DeviceParts {
   readonly tensor: TensorId;
   readonly slots: readonly (number | DIDType)[];
 }
 
-/** Reduces `parts` into `output`, whose axes stay; its reduction axes are then those of the last DID type. */
+/** Reduces `parts` into `output`. The output keeps its axes, and gets a reduction axis for the last DID type. */
 export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: ReductionOpType, output: Tensor): void {
   const pending = parts.slots.filter((slot) => typeof slot === "string");
   const outputCuts = placementOf(output, withoutReductions(output.domain.logical))?.cuts;
@@ -37,23 +43,21 @@ export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: Redu
 function withReducedAxis(edit: FusionEdit, output: Tensor, position: number, { extent }: IterDomain): TensorId {
   const kept = withoutReductions(output.domain.logical).map((axis): ModelledAxis => ({
     axis,
-    model: partsOf(output, axis),
+    model: modelOf(output, axis),
   }));
-  const id = makeId<IterDomain["id"]>(edit.iterDomainCount);
-  edit.iterDomainCount++;
-  const reduced: IterDomain = { id, extent, iterType: "reduction", parallelType: "Serial" };
+  const reduced = addAxis(edit, { extent, iterType: "reduction" });
   redomain(edit, output, kept.toSpliced(position, 0, { axis: reduced, model: null }));
   return output.id;
 }
 
-/** What is left when `type` is reduced and others are not: where the operand lies, scattered along `type` as the output is. */
+/** The tensor after `type` is reduced and other types are not: placed like the operand, and scattered along `type` as the output is. */
 function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, output: Tensor): TensorId {
   const source = at(edit.tensors, tensor);
   const own = withoutReductions(source.domain.logical);
   const place = placementOf(source, own);
   invariant(place !== null, "partial results lie on a mesh", { tensor });
   const axes = own.map((axis, i): IterDomain => (slots[i] === type ? { ...axis, iterType: "reduction" } : axis));
-  const target = addTensor(edit, output, axes, place.mesh);
+  const target = addSerialTensor(edit, output, axes, place.mesh);
   const cuts = new Map([...place.cuts].filter(([other]) => other !== type));
   const outputAxes = withoutReductions(output.domain.logical);
   const scattered =

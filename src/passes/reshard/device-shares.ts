@@ -1,25 +1,34 @@
 /**
- * How devices share a reduction, matmul or linear: where its operands must lie for each device to reduce or contract its own part of a
- * sharded axis.
+ * Decides whether devices share a reduction, matmul or linear, and where its operands must then lie for each device to reduce or
+ * contract its own share of a sharded axis.
  */
-import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isWholeAxis } from "../../ir/axis-shards.ts";
-import { type DIDType, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { type DIDType, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { areCompatible, type Cut, type Placement, placementOf, reducedCuts, sameShares } from "./placement.ts";
+import {
+  areCompatible,
+  type Cut,
+  imagesOf,
+  type Placement,
+  placementOf,
+  reducedCuts,
+  sameShares,
+} from "./placement.ts";
 import { sameMesh } from "./sharding.ts";
 
 type SharedOp = ReductionOp | MatmulOp | LinearOp;
 
 /**
- * Where each operand with a reduced axis must lie; null where one communication carries the op, or the devices share nothing. They
- * share a reduced axis that the operand shards; a contracted one where both operands shard it alike; and either where the output's
- * reduction axis has a DID type, as nvFuser propagates it: what does not lie so yet is scattered.
+ * The placement of each operand with a reduced axis. Null if the devices share nothing, or if one collective carries the op.
+ *
+ * Devices share a reduced axis that the operand shards, and a contracted axis that both operands shard alike. They also share an axis
+ * if the output's reduction axis has a DID type, as nvFuser propagates it; an operand that lies elsewhere is then moved.
  */
 export function sharedPlaces(op: SharedOp, tensors: readonly Tensor[]): readonly Placement[] | null {
   const output = at(tensors, op.output);
-  // The chunks of a reduced axis are the business of stream-parallel-type.
+  // stream-parallel-type handles the chunks of a reduced axis.
   if (output.domain.loop.some((axis) => axis.iterType === "reduction" && axis.parallelType === "Stream")) return null;
   return op.kind === "Reduction" ? reductionPlaces(op, tensors) : contractionPlaces(op, tensors);
 }
@@ -66,15 +75,12 @@ function contractionPlaces(op: MatmulOp | LinearOp, tensors: readonly Tensor[]):
   });
 }
 
-/** The DID types on the output's reduction axes, by the axes of an operand. */
+/** The cuts of the output's reduction axes, by the numbers of an operand's axes. */
 function marksOn(op: SharedOp, operand: number, tensors: readonly Tensor[]): ReadonlyMap<DIDType, Cut> {
   const output = at(tensors, op.output);
   const axes = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
   const pairs = axisMap(op, tensors).filter((pair) => pair.operand === operand);
-  const images = axes.map(
-    ({ id }): IterDomain | null => pairs.find(({ producer }) => producer.id === id)?.consumer ?? null,
-  );
-  return reducedCuts(output, images);
+  return reducedCuts(output, imagesOf(axes, pairs));
 }
 
 /** The number of the operand's contracted axis. */
@@ -84,7 +90,7 @@ function contractedAxis(op: MatmulOp | LinearOp, operand: number, tensors: reado
   return axes.findIndex(({ id }) => id === pair?.producer.id);
 }
 
-/** The cuts of axis `k` of one operand, if the other's axis `l` has the same on the same mesh. */
+/** The cuts of axis `k` of one operand, if axis `l` of the other has the same on the same mesh; else none. */
 function cutAlike(x: Placement, k: number, y: Placement, l: number): ReadonlyMap<DIDType, Cut> {
   const left = [...x.cuts].filter(([, { axis }]) => axis === k);
   const right = [...y.cuts].filter(([, { axis }]) => axis === l);

@@ -1,6 +1,6 @@
 /**
- * Where a tensor lies: its mesh, and for every DID type how that cuts an axis. Axes are numbered, so that placements of an op's
- * operand and of its output can be compared, and those in between thought of before there is a tensor.
+ * A placement says where a tensor lies: its mesh, and how each DID type cuts an axis. Axes are numbered, so that an op's operand and
+ * output can be compared, and so that a placement can exist before the tensor does.
  */
 import { axisParts, axisShards, type AxisShard, reducedShards, sameCut } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -15,17 +15,20 @@ import {
   type TensorDomain,
   withoutReductions,
 } from "../../ir/domain.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
+import { type AxisPair, axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { cloneAxes, domainLike, type FusionEdit, newTensor, partsOf, type PartsModel } from "../edit/fusion-edit.ts";
 import { memoryOrder, movedOrder } from "../edit/memory-order.ts";
+import { addTensor, copyAxes, modelOf, splitLike, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
 export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
+  /** The number of the axis. */
   readonly axis: number;
   readonly devices: number;
-  /** Where the cut was first seen: a placement that takes it over splits its axis in the same way. */
+  /** Where the cut comes from: a tensor that gets this cut splits its axis in the same way. */
   readonly source: { readonly domain: TensorDomain; readonly axis: IterDomain; readonly part: number };
 }
 
@@ -34,12 +37,17 @@ export interface Placement {
   readonly cuts: ReadonlyMap<DIDType, Cut>;
 }
 
-/** `axes[i]` is the tensor's axis with number i; null where it has none. A tensor without a mesh has no placement. */
+/** For each axis of an operand, the axis of the output that it maps to; null where it maps to none. */
+export function imagesOf(axes: readonly IterDomain[], pairs: readonly AxisPair[]): readonly (IterDomain | null)[] {
+  return axes.map(({ id }) => pairs.find((pair) => pair.producer.id === id)?.consumer ?? null);
+}
+
+/** The placement of a tensor whose axis number i is `axes[i]`, or missing. Null for a tensor without a mesh. */
 export function placementOf(tensor: Tensor, axes: readonly (IterDomain | null)[]): Placement | null {
   return tensor.mesh === null ? null : { mesh: tensor.mesh, cuts: cutsAmong(tensor, axisShards(tensor), axes) };
 }
 
-/** How DID types cut the axes that a tensor's op has reduced. */
+/** How DID types cut the axes that the tensor's op has reduced. */
 export function reducedCuts(tensor: Tensor, axes: readonly (IterDomain | null)[]): ReadonlyMap<DIDType, Cut> {
   return cutsAmong(tensor, reducedShards(tensor), axes);
 }
@@ -58,18 +66,38 @@ function cutsAmong(
   return new Map(cuts);
 }
 
+/** The placements of an op's operand and output, by the operand's axis numbers. */
+export interface OpPlacements {
+  readonly from: Placement;
+  readonly to: Placement;
+  /** The number of the axis that the op reduces or squeezes; null for a Set. */
+  readonly reduced: number | null;
+}
+
+/** The placements of a Set, or of a reduction or squeeze of one axis. Null for other ops, and without meshes. */
+export function placementsOf(op: Op, tensors: readonly Tensor[]): OpPlacements | null {
+  const reduced = op.kind === "Reduction" || op.kind === "Squeeze" ? op.axes : op.kind === "Set" ? [] : null;
+  if (reduced === null || reduced.length > 1) return null;
+  const producer = at(tensors, at(op.inputs, 0));
+  const axes = withoutReductions(producer.domain.logical);
+  const from = placementOf(producer, axes);
+  const to = placementOf(at(tensors, op.output), imagesOf(axes, axisMap(op, tensors)));
+  return from === null || to === null ? null : { from, to, reduced: reduced[0] ?? null };
+}
+
 /** The cut that gives every device one index of `axis`, which has number `number`. */
 export function wholeCut(axis: IterDomain, number: number, devices: number): Cut {
   const source = { domain: plainDomain([axis]), axis, part: 0 };
   return { axis: number, outer: constant(1), inner: constant(1), devices, source };
 }
 
+/** Whether both cuts give each device the same indices, or both are missing. */
 export function sameShares(a: Cut | undefined, b: Cut | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.axis === b.axis && a.devices === b.devices && sameCut(a, b);
 }
 
-/** Whether two cuts can stand on one tensor: on different axes, or as different parts of axes that are split alike. */
+/** Whether one tensor can have both cuts: on different axes, or on different parts of an axis that both split alike. */
 export function areCompatible(a: Cut, b: Cut): boolean {
   if (a.axis !== b.axis) return true;
   const [x, y] = [a, b].map(({ source }) => axisParts(source.domain, source.axis));
@@ -81,36 +109,31 @@ export function areCompatible(a: Cut, b: Cut): boolean {
 }
 
 /**
- * `tensor` at another place. It keeps its logical axes, `axes[i]` of which is number i in `placement`; parts of split axes get ids from
- * `firstId`. `stream` names the axis with Stream; an axis that the placement cuts cannot have it.
+ * Places a tensor of the edit elsewhere. It keeps its logical axes; `axes[i]` is number i of the placement. `stream` names the axis
+ * that gets Stream, which must be one that the placement does not cut.
  */
-export function placed(
+export function moveTo(
+  edit: TensorEdit,
   tensor: Tensor,
   axes: readonly (IterDomain | null)[],
   placement: Placement,
   stream: IterDomainId | null,
-  firstId: number,
-): { readonly tensor: Tensor; readonly count: number } {
-  const parts = tensor.domain.logical.map((axis) => {
+): void {
+  const modelled = tensor.domain.logical.map((axis) => {
     const parallelType: ParallelType = axis.id === stream ? "Stream" : "Serial";
-    const model = modelOf(
-      placement,
-      axes.findIndex((candidate) => candidate?.id === axis.id),
-    );
-    return { axis: axis.parallelType === parallelType ? axis : { ...axis, parallelType }, model };
+    const number = axes.findIndex((candidate) => candidate?.id === axis.id);
+    return {
+      axis: axis.parallelType === parallelType ? axis : { ...axis, parallelType },
+      model: cutModel(placement, number),
+    };
   });
-  const { domain, count } = domainLike(parts, firstId);
-  return {
-    tensor: {
-      ...tensor,
-      mesh: placement.mesh,
-      domain: { ...domain, allocation: movedOrder(tensor.domain, domain.logical) },
-    },
-    count,
-  };
+  const domain = splitLike(edit, modelled);
+  const allocation = movedOrder(tensor.domain, domain.logical);
+  edit.tensors[tensor.id] = { ...tensor, mesh: placement.mesh, domain: { ...domain, allocation } };
 }
 
-function modelOf({ cuts }: Placement, axis: number): PartsModel | null {
+/** The splits and DID types of an axis by the placement's cuts; null for an axis that nothing cuts. */
+function cutModel({ cuts }: Placement, axis: number): SplitModel | null {
   const own = didTypes.flatMap((type) => {
     const cut = cuts.get(type);
     return cut?.axis === axis ? [{ type, ...cut.source }] : [];
@@ -123,38 +146,17 @@ function modelOf({ cuts }: Placement, axis: number): PartsModel | null {
   return { domain: first.domain, axis: first.axis, types };
 }
 
-/** Puts a tensor of an edit at another place (see `placed`). */
-export function moveTo(
-  edit: FusionEdit,
-  tensor: Tensor,
-  axes: readonly (IterDomain | null)[],
-  placement: Placement,
-  stream: IterDomainId | null,
-): void {
-  const moved = placed(tensor, axes, placement, stream, edit.iterDomainCount);
-  edit.iterDomainCount += moved.count;
-  edit.tensors[tensor.id] = moved.tensor;
-}
-
-/** A tensor with the axes that `tensor` has at run time, under fresh ids: of the same mesh, parallel types and order in memory. */
-export function copyOf(
-  tensor: Tensor,
-  id: number,
-  firstId: number,
-): { readonly tensor: Tensor; readonly count: number } {
+/** Appends a tensor like `tensor`, without its reduced axes: same mesh, parallel types, memory and order in memory. */
+export function addCopy(edit: TensorEdit, tensor: Tensor): Tensor {
   const axes = withoutReductions(tensor.domain.logical);
-  const copies = cloneAxes(axes, firstId, ({ parallelType }) => parallelType);
-  const { domain, count } = domainLike(
-    copies.map((axis, i) => ({ axis, model: partsOf(tensor, at(axes, i)) })),
-    firstId + copies.length,
+  const copies = copyAxes(edit, axes, ({ parallelType }) => parallelType);
+  const domain = splitLike(
+    edit,
+    copies.map((axis, i) => ({ axis, model: modelOf(tensor, at(axes, i)) })),
   );
   const order = memoryOrder(tensor.domain)?.flatMap((axis) => {
     const kept = axes.indexOf(axis);
     return kept < 0 ? [] : [at(domain.logical, kept)];
   });
-  const copy = newTensor(id, tensor, domain.logical, tensor.mesh);
-  return {
-    tensor: { ...copy, memory: tensor.memory, domain: { ...domain, allocation: order ?? null } },
-    count: copies.length + count,
-  };
+  return addTensor(edit, tensor, { ...domain, allocation: order ?? null }, tensor.mesh, tensor.memory);
 }

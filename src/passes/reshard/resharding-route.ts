@@ -1,21 +1,21 @@
 /**
- * The steps of a resharding that no one communication carries: the cheapest way, in bytes received over all devices, through placements
- * that cut the tensor as its two ends do, or less.
+ * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It leads through
+ * placements whose cuts are among those of the two ends.
  *
- *   [DIDy a, DIDx b] -> [a, b]             x first, on a part of a; then y       (or y first: the fewer bytes first)
- *   [DIDx a, b] -> [a, DIDy b]             y first: the smaller parts are gathered
- *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut otherwise      gathered on one device, scattered from there
+ *   [DIDy a, DIDx b] -> [a, b]             DIDx first, on a share of a, then DIDy (or DIDy first if that moves fewer bytes)
+ *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
+ *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    gather on one device, scatter from there
  *
- * Between meshes the way may lead over one device that is in both, or the first receiver. Dijkstra's algorithm; every DID type has at
- * most a handful of cuts, so that there are at most some dozens of placements.
+ * Between meshes a route may lead through one device: a common one, or the first receiver. The search is Dijkstra's algorithm over some
+ * dozens of placements at most, as a DID type has a handful of cuts.
  */
 import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { teamsOf } from "../communicate/communication-plan.ts";
 import { areCompatible, type Cut, type Placement } from "./placement.ts";
 import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
+import { teamsOf } from "./step-teams.ts";
 
 interface Visit {
   readonly placement: Placement;
@@ -24,13 +24,10 @@ interface Visit {
   done: boolean;
 }
 
-/** Ways of equally many bytes differ by their number of steps. */
+/** Of two routes with equal bytes the one with fewer steps is cheaper. */
 const stepCost = 1e-6;
 
-/**
- * The placements on the way from `from` to `to`, without the first and with the last. `reduced` is the number of the axis that the
- * first step reduces; null for a Set.
- */
+/** The placements after `from` up to `to`. `reduced` is the number of the axis that the first step reduces; null for a Set. */
 export function reshardingRoute(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
   const start: Visit = { placement: from, cost: 0, before: null, done: false };
   const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
@@ -62,7 +59,7 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
   return route;
 }
 
-/** What all devices receive together, as a share of the tensor that the route moves. */
+/** What all devices together receive in a step, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
   const [before, after] = [shareOf(from, reduced), shareOf(to, reduced)];
   const { kind, type } = step;
@@ -75,11 +72,11 @@ function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: 
     const times = onOneMesh.times === "team" ? members : onOneMesh.times;
     return others * times * (onOneMesh.share === "before" ? before : after);
   }
-  const piece = collectives[kind].splitsInput ? after : before;
-  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * piece, 0);
+  const shard = collectives[kind].splitsInput ? after : before;
+  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * shard, 0);
 }
 
-/** The part of a tensor that one device holds. The axis that is reduced is none of what moves. */
+/** The fraction of the tensor that one device holds. The reduced axis does not move. */
 function shareOf({ cuts }: Placement, reduced: number | null): number {
   return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), 1);
 }
@@ -102,7 +99,7 @@ function placementsBetween(from: Placement, to: Placement, reduced: number | nul
   ];
 }
 
-/** All placements on a mesh that give every type one of its cuts or none. */
+/** All placements on a mesh in which each type has one of its cuts, or none. */
 function placementsOn(mesh: DeviceMesh, cutsOf: (type: DIDType) => readonly Cut[]): readonly Placement[] {
   let found: readonly (readonly [DIDType, Cut][])[] = [[]];
   for (const type of didTypes) {

@@ -1,15 +1,15 @@
 /**
- * Shardings and how they change. A tensor is sharded along a DID type by the logical axis that carries it, or a part of which does.
- * `isResharding` is nvFuser's: an op whose output lies otherwise on the devices than one of its inputs.
+ * Which ops reshard. A DID type shards the logical axis that carries it, or that has a part which carries it. As in nvFuser, an op
+ * reshards if its output and one of its operands lie differently on the devices.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type DIDType, didTypes, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import { axisShards, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
+import { type DIDType, didTypes, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
-import { axisShards, sameCut } from "../../ir/axis-shards.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 
-/** The whole axis that `type` shards; null when it shards none, or a part of one. A reduced axis shards nothing. */
+/** The axis that `type` shards as a whole; null where it shards none, or a part of one. Reduced axes do not count. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
   return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
 }
@@ -30,10 +30,12 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
 }
 
 /**
- * The DID types along which `consumer` lies otherwise than `producer`, the operand with the pairs `own` of an op's pairs `all`. An
- * axis that this operand does not have (N of a matmul's first), or has only as a broadcast, is no difference: every device holds what
- * it needs. An axis that no operand has is one: the op makes it whole (a reshape, a slice that cuts). An axis of `partial` results
- * takes the cut of the operand's reduced axis.
+ * The DID types along which an operand, `producer`, and the output, `consumer`, are sharded differently. `own` are the operand's pairs
+ * among `all` pairs of the op.
+ *
+ * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds what it needs.
+ * - An axis that no operand has does: the op makes it whole (a reshape, a slice that cuts).
+ * - An axis of `partial` results takes the cut of the operand's reduced axis.
  */
 function changedDIDTypes(
   producer: Tensor,
@@ -66,7 +68,7 @@ function changedDIDTypes(
   });
 }
 
-/** The sharded axes of the op's output that none of its operands has. */
+/** The sharded axes of the output that no operand has. The op itself can only make them whole. */
 export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
   const output = at(tensors, op.output);
   if (!isSharded(output)) return [];
@@ -81,10 +83,10 @@ export interface OperandChange {
   readonly types: readonly DIDType[];
 }
 
-/** The operands of `op` that lie otherwise than its output; empty for an op that does not reshard. */
+/** The operands of `op` that lie differently than its output; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
   const consumer = at(tensors, op.output);
-  // Most ops touch no sharded tensor: the axis map is made only where it is needed.
+  // Most ops touch no sharded tensor and need no axis map.
   let pairs: readonly AxisPair[] | null = null;
   const changes: OperandChange[] = [];
   op.inputs.forEach((input, operand) => {
@@ -103,7 +105,25 @@ function isSharded(tensor: Tensor): boolean {
   return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
-/** Whether an operand of `op` lies otherwise on the devices than its output. */
+/** Whether an operand of `op` lies differently on the devices than its output. */
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;
+}
+
+/** Whether communications can carry the op: a Set, or a reduction or squeeze of one axis of which each device has one index. */
+export function isCommunicable(op: Op, tensors: readonly Tensor[]): boolean {
+  switch (op.kind) {
+    case "Set":
+      return true;
+    case "Reduction":
+    case "Squeeze": {
+      const operand = at(tensors, at(op.inputs, 0));
+      const reduced = op.axes.map((axis) => at(withoutReductions(operand.domain.logical), axis).id);
+      return (
+        reduced.length === 1 && axisShards(operand).some((shard) => shard.axis.id === reduced[0] && isWholeAxis(shard))
+      );
+    }
+    default:
+      return false;
+  }
 }

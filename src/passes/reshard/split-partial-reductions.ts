@@ -1,16 +1,15 @@
 /**
- * Splits a reduction, matmul or linear over a sharded axis into what every device makes of its own part and a reduction over the
- * devices, which one communication carries.
+ * Splits a reduction, matmul or linear over a sharded axis in two: each device reduces its own share, and the devices then reduce these
+ * partial results, which one collective carries.
  *
  *   T2[M, N, rK] = matmul(T0[M, K/DIDx], T1[K/DIDx, N])
  * becomes
  *   T3[M, N, DIDx, rK/D] = matmul(T0, T1)
  *   T2[M, N, rD] = reduction(T3, {2})
  *
- * device-shares.ts says when. A bias is added behind, once. Source: nvFuser's DecomposeReshardings
+ * device-shares.ts decides when. A bias is added once, to the sum. Source: nvFuser's DecomposeReshardings
  * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
  */
-import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isWholeAxis } from "../../ir/axis-shards.ts";
 import {
   type AxisShape,
@@ -20,18 +19,19 @@ import {
   type TensorId,
   withoutReductions,
 } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
 import { foldDiv } from "../../ir/scalar/fold.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addBias } from "./add-bias.ts";
+import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { sharedPlaces } from "./device-shares.ts";
-import { addTensor, type FusionEdit } from "../edit/fusion-edit.ts";
+import { addBias, withoutBias } from "./linear-bias.ts";
 import {
+  addCopy,
   areCompatible,
-  copyOf,
   type Cut,
   moveTo,
   type Placement,
@@ -39,32 +39,34 @@ import {
   sameShares,
   wholeCut,
 } from "./placement.ts";
-import { withoutBias } from "./without-bias.ts";
 
-/** The same Fusion where devices share no reduction that needs it. */
-export function splitPartialReductions(fusion: FusionData): FusionData {
-  const edit: FusionEdit = { tensors: [...fusion.tensors], ops: [], iterDomainCount: fusion.iterDomainCount };
-  let changed = false;
-  for (const op of fusion.ops) {
-    const isShared = op.kind === "Reduction" || op.kind === "Matmul" || op.kind === "Linear";
-    const places = isShared ? sharedPlaces(op, edit.tensors) : null;
-    if (!isShared || places === null) {
-      edit.ops.push(op);
-      continue;
+export const splitPartialReductions: Pass<"checked", "checked"> = {
+  name: "split-partial-reductions",
+  from: "checked",
+  to: "checked",
+  run: (fusion) => {
+    const edit = editFusion(fusion);
+    let changed = false;
+    for (const op of fusion.ops) {
+      const isShared = op.kind === "Reduction" || op.kind === "Matmul" || op.kind === "Linear";
+      const places = isShared ? sharedPlaces(op, edit.tensors) : null;
+      if (!isShared || places === null) {
+        edit.ops.push(op);
+        continue;
+      }
+      changed = true;
+      const inputs = op.inputs.map((id, operand) => {
+        const place = places[operand];
+        return place === undefined ? id : movedOperand(edit, id, place);
+      });
+      if (op.kind === "Reduction") splitReduction(edit, { ...op, inputs });
+      else splitContraction(edit, { ...op, inputs });
     }
-    changed = true;
-    const inputs = op.inputs.map((id, operand) => {
-      const place = places[operand];
-      return place === undefined ? id : movedOperand(edit, id, place);
-    });
-    if (op.kind === "Reduction") splitReduction(edit, { ...op, inputs });
-    else splitContraction(edit, { ...op, inputs });
-  }
-  const { tensors, ops, iterDomainCount } = edit;
-  return changed ? { ...fusion, tensors, ops, iterDomainCount } : fusion;
-}
+    return changed ? { ...fusion, ...edit } : fusion;
+  },
+};
 
-/** The operand at its place: a Set where it does not lie there. */
+/** The operand where it must lie, moved by a Set if it does not lie there. */
 function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorId {
   const tensor = at(edit.tensors, id);
   const axes = withoutReductions(tensor.domain.logical);
@@ -74,15 +76,16 @@ function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorI
     own?.mesh.equals(place.mesh) === true &&
     [...types].every((type) => sameShares(own.cuts.get(type), place.cuts.get(type)));
   if (lies) return id;
-  const moved = addTensor(edit, tensor, axes, place.mesh);
+  const moved = addSerialTensor(edit, tensor, axes, place.mesh);
   moveTo(edit, moved, moved.domain.logical, place, null);
   edit.ops.push({ kind: "Set", inputs: [id], output: moved.id });
   return moved.id;
 }
 
-/** An axis of a tensor of partial results: one of the output's, one of a DID type's devices, or one that is reduced. */
+/** An axis of a tensor of partial results. */
 interface PartAxis {
   readonly shape: AxisShape;
+  /** The number of an axis of the output, the DID type whose devices the axis counts, or null for a reduced axis. */
   readonly slot: number | DIDType | null;
   readonly cuts: readonly (readonly [DIDType, Cut])[];
 }
@@ -92,10 +95,10 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   const source = at(edit.tensors, at(op.inputs, 0));
   const axes = withoutReductions(source.domain.logical);
   const place = placementOf(source, axes);
-  invariant(place !== null, "what is shared lies on a mesh", op);
+  invariant(place !== null, "a shared operand lies on a mesh", op);
   const cutsOf = (number: number): readonly (readonly [DIDType, Cut])[] =>
     [...place.cuts].filter(([, { axis }]) => axis === number);
-  // Each device has one index of an axis that is cut whole: that is left for the reduction over the devices.
+  // Each device has one index of an axis that is cut as a whole. Only the reduction over the devices reduces it.
   const isOverDevices = (number: number): boolean => cutsOf(number).some(([, cut]) => isWholeAxis(cut));
   let kept = 0;
   const parts = axes.flatMap((shape, number): readonly PartAxis[] => {
@@ -115,22 +118,22 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
 
 function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
   const output = at(edit.tensors, op.output);
-  const product = withoutBias(op);
+  const contraction = withoutBias(op);
   const axes = withoutReductions(output.domain.logical);
   const pairs = axisMap(op, edit.tensors);
   const reduced = pairs.find(({ consumer }) => consumer.iterType === "reduction");
   invariant(reduced !== undefined, "a contraction has a contracted axis", op);
-  const sources = product.inputs.map((id) => {
+  const sources = contraction.inputs.map((id) => {
     const tensor = at(edit.tensors, id);
     const own = withoutReductions(tensor.domain.logical);
     const place = placementOf(tensor, own);
-    invariant(place !== null, "what is shared lies on a mesh", op);
+    invariant(place !== null, "a shared operand lies on a mesh", op);
     return { own, place };
   });
   const { own, place } = at(sources, reduced.operand);
   const contracted = [...place.cuts].filter(([, { axis }]) => own[axis]?.id === reduced.producer.id);
   const shared = new Set(contracted.map(([type]) => type));
-  // The output's other axes lie as the operands' do, then as the output's own.
+  // The output's other axes are cut like the operands', then like the output's own.
   const known = sources.flatMap(({ own: from, place: { cuts } }, operand) =>
     [...cuts].flatMap(([type, cut]): readonly (readonly [DIDType, Cut])[] => {
       const pair = pairs.find((each) => each.operand === operand && each.producer.id === from[cut.axis]?.id);
@@ -153,19 +156,17 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
     ...reducedParts(reduced.consumer, contracted),
   ];
   const made = addParts(edit, output, place, parts);
-  edit.ops.push({ ...product, output: made.tensor });
+  edit.ops.push({ ...contraction, output: made.tensor });
   const [, , bias] = op.inputs;
   if (bias === undefined) return reduceOverDevices(edit, made, "sum", output);
-  const sum = copyOf(output, edit.tensors.length, edit.iterDomainCount);
-  edit.iterDomainCount += sum.count;
-  edit.tensors.push({ ...sum.tensor, memory: "global" });
-  reduceOverDevices(edit, made, "sum", sum.tensor);
-  addBias(edit, sum.tensor.id, bias, output);
+  const sum = addCopy(edit, output);
+  reduceOverDevices(edit, made, "sum", sum);
+  addBias(edit, sum.id, bias, output);
 }
 
-/** A reduced axis with its cuts: one axis per DID type for the devices' results, and what each device reduces. */
+/** The axes that a cut reduced axis becomes: one per DID type, for the devices' results, and the share that each device reduces. */
 function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, Cut])[]): readonly PartAxis[] {
-  const devices = cuts.reduce((product, [, cut]) => product * cut.devices, 1);
+  const devices = cuts.reduce((count, [, cut]) => count * cut.devices, 1);
   return [
     ...cuts.map(([type, cut]): PartAxis => ({
       shape: { extent: constant(cut.devices), iterType: "iteration" },
@@ -180,9 +181,9 @@ function slotsOf(parts: readonly PartAxis[]): readonly (number | DIDType)[] {
   return parts.flatMap(({ slot }) => (slot === null ? [] : [slot]));
 }
 
-/** The tensor of partial results. It has the output's Stream axis, so that a chunk's parts are reduced in its iteration. */
+/** Adds the tensor of partial results. It has the output's Stream axis, so that an iteration reduces the partial results of its chunk. */
 function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: readonly PartAxis[]): DeviceParts {
-  const tensor = addTensor(
+  const tensor = addSerialTensor(
     edit,
     output,
     parts.map(({ shape }) => shape),

@@ -19,9 +19,9 @@ import { createUnionFind } from "../../support/union-find.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding, sameMesh } from "../reshard/sharding.ts";
 
-export const segment: Pass<"fusion", "segmented"> = {
+export const segment: Pass<"checked", "segmented"> = {
   name: "segment",
-  from: "fusion",
+  from: "checked",
   to: "segmented",
   run: (fusion, { rank }) => {
     const tensors = fusion.tensors.map(inGlobalMemory);

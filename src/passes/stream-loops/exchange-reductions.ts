@@ -1,47 +1,47 @@
 /**
- * Lets the point-to-point schedules carry a reduction over a sharded Stream axis: the shares are exchanged in the loop and reduced
- * behind it, where their order is that of the devices and every schedule gives the bits of the rooted Reduce.
+ * Lets point-to-point loops carry a reduction over a sharded Stream axis. The loop exchanges the devices' shares, and the reduction
+ * follows it as an op of its own. It adds the shares in the order of the devices, so that every form of the loop gives the same bits as
+ * a rooted Reduce.
  *
  *   T2[rStream a, DIDx b] = reduction(T1[DIDx a, b], {a})
  * becomes
  *   T3[Stream a, DIDx b] = Set(T1)
  *   T2[r a, DIDx b] = reduction(T3, {a})
+ *
+ * With the option `p2p: "broadcast"` each chunk is a rooted Reduce instead, and the pass does nothing.
  */
-import type { IterDomain, Tensor } from "../../ir/domain.ts";
-import type { HostProgram, Statement } from "../../host/nodes.ts";
+import { type IterDomain, plainDomain } from "../../ir/domain.ts";
 import { isOp } from "../../host/statement-kinds.ts";
+import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
-import { cloneAxes, newTensor, reparallelize } from "../edit/fusion-edit.ts";
+import { addTensor, copyAxes, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
 import { loopedAxis } from "./looped-axis.ts";
-import type { LoweringOptions } from "../options.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
 
-/** The same program where there is no such reduction. */
-export function exchangeReductions(program: HostProgram, options: LoweringOptions): HostProgram {
-  const tensors: Tensor[] = [...program.tensors];
-  let { iterDomainCount } = program;
-  const body = program.body.flatMap((statement): readonly Statement[] => {
-    const stream = loopedAxis(statement, tensors, options);
-    if (stream === null || !isOp(statement) || statement.kind !== "Reduction") return [statement];
-    if (pointToPointForm(statement, stream, tensors)?.kind !== "reduce") return [statement];
-    const output = at(tensors, statement.output);
-    const { logical } = output.domain;
-    const axes = cloneAxes(logical, iterDomainCount, ({ parallelType }) => parallelType).map((axis): IterDomain => ({
-      ...axis,
-      iterType: "iteration",
-    }));
-    iterDomainCount += axes.length;
-    const shares = newTensor(tensors.length, output, axes, output.mesh);
-    tensors.push(shares);
-    tensors[output.id] = reparallelize(
-      output,
-      ({ id, parallelType }) => (id === stream.id ? "Serial" : parallelType),
-      output.mesh,
-    );
-    return [
-      { kind: "Set", inputs: statement.inputs, output: shares.id },
-      { ...statement, inputs: [shares.id] },
-    ];
-  });
-  return tensors.length === program.tensors.length ? program : { ...program, tensors, body, iterDomainCount };
-}
+export const exchangeReductions: Pass<"segmented", "segmented"> = {
+  name: "exchange-reductions",
+  from: "segmented",
+  to: "segmented",
+  run: (program, { options }) => {
+    if (options.p2p === "broadcast") return program;
+    const edit: TensorEdit = { tensors: [...program.tensors], iterDomainCount: program.iterDomainCount };
+    const body = program.body.flatMap((statement): readonly Statement[] => {
+      if (!isOp(statement) || statement.kind !== "Reduction") return [statement];
+      const stream = loopedAxis(statement, edit.tensors, options);
+      if (stream === null || pointToPointForm(statement, stream, edit.tensors)?.kind !== "reduce") return [statement];
+      const output = at(edit.tensors, statement.output);
+      const axes = copyAxes(edit, output.domain.logical, ({ parallelType }) => parallelType);
+      const exchanged = axes.map((axis): IterDomain => ({ ...axis, iterType: "iteration" }));
+      const shares = addTensor(edit, output, plainDomain(exchanged), output.mesh);
+      edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
+        id === stream.id ? "Serial" : parallelType,
+      );
+      return [
+        { kind: "Set", inputs: statement.inputs, output: shares.id },
+        { ...statement, inputs: [shares.id] },
+      ];
+    });
+    return edit.tensors.length === program.tensors.length ? program : { ...program, ...edit, body };
+  },
+};

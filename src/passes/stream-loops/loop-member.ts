@@ -1,38 +1,43 @@
 /**
- * What a Stream loop needs to know of one of its ops: the axis by whose index an iteration's share of the op is chosen, what of the
- * output the iteration completes, and which index that may be. Ops of one loop agree on it.
+ * One op of a Stream loop: the axis that the loop's index counts, what an iteration reads of each operand, and what it completes of the
+ * output.
  */
+import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import type { PointToPointForm } from "./point-to-point-form.ts";
+import { axisText, opPlace } from "../op-text.ts";
 import { reshardedOperands, sameMesh } from "../reshard/sharding.ts";
-import { loopedOperandAxes } from "./emit/slice-op.ts";
+import type { PointToPointForm } from "./point-to-point-form.ts";
 
 export interface LoopMember {
   readonly op: Op;
-  /** null: the op runs over slices; a collective per chunk where it reshards. */
+  /** Null: the op runs on slices, as a collective per chunk if it reshards. */
   readonly form: PointToPointForm | null;
-  /** The Stream axis of the output: what the loop prints. */
+  /** The Stream axis of the output, which the loop prints. */
   readonly stream: IterDomain;
-  /** The axis of the output that the loop's index counts. That of an exchange is sharded: its devices take a chunk in turn. */
+  /** The axis of the output that the loop's index counts. In an exchange that is the sharded axis: the devices take a chunk in turn. */
   readonly counted: IterDomain;
-  /** For each operand the axis of which an iteration reads one index; null: the operand is used whole. */
+  /** For each operand the axis of which an iteration reads one index; null if it reads the whole operand. */
   readonly read: readonly (IterDomain | null)[];
-  /** The axis of the output of which an iteration completes the loop's own index; null where it completes another one, or none. */
+  /** The axis of the output of which an iteration completes the loop's own index; null if it completes another index, or none. */
   readonly made: IterDomain | null;
-  /** With whom the op exchanges; null for none. */
+  /** The devices that the op exchanges with; null for none. */
   readonly peers: PeerTeam | null;
 }
 
-/** Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ along `type`. */
+/** Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ only along `type`. */
 export interface PeerTeam {
   readonly mesh: DeviceMesh;
   readonly type: DIDType;
 }
 
-/** The op as a member of a loop over `stream`; `form` where devices share the axis, which `exchanges` chunks by sends and receives, or else has a collective per chunk. */
+/**
+ * The op as a member of a loop over `stream`. `form` is its point-to-point form, if it has one; `exchanges`: the form sends and receives
+ * chunks, else it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
+ */
 export function loopMember(
   op: Op,
   stream: IterDomain,
@@ -48,14 +53,30 @@ export function loopMember(
   return { op, form, stream, counted, read, made, peers };
 }
 
+/** For each operand the axis that maps to `looped`, an axis of the op's output; null where it has none. Throws `stream-on-cut-axis`. */
+function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[]): readonly (IterDomain | null)[] {
+  const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
+  if (pairs.length === 0) {
+    fail({
+      code: "stream-on-cut-axis",
+      message: "Stream stands on an axis that the op cuts out of its input",
+      place: opPlace(op),
+      found: axisText(at(tensors, op.output), looped),
+      expected: "Stream on an axis that the op keeps whole",
+      help: "put set() behind the op and parallelize the set's output with Stream",
+    });
+  }
+  return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);
+}
+
 function sameTeam(a: PeerTeam | null, b: PeerTeam): boolean {
   return a?.type === b.type && a.mesh.equals(b.mesh);
 }
 
 /**
- * Whether the op may run in a loop in which `team` exchanges: at any moment its devices are at different chunks (in a rotated loop) or
- * iterations (in a linear one). Its tensors lie on the team's mesh, and a collective may only be among devices that have the same
- * position along the team's type.
+ * Whether the op may run in a loop in which `team` exchanges. At any moment the devices of the team are at different chunks (in a rotated
+ * loop) or iterations (in a linear one). The op's tensors must lie on the team's mesh, and it may only communicate among devices with the
+ * same position along the team's type.
  */
 export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
   if (form !== null) return sameTeam(peers, team);

@@ -18,28 +18,26 @@ import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/statement-kinds.ts";
 import { accessesOf } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { exchangeReductions } from "./exchange-reductions.ts";
-import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
-import type { LoopEdit } from "./emit/loop-edit.ts";
-import { type LoopMember, loopMember } from "./loop-member.ts";
-import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
 import { opPlace } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass } from "../pass.ts";
-import { pointToPointForm } from "./point-to-point-form.ts";
+import type { LoopEdit } from "./emit/loop-context.ts";
 import { emitLoop } from "./emit/stream-loop.ts";
+import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
+import { type LoopMember, loopMember } from "./loop-member.ts";
+import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
+import { type PointToPointForm, pointToPointForm } from "./point-to-point-form.ts";
 
 export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",
   from: "segmented",
   to: "looped",
-  run: (original, { rank, options }) => {
-    const program = options.p2p === "broadcast" ? original : exchangeReductions(original, options);
+  run: (program, { rank, options }) => {
     const members = program.body.map((statement) => memberOf(statement, program.tensors, options));
     requireSlicedInputs(program, members);
     const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
-    if (groups.length === original.body.length && groups.every((group, i) => group === original.body[i])) {
-      return original;
+    if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) {
+      return program;
     }
     const edit: LoopEdit = {
       tensors: [...program.tensors],
@@ -58,13 +56,23 @@ function memberOf(statement: Statement, tensors: readonly Tensor[], options: Low
   const stream = loopedAxis(statement, tensors, options);
   if (stream === null || !isOp(statement)) return null;
   const form = pointToPointForm(statement, stream, tensors);
-  if (form !== null) requireBackend(statement, options);
+  if (form !== null && options.p2p !== "broadcast") requireExchange(statement, form, options);
   return loopMember(statement, stream, form, options.p2p !== "broadcast", tensors);
 }
 
-/** UCC neither coalesces sends and receives nor reaches peers' memory, so that its exchanges would wait for each other. */
-function requireBackend(op: Op, { backend, p2p }: LoweringOptions): void {
-  if (backend !== "ucc" || p2p === "broadcast") return;
+/** A reduction needs exchange-reductions. UCC neither coalesces sends and receives nor reaches peers' memory: its exchanges would deadlock. */
+function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: LoweringOptions): void {
+  if (form.kind === "reduce") {
+    fail({
+      code: "point-to-point-unsupported",
+      message: "sends and receives cannot carry a reduction",
+      place: opPlace(op),
+      found: `a reduction of the ${form.type} axis with p2p ${p2p} (--p2p)`,
+      expected: "a set of the shares and a local reduction, or p2p broadcast",
+      help: 'run the pass exchange-reductions before, or set p2p to "broadcast" (--p2p broadcast)',
+    });
+  }
+  if (backend !== "ucc") return;
   fail({
     code: "point-to-point-unsupported",
     message: "the ucc backend has no point-to-point schedule",

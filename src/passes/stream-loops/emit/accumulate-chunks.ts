@@ -1,6 +1,6 @@
 /**
- * One iteration of a contraction whose Stream axis is contracted: the product of one chunk of the operands is added to the output. The
- * iterations are on several streams, so that each waits for the one before: the order of the additions is that of the loop.
+ * One iteration of a matmul or linear whose Stream axis is contracted: the GEMM of one chunk is added to the output. The iterations run
+ * on several streams, and each waits for the one before, so that the additions happen in the order of the loop.
  *
  *   IF Manual ( streamIdx == 0 ):
  *     T2 = matmul(T3, T4, accumulate = false)
@@ -8,32 +8,39 @@
  *     Synchronize Stream ( ( streamIdx - 1 ) % numberOfStreams )
  *     T2 = matmul(T3, T4, accumulate = true)
  */
-import { type IterDomain, type IterDomainId, type TensorId, withoutReductions } from "../../../ir/domain.ts";
+import { type IterDomain, type TensorId, withoutReductions } from "../../../ir/domain.ts";
 import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
-import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import { cloneAxes, domainLike, newTensor, partsOf, reparallelize } from "../../edit/fusion-edit.ts";
-import type { LoopContext } from "./loop-context.ts";
-import { addStream, type LoopEdit } from "./loop-edit.ts";
+import {
+  addAxis,
+  addTensor,
+  copyAxes,
+  type ModelledAxis,
+  modelOf,
+  reparallelize,
+  splitLike,
+} from "../../edit/tensor-edit.ts";
+import { withoutBias } from "../../reshard/linear-bias.ts";
 import type { LoopMember } from "../loop-member.ts";
+import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
 import { contractionWithoutAxis } from "./slice-op.ts";
-import { withoutBias } from "../../reshard/without-bias.ts";
 
-type ContractionMember = LoopMember & { readonly op: MatmulOp | LinearOp };
+type Contraction = MatmulOp | LinearOp;
+type ContractionMember = LoopMember & { readonly op: Contraction };
 
-/** Whether an iteration adds to what the ones before have made. */
+/** Whether an iteration adds to the results of earlier ones. */
 export function accumulates(member: LoopMember): member is ContractionMember {
   return isContraction(member.op) && member.stream.iterType === "reduction";
 }
 
-function isContraction(op: Op): op is MatmulOp | LinearOp {
+function isContraction(op: Op): op is Contraction {
   return op.kind === "Matmul" || op.kind === "Linear";
 }
 
-/** `waits`: the op is the first of its iteration that adds, and waits for the iteration before on behalf of all. */
+/** `waits`: the op is the first in its iteration that adds. It waits for the previous iteration on behalf of the others. */
 export function accumulationStatements(
   { op, read, stream }: ContractionMember,
   context: LoopContext,
@@ -52,7 +59,7 @@ export function accumulationStatements(
   });
   let chunk: Contraction = { ...sliced, inputs: slices };
   if (isWholeContraction) {
-    withoutStream(edit, op.output, stream);
+    makeSerial(edit, op.output, stream);
     chunk = withUnitAxes(op, chunk, read, edit, bindings);
   } else {
     const { slice, binding } = slicer.slice(op.output, stream);
@@ -66,26 +73,21 @@ export function accumulationStatements(
     {
       kind: "IfThenElse",
       predicate: binary("eq", iteration, constant(0)),
-      // A bias is added once, with the first chunk.
+      // The first chunk adds the bias.
       then: [{ ...chunk, accumulate: false }],
       else: [...order, { ...withoutBias(chunk), accumulate: true }],
     },
   ];
 }
 
-type Contraction = MatmulOp | LinearOp;
-
-/** What a loop writes whole has no Stream axis any more. */
-function withoutStream(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
-  const tensor = at(edit.tensors, id);
-  edit.tensors[id] = reparallelize(
-    tensor,
-    (axis) => (axis.id === stream.id ? "Serial" : axis.parallelType),
-    tensor.mesh,
+/** Every iteration writes the whole output, so it has no Stream axis any more. */
+function makeSerial(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
+  edit.tensors[id] = reparallelize(at(edit.tensors, id), (axis) =>
+    axis.id === stream.id ? "Serial" : axis.parallelType,
   );
 }
 
-/** One index of the contracted axis is an axis of one element: operands that lack it get it back, as views. */
+/** Gives sliced operands their contracted axis back, with one element, as views: a contraction needs the axis. */
 function withUnitAxes(
   whole: Contraction,
   chunk: Contraction,
@@ -100,7 +102,7 @@ function withUnitAxes(
     const stored = withoutReductions(at(edit.tensors, at(whole.inputs, operand)).domain.logical);
     const own = stored.findIndex(({ id }) => id === axis.id);
     const order = orders[operand] ?? null;
-    // Behind all others where the order says its place, else where it was.
+    // Last, if the operand's order says where it is read; else where it was.
     const position = order === null ? own : stored.length - 1;
     if (order !== null) {
       orders[operand] = order.toSpliced(operandOrder(whole, operand)?.indexOf(own) ?? 0, 0, position);
@@ -116,26 +118,11 @@ function withUnitAxes(
 function unitView(edit: LoopEdit, id: TensorId, position: number): BroadcastOp {
   const slice = at(edit.tensors, id);
   const kept = withoutReductions(slice.domain.logical);
-  const axes = cloneAxes(kept, edit.iterDomainCount, ({ parallelType }) => parallelType);
-  const unit: IterDomain = {
-    id: makeId<IterDomainId>(edit.iterDomainCount + axes.length),
-    extent: constant(1),
-    iterType: "broadcast",
-    parallelType: "Serial",
-  };
-  edit.iterDomainCount += axes.length + 1;
-  const modelled = axes.map((axis, i) => ({ axis, model: partsOf(slice, at(kept, i)) }));
-  const { domain, count } = domainLike(
-    modelled.toSpliced(position, 0, { axis: unit, model: partsOf(slice, unit) }),
-    edit.iterDomainCount,
-  );
-  edit.iterDomainCount += count;
-  const plain = newTensor(edit.tensors.length, slice, domain.logical, slice.mesh);
-  edit.tensors.push({ ...plain, domain, memory: "local" });
-  return {
-    kind: "Broadcast",
-    flags: domain.logical.map((axis) => axis.id === unit.id),
-    inputs: [id],
-    output: plain.id,
-  };
+  const axes = copyAxes(edit, kept, ({ parallelType }) => parallelType);
+  const unit = addAxis(edit, { extent: constant(1), iterType: "broadcast" });
+  const modelled = axes.map((axis, i): ModelledAxis => ({ axis, model: modelOf(slice, at(kept, i)) }));
+  const domain = splitLike(edit, modelled.toSpliced(position, 0, { axis: unit, model: null }));
+  const view = addTensor(edit, slice, domain, slice.mesh, "local");
+  const flags = domain.logical.map((axis) => axis.id === unit.id);
+  return { kind: "Broadcast", flags, inputs: [id], output: view.id };
 }

@@ -1,7 +1,7 @@
 /**
- * Who exchanges what in one iteration of a point-to-point form: buffers, peers, and the iteration in which the peer is the rank itself.
+ * The buffers and peers of one iteration of a point-to-point form, and the condition under which the peer is the rank itself.
  *
- *             index of an iteration         gather                          exchange
+ *             chunk of an iteration         gather                          exchange
  *   linear    streamIdx                     send own shard to index,        send chunk index to index,
  *                                           receive chunk index from it     receive chunk index from it
  *   rotated   (rank + streamIdx) % D        send own shard to               send chunk index to index,
@@ -21,9 +21,9 @@ import type { TeamPositions } from "./team-positions.ts";
 export interface Peers {
   readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };
   readonly receives: { readonly buffer: TensorId; readonly peer: Scalar };
-  /** True where both peers are the rank itself. */
+  /** Whether both peers are the rank itself. */
   readonly isOwn: Scalar;
-  /** What is done then. */
+  /** What the iteration does then. */
   readonly copy: readonly Statement[];
 }
 
@@ -38,7 +38,7 @@ export function peersOf(op: Op, form: PointToPointForm, positions: TeamPositions
     : exchangePeers(op, form, form.scattered, positions, context);
 }
 
-/** The whole shard travels, unsliced; the chunk arrives in the slice that later ops of the iteration read. */
+/** Sends the whole shard, unsliced. The chunk arrives in the slice that later ops of the iteration read. */
 function gatherPeers(
   op: Op,
   form: PointToPointForm,
@@ -61,7 +61,7 @@ function gatherPeers(
   };
 }
 
-/** The chunk of the iteration travels to the device that keeps it, and the peer's share of what this rank keeps arrives. */
+/** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of what this rank keeps. */
 function exchangePeers(
   op: Op,
   form: PointToPointForm,
@@ -70,7 +70,7 @@ function exchangePeers(
   context: LoopContext,
 ): BoundPeers {
   const { edit, slicer, index } = context;
-  invariant(op.kind === "Set", "a reduction is exchanged by a set, and reduced behind the loop", op);
+  invariant(op.kind === "Set", "exchange-reductions gives a reduction a set of its own", op);
   const sent = slicer.slice(at(op.inputs, 0), from);
   const source = opposite(own, context);
   const received = selectAt(edit, op.output, form.stream, source);
@@ -92,7 +92,7 @@ function exchangePeers(
   };
 }
 
-/** `( ( stop + ( own - iteration ) ) % stop )` in a rotated loop: who works on this rank's chunk in the same iteration. */
+/** The position that works on this rank's chunk in the same iteration: `( ( stop + ( own - iteration ) ) % stop )` in a rotated loop. */
 function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContext): Scalar {
   if (!isRotated) return index;
   return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);
@@ -102,7 +102,7 @@ function positionOf(slice: TensorId, { edit }: LoopContext, type: PointToPointFo
   return at(edit.tensors, slice).domain.logical.findIndex(({ parallelType }) => parallelType === type);
 }
 
-/** One device's part has one index along its sharded axis. */
+/** The slice without its sharded axis, along which one device has one index. */
 function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PointToPointForm): Slice {
   const axis = at(edit.tensors, slice).domain.logical.find(({ parallelType }) => parallelType === type);
   invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });

@@ -1,25 +1,42 @@
-/** What the statements of one Stream loop are written with. */
+/** The state with which the statements of one Stream loop are written. */
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import type { Statement, StreamId } from "../../../host/nodes.ts";
-import type { LoopEdit } from "./loop-edit.ts";
+import type { ExprId, HostStream, Statement, StreamId } from "../../../host/nodes.ts";
+import { makeId } from "../../../support/ids.ts";
+import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../../options.ts";
 import type { Slicer } from "./slicer.ts";
+
+/** The tables of the host program that loops are written into. */
+export interface LoopEdit extends TensorEdit {
+  readonly streams: HostStream[];
+  exprCount: number;
+}
+
+export function addStream(edit: LoopEdit, index: Scalar | null): StreamId {
+  const id = makeId<StreamId>(edit.streams.length);
+  edit.streams.push({ id, index });
+  return id;
+}
+
+export function nextExpr(edit: LoopEdit): ExprId {
+  return makeId<ExprId>(edit.exprCount++);
+}
 
 export interface LoopContext {
   readonly edit: LoopEdit;
   readonly slicer: Slicer;
   readonly rank: number;
   readonly options: LoweringOptions;
-  /** 0 .. stop-1 */
+  /** The loop's index, 0 .. stop-1. */
   readonly iteration: Scalar;
-  /** The chunk of the iteration: the iteration itself, or `( ( position + iteration ) % stop )` in a rotated loop. */
+  /** The chunk that the iteration works on: the iteration itself, or `( ( position + iteration ) % stop )` in a rotated loop. */
   readonly index: Scalar;
   readonly isRotated: boolean;
   readonly stop: Scalar;
   readonly worker: StreamId;
 }
 
-/** Where an op puts its statements: into the iteration, and behind all ops of the iteration. */
+/** The statements of an op in an iteration: in its place among the ops, and after all ops. */
 export interface IterationStatements {
   readonly body: readonly Statement[];
   readonly epilogue: readonly Statement[];

@@ -1,24 +1,30 @@
-/** One iteration of a point-to-point form by the schedule that the options ask for, and the chain of streams behind it. */
+/**
+ * One iteration of a point-to-point form in the way that the options ask for: an exchange with one peer, or a rooted collective. The
+ * root is then the iteration's device, which has the shard or keeps the chunk. Source: nvFuser's StreamParallelType with
+ * offset_stream_indexing_by_rank on and off; the Gather is ours.
+ */
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
+import { type CommunicationType, reduceOpOf } from "../../../host/collectives.ts";
 import type { Statement } from "../../../host/nodes.ts";
-import { exchangeStatements } from "./exchange-statements.ts";
-import type { IterationStatements, LoopContext } from "./loop-context.ts";
-import { addStream } from "./loop-edit.ts";
+import { at } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 import type { PointToPointForm } from "../point-to-point-form.ts";
-import { rootedStatements } from "./rooted-statements.ts";
-import { teamPositions } from "./team-positions.ts";
+import { exchangeStatements } from "./exchange-statements.ts";
+import { addStream, type IterationStatements, type LoopContext, nextExpr } from "./loop-context.ts";
+import { selectAt, type Slice } from "./slicer.ts";
+import { type TeamPositions, teamPositions } from "./team-positions.ts";
 
 export function pointToPointStatements(op: Op, form: PointToPointForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context.rank);
   const { body, epilogue } =
     context.options.p2p === "broadcast"
-      ? rootedStatements(op, form, positions, context)
+      ? { body: rootedStatements(op, form, positions, context), epilogue: [] }
       : exchangeStatements(op, form, positions, context);
   return { body: [...body, ...chainStreams(context)], epilogue };
 }
 
-/** With interStreamSync stream i+1 waits for stream i, in the first round over the streams. */
+/** With `interStreamSync`, makes stream i+1 wait for stream i, in the first round over the streams. */
 function chainStreams({ edit, iteration, worker, options }: LoopContext): readonly Statement[] {
   if (!options.interStreamSync) return [];
   const following = binary("add", iteration, constant(1));
@@ -35,4 +41,62 @@ function chainStreams({ edit, iteration, worker, options }: LoopContext): readon
       else: [],
     },
   ];
+}
+
+const rootedTypes: { readonly [K in PointToPointForm["kind"]]: CommunicationType } = {
+  gather: "Broadcast",
+  exchange: "Gather",
+  reduce: "Reduce",
+};
+
+function rootedStatements(
+  op: Op,
+  form: PointToPointForm,
+  { team }: TeamPositions,
+  context: LoopContext,
+): readonly Statement[] {
+  const { edit, iteration, options } = context;
+  const { input, output } = rootedOperands(op, form, context);
+  const id = nextExpr(edit);
+  return [
+    ...input.binding,
+    ...output.binding,
+    {
+      kind: "Communication",
+      id,
+      type: rootedTypes[form.kind],
+      team,
+      root: iteration,
+      reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : null,
+      input: input.slice,
+      output: output.slice,
+      backend: options.backend,
+    },
+    { kind: "Wait", target: id },
+  ];
+}
+
+/** The slices that the collective reads and writes. Every rank names both, though only the root's shard, or its output, counts. */
+function rootedOperands(
+  op: Op,
+  form: PointToPointForm,
+  { edit, slicer, index }: LoopContext,
+): { readonly input: Slice; readonly output: Slice } {
+  const operand = at(op.inputs, 0);
+  switch (form.kind) {
+    case "gather":
+      return { input: { slice: operand, binding: [] }, output: slicer.slice(op.output, form.stream) };
+    case "exchange": {
+      // The root receives the whole of what it keeps, from all devices at once.
+      const input = slicer.slice(operand, form.scattered.from);
+      return { input, output: selectAt(edit, op.output, form.scattered.to, constant(0)) };
+    }
+    case "reduce": {
+      // A reduced axis takes no memory: its slice is the whole output.
+      const input = slicer.slice(operand, form.scattered.from);
+      return { input, output: selectAt(edit, op.output, form.stream, index) };
+    }
+    default:
+      return unreachable(form);
+  }
 }

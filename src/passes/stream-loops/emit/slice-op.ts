@@ -1,37 +1,16 @@
 /**
- * One iteration's version of an op: which axis of each operand the loop's index selects, and the op's attributes
- * with that axis gone. An operand without an axis that maps to the looped one is used whole.
+ * An op on slices: its attributes without the looped axis.
  *
- *   T2[i0 Stream, i2] = sum(T0[i0, i1, i2], axes {1})   ->   select axis 0 of T0, axis 0 of T2, axes {0}
+ *   T2[Stream i0, i2] = sum(T0[i0, i1, i2], axes {1})     ->     on slices along i0: axes {0}
  */
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { axisMap, operandAxes } from "../../../ir/ops/axis-map.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
+import { operandAxes } from "../../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";
 
-/** For each operand the axis that maps to `looped`, an axis of the op's output; null where it has none. */
-export function loopedOperandAxes(
-  op: Op,
-  looped: IterDomain,
-  tensors: readonly Tensor[],
-): readonly (IterDomain | null)[] {
-  const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
-  if (pairs.length === 0) {
-    fail({
-      code: "stream-on-cut-axis",
-      message: "Stream stands on an axis that the op cuts out of its input",
-      place: opPlace(op),
-      found: axisText(at(tensors, op.output), looped),
-      expected: "Stream on an axis that the op keeps whole",
-      help: "put set() behind the op and parallelize the set's output with Stream",
-    });
-  }
-  return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);
-}
-
-/** The op over sliced operands. `axes` is what loopedOperandAxes gave; the ids are put in by the caller. */
+/** `axes` are the sliced axes of the operands, as loopedOperandAxes gives them. The caller replaces the operands' ids. */
 export function withoutLoopedAxis(
   op: Op,
   axes: readonly (IterDomain | null)[],
@@ -75,7 +54,7 @@ export function contractionWithoutAxis<T extends MatmulOp | LinearOp>(
   return withSlicedOrders(op, axes, tensors);
 }
 
-/** Without its M axis (N axis), a batched operand would be read as a matrix whose rows are the batch. */
+/** Without its M or N axis, a batched operand would be read as a matrix whose rows are the batch. */
 function requireSliceableMatmul(
   op: Op,
   axes: readonly (IterDomain | null)[],
@@ -96,7 +75,7 @@ function requireSliceableMatmul(
   });
 }
 
-/** The orders of operands that lack the axes that are sliced. */
+/** Takes the sliced axes out of the orders in which the operands are read. */
 function withSlicedOrders<T extends MatmulOp | LinearOp>(
   op: T,
   axes: readonly (IterDomain | null)[],

@@ -1,7 +1,7 @@
 /**
- * The statements of one Stream loop: allocations of what the loop computes, the loop that makes every worker stream wait for the
- * caller's, and the loop that runs one chunk per iteration. Two loops, because a worker that waited for the caller's stream after
- * that has waited for the previous worker would serialise all chunks.
+ * The statements of one Stream loop: allocations of what the loop computes, a loop that makes every worker stream wait for the caller's
+ * stream, and a loop that runs one chunk per iteration. With a single loop a worker would wait for the caller's stream after that has
+ * waited for the previous worker, and the chunks would run one after the other.
  */
 import type { IterDomain, TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
@@ -10,20 +10,18 @@ import type { Statement, StreamId } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { allocationSize } from "../../../ir/allocation-size.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
-import type { StreamLoop } from "../group/group-loops.ts";
-import type { IterationStatements, LoopContext } from "./loop-context.ts";
-import { addStream, type LoopEdit } from "./loop-edit.ts";
-import type { LoopMember } from "../loop-member.ts";
 import type { LoweringOptions } from "../../options.ts";
-import { pointToPointStatements } from "./point-to-point-statements.ts";
 import { isOnDevice } from "../../reshard/sharding.ts";
+import type { StreamLoop } from "../group/group-loops.ts";
+import type { LoopMember } from "../loop-member.ts";
+import { addStream, type IterationStatements, type LoopContext, type LoopEdit } from "./loop-context.ts";
+import { pointToPointStatements } from "./point-to-point-statements.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";
 import { createSlicer } from "./slicer.ts";
 import { teamPositions } from "./team-positions.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
-/** The statements of one group: allocations, the loop in which worker streams wait for the current one, the loop that does the work. */
 export function emitLoop(
   loop: StreamLoop,
   edit: LoopEdit,
@@ -78,7 +76,7 @@ export function emitLoop(
   ];
 }
 
-/** In full, where the device has a part of it. What a CUDA broadcast (or gather, or reduce) writes, peers write into. */
+/** Allocates the whole output, if the device has a share of it. CUDA's rooted collectives write into peers' outputs. */
 function allocation(
   { op, form }: LoopMember,
   edit: LoopEdit,
@@ -99,7 +97,7 @@ function memberStatements(member: LoopMember, context: LoopContext, waits: boole
   return { body: sliceStatements(member.op, member.read, member.stream, context), epilogue: [] };
 }
 
-/** Slices of the inputs in order, then of the output, then the op over them. */
+/** Slices of the operands in order, then of the output, then the op on them. */
 function sliceStatements(
   op: Op,
   axes: readonly (IterDomain | null)[],

@@ -1,7 +1,7 @@
 /**
- * The team of a DID type as scalars of one rank's program: where the rank stands in it, and which device stands at a position.
- * On the mesh 0 .. D-1 positions are device ids and the text is nvFuser's arithmetic over `rank`; on any other mesh the own
- * position is a constant of the rank's program, and a device id a function of the position.
+ * The team of a DID type as scalars of one rank's program: the rank's position in it, and the device at a position. On the mesh
+ * 0 .. D-1 positions are device ids, and the scalars print as nvFuser's arithmetic over `rank`. On any other mesh the rank's position is a
+ * constant, and a device id a function of the position.
  */
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
@@ -9,14 +9,14 @@ import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.
 import { at } from "../../../support/invariant.ts";
 
 export interface TeamPositions {
-  /** Device ids in mesh order: nvFuser's getSlice. */
+  /** Device ids in mesh order (nvFuser's getSlice). */
   readonly team: readonly number[];
   readonly own: Scalar;
   /** The device at a position of 0 .. team.length-1. */
   readonly deviceAt: (position: Scalar) => Scalar;
 }
 
-/** The devices that differ from `rank`, a member of `mesh`, only along `type`. */
+/** The team of devices that differ from `rank`, a member of `mesh`, only along `type`. */
 export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): TeamPositions {
   const team = mesh.slice(rank, type);
   const isRange = mesh.shape.length === 1 && team.every((device, position) => device === position);
@@ -27,10 +27,7 @@ export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): Te
   };
 }
 
-/**
- * `position` itself, `( first + ( position * step ) )`, or the sum of `( ( position == k ) * device )` over all k: a comparison
- * is 0 or 1.
- */
+/** `position`, or `( first + ( position * step ) )`, or the sum of `( ( position == k ) * device )`, in which a comparison is 0 or 1. */
 function deviceAt(team: readonly number[], position: Scalar): Scalar {
   const first = at(team, 0);
   const step = (team[1] ?? first) - first;

@@ -1,21 +1,31 @@
 /**
- * The bias of a linear that devices share: added once, to the sum of their parts.
+ * The bias of a linear whose sum is split among devices or chunks. It is taken off the parts and added once.
  *
  *   T3 = linear(T0, T1, T2)     ->     T4 = linear(T0, T1); ...; T5[b, N] = broadcast(T2); T3 = add(T4, T5)
  */
 import { type AxisShape, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addTensor, type FusionEdit, partsOf, redomain } from "../edit/fusion-edit.ts";
+import { addSerialTensor, type FusionEdit, modelOf, redomain } from "../edit/tensor-edit.ts";
 import { moveTo, placementOf } from "./placement.ts";
 
-/** `output` becomes `sum` plus `bias`, whose axes are the last of `sum`'s. */
+/** The op with its two matrices alone. */
+export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
+  return {
+    ...op,
+    inputs: op.inputs.slice(0, 2),
+    ...(op.orders === undefined ? {} : { orders: op.orders.slice(0, 2) }),
+  };
+}
+
+/** Makes `output` the sum of `sum` and `bias`, whose axes are the last of `sum`'s. */
 export function addBias(edit: FusionEdit, sum: TensorId, bias: TensorId, output: Tensor): void {
   const axes = withoutReductions(output.domain.logical);
   redomain(
     edit,
     output,
-    axes.map((axis) => ({ axis, model: partsOf(output, axis) })),
+    axes.map((axis) => ({ axis, model: modelOf(output, axis) })),
   );
   const own = withoutReductions(at(edit.tensors, bias).domain.logical);
   const missing = axes.length - own.length;
@@ -23,7 +33,7 @@ export function addBias(edit: FusionEdit, sum: TensorId, bias: TensorId, output:
   edit.ops.push({ kind: "Binary", op: "add", inputs, output: output.id });
 }
 
-/** The bias lies as the output does along the axes that it has. */
+/** The bias with `missing` more axes in front, placed like the output along its own axes. */
 function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output: Tensor): TensorId {
   const source = at(edit.tensors, bias);
   const own = withoutReductions(source.domain.logical);
@@ -32,9 +42,10 @@ function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output
     output,
     withoutReductions(output.domain.logical).map((axis, i) => (i < missing ? null : axis)),
   );
-  invariant(place !== null, "what is sharded lies on a mesh", { tensor: output.id });
+  invariant(place !== null, "a sharded tensor lies on a mesh", { tensor: output.id });
   const unit: AxisShape = { extent: constant(1), iterType: "broadcast" };
-  const stretched = addTensor(edit, source, [...Array.from({ length: missing }, () => unit), ...own], place.mesh);
+  const shapes = [...Array.from({ length: missing }, () => unit), ...own];
+  const stretched = addSerialTensor(edit, source, shapes, place.mesh);
   moveTo(edit, stretched, stretched.domain.logical, place, null);
   edit.ops.push({ kind: "Broadcast", flags, inputs: [bias], output: stretched.id });
   return stretched.id;

@@ -1,0 +1,161 @@
+/**
+ * How passes make tensors: copies of axes under new ids, domains split like other domains, and tensors appended to a
+ * table that is being built.
+ */
+import { axisParts } from "../../ir/axis-shards.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import {
+  type AxisShape,
+  type IterDomain,
+  type IterDomainId,
+  type MemoryType,
+  type ParallelType,
+  plainDomain,
+  type Tensor,
+  type TensorDomain,
+  type TensorId,
+  type Transform,
+} from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import { invariant } from "../../support/invariant.ts";
+import { movedOrder } from "./memory-order.ts";
+
+/** The tensor table of a program under construction, and the id of its next axis. */
+export interface TensorEdit {
+  readonly tensors: Tensor[];
+  iterDomainCount: number;
+}
+
+/** A Fusion under construction. */
+export interface FusionEdit extends TensorEdit {
+  readonly ops: Op[];
+}
+
+/** An edit with the Fusion's tensors and no op yet. */
+export function editFusion({ tensors, iterDomainCount }: FusionData): FusionEdit {
+  return { tensors: [...tensors], ops: [], iterDomainCount };
+}
+
+/** Copies of `axes` under new ids. */
+export function copyAxes(
+  edit: TensorEdit,
+  axes: readonly IterDomain[],
+  parallel: (axis: IterDomain) => ParallelType,
+): IterDomain[] {
+  return axes.map((axis) => ({ ...axis, id: nextAxisId(edit), parallelType: parallel(axis) }));
+}
+
+/** A new Serial axis. */
+export function addAxis(edit: TensorEdit, { extent, iterType }: AxisShape): IterDomain {
+  return { id: nextAxisId(edit), extent, iterType, parallelType: "Serial" };
+}
+
+function nextAxisId(edit: TensorEdit): IterDomainId {
+  return makeId<IterDomainId>(edit.iterDomainCount++);
+}
+
+/** Appends a tensor with the dtype of `like`. */
+export function addTensor(
+  edit: TensorEdit,
+  like: Tensor,
+  domain: TensorDomain,
+  mesh: DeviceMesh | null,
+  memory: MemoryType = "global",
+): Tensor {
+  const tensor: Tensor = { id: makeId<TensorId>(edit.tensors.length), dtype: like.dtype, memory, domain, mesh };
+  edit.tensors.push(tensor);
+  return tensor;
+}
+
+/** `addTensor` with one Serial axis per shape. */
+export function addSerialTensor(
+  edit: TensorEdit,
+  like: Tensor,
+  shapes: readonly AxisShape[],
+  mesh: DeviceMesh | null,
+): Tensor {
+  const axes = shapes.map((shape) => addAxis(edit, shape));
+  return addTensor(edit, like, plainDomain(axes), mesh);
+}
+
+/** The tensor with other parallel types and another mesh; the same object when nothing changes. */
+export function reparallelize(
+  tensor: Tensor,
+  parallel: (axis: IterDomain) => ParallelType,
+  mesh = tensor.mesh,
+): Tensor {
+  const change = (axis: IterDomain): IterDomain => {
+    const parallelType = parallel(axis);
+    return parallelType === axis.parallelType ? axis : { ...axis, parallelType };
+  };
+  const { logical, loop, allocation, transforms } = tensor.domain;
+  const changed = tensor.mesh !== mesh || [...logical, ...loop].some((axis) => parallel(axis) !== axis.parallelType);
+  if (!changed) return tensor;
+  const domain = {
+    logical: logical.map(change),
+    transforms,
+    loop: loop.map(change),
+    allocation: allocation?.map(change) ?? null,
+  };
+  return { ...tensor, mesh, domain };
+}
+
+/** An axis to copy the splits of: its domain, and the parallel type that each part of the copy gets, outermost first. */
+export interface SplitModel {
+  readonly domain: TensorDomain;
+  readonly axis: IterDomain;
+  readonly types: readonly ParallelType[];
+}
+
+/** A logical axis and the model of its splits; null for an axis that stays whole. */
+export interface ModelledAxis {
+  readonly axis: IterDomain;
+  readonly model: SplitModel | null;
+}
+
+/** The model that splits a copy of `axis` as `axis` is split. `type` may change the parallel types. */
+export function modelOf({ domain }: Tensor, axis: IterDomain, type = (own: ParallelType) => own): SplitModel {
+  return { domain, axis, types: axisParts(domain, axis).map(({ parallelType }) => type(parallelType)) };
+}
+
+/** A domain of the given logical axes, split as their models are. A model without a parallel type splits nothing. */
+export function splitLike(edit: TensorEdit, axes: readonly ModelledAxis[]): TensorDomain {
+  const transforms: Transform[] = [];
+  const logical: IterDomain[] = [];
+  const loop: IterDomain[] = [];
+  for (const { axis, model } of axes) {
+    const parts = model === null ? [] : axisParts(model.domain, model.axis);
+    if (model === null || parts.length === 1 || model.types.every((type) => type === "Serial")) {
+      const parallelType = model?.types[0] ?? axis.parallelType;
+      const whole = parallelType === axis.parallelType || parallelType === "Serial" ? axis : { ...axis, parallelType };
+      logical.push(whole);
+      loop.push(whole);
+      continue;
+    }
+    const ids = new Map<IterDomainId, IterDomainId>([[model.axis.id, axis.id]]);
+    for (const transform of model.domain.transforms) {
+      if (transform.kind !== "split") continue;
+      const input = ids.get(transform.input);
+      if (input === undefined) continue;
+      const [outer, inner] = [nextAxisId(edit), nextAxisId(edit)];
+      ids.set(transform.outer, outer).set(transform.inner, inner);
+      transforms.push({ ...transform, input, outer, inner });
+    }
+    logical.push(axis);
+    parts.forEach(({ id, extent }, i) => {
+      const own = ids.get(id);
+      invariant(own !== undefined, "every part of an axis comes from a split of it", model.domain);
+      loop.push({ id: own, extent, iterType: axis.iterType, parallelType: model.types[i] ?? "Serial" });
+    });
+  }
+  return { logical, transforms, loop, allocation: null };
+}
+
+/** Replaces the domain of a tensor of the edit (see `splitLike`). The order of its axes in memory stays. */
+export function redomain(edit: TensorEdit, tensor: Tensor, axes: readonly ModelledAxis[]): void {
+  const domain = splitLike(edit, axes);
+  const allocation = movedOrder(tensor.domain, domain.logical);
+  edit.tensors[tensor.id] = { ...tensor, domain: { ...domain, allocation } };
+}

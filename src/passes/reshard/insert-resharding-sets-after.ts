@@ -1,0 +1,96 @@
+/**
+ * Gives an op that reshards a Set behind it: the op is computed where its first differing operand lies, and the Set moves the result.
+ * This is done for ops of one operand, and for all with the option `insertReshardingAfter`.
+ *
+ *   T1[_, _] = relu(T0[DIDx, _])
+ * becomes
+ *   T1[DIDx, _] = relu(T0)
+ *   T2[_, _] = set(T1)
+ *
+ * A sharded axis that no operand has (the result of a reshape, say) is whole in the op's output, and the Set shards it.
+ * Source: nvFuser's insertReshardingSetsAfter.
+ */
+import { axisShards } from "../../ir/axis-shards.ts";
+import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
+import { addCopy, imagesOf, moveTo, placementOf } from "./placement.ts";
+import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
+
+export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
+  name: "insert-resharding-sets-after",
+  from: "checked",
+  to: "checked",
+  run: (fusion, { options }) => {
+    const edit = editFusion(fusion);
+    const { tensors, ops } = edit;
+    const replaced = new Map<TensorId, TensorId>();
+    // In reverse order: an op is placed before the ops that produce its operands.
+    for (const op of fusion.ops.toReversed()) {
+      const mayFollow = options.insertReshardingAfter || op.inputs.length === 1;
+      const reference = mayFollow ? referenceOperand(op, tensors) : null;
+      const made = reference === null ? madeShardedAxes(op, tensors) : [];
+      if (reference !== null || made.length > 0) {
+        const output = at(tensors, op.output);
+        const copy = addCopy(edit, output);
+        if (reference === null) makeWhole(edit, output, made);
+        else shardLikeOperand(edit, op, output, reference);
+        replaced.set(op.output, copy.id);
+        ops.push({ kind: "Set", inputs: [op.output], output: copy.id });
+      }
+      ops.push(op);
+    }
+    if (replaced.size === 0) return fusion;
+    const rename = (id: TensorId): TensorId => replaced.get(id) ?? id;
+    const renamed = ops.toReversed().map((op) => {
+      const isInsertedSet = op.kind === "Set" && replaced.get(at(op.inputs, 0)) === op.output;
+      return isInsertedSet ? op : { ...op, inputs: op.inputs.map(rename) };
+    });
+    return { ...fusion, ...edit, ops: renamed, outputs: fusion.outputs.map(rename) };
+  },
+};
+
+/** The first operand that lies differently, if the op can be computed there: its sharded axes must all survive the op. */
+function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
+  if (isCommunicable(op, tensors) || partialAxes(op, tensors).length > 0) return null;
+  const reference = reshardedOperands(op, tensors)[0];
+  if (reference === undefined) return null;
+  const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand);
+  const survives = (axis: IterDomain): boolean =>
+    pairs.some((pair) => pair.producer.id === axis.id && pair.consumer.iterType !== "reduction");
+  return axisShards(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
+}
+
+/** Shards the output like the operand. If a DID type takes the axis with Stream, Stream moves to the axis that has it in the operand. */
+function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, producer }: OperandChange): void {
+  const pairs = axisMap(op, edit.tensors).filter((pair) => pair.operand === operand);
+  const axes = withoutReductions(producer.domain.logical);
+  const images = imagesOf(axes, pairs);
+  const placement = placementOf(producer, axes);
+  invariant(placement !== null, "a resharding op has a mesh", { tensor: producer.id });
+  const own = streamOf(output);
+  const isDisplaced = own !== null && [...placement.cuts.values()].some(({ axis }) => images[axis]?.id === own);
+  const streamed = pairs.find(
+    (pair) => pair.producer.parallelType === "Stream" && pair.consumer.iterType !== "reduction",
+  );
+  const stream = isDisplaced ? (streamed?.consumer.id ?? null) : own;
+  const memory = output.memory === "symmetric" ? "global" : output.memory;
+  moveTo(edit, { ...output, memory }, images, placement, stream);
+}
+
+/** Makes the axes `made` whole, as the op does. */
+function makeWhole(edit: TensorEdit, output: Tensor, made: readonly IterDomain[]): void {
+  const axes = withoutReductions(output.domain.logical);
+  const placement = placementOf(output, axes);
+  invariant(placement !== null, "a sharded tensor has a mesh", { tensor: output.id });
+  const ids = new Set(made.map(({ id }) => id));
+  const cuts = [...placement.cuts].filter(([, { axis }]) => !ids.has(at(axes, axis).id));
+  moveTo(edit, output, axes, { mesh: placement.mesh, cuts: new Map(cuts) }, streamOf(output));
+}
+
+function streamOf({ domain }: Tensor): IterDomain["id"] | null {
+  return domain.logical.find(({ parallelType }) => parallelType === "Stream")?.id ?? null;
+}

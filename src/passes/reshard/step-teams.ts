@@ -1,0 +1,84 @@
+/**
+ * Which devices take part in a resharding step, and with which root.
+ *
+ *   Allgather, Scatter, AllToAll,     one team per rank: the devices of the mesh that differ only along the changing DID type
+ *   Allreduce, ReduceScatter
+ *   Broadcast                         one team: the receiving mesh, with the first sender as root
+ *   Gather, Reduce                    one team per receiver: the devices that together have what it needs
+ *   Scatter to another mesh           one team per set of receivers that differ only along the changing type
+ *   SendRecv                          one team per receiver
+ *
+ * A team lists devices in mesh order. A root that is no member comes last. Roots are positions in the team. If several senders hold the
+ * same data, a receiver takes itself, then the sender at its own position in a mesh of the same shape, then the first.
+ */
+import { collectives, isRooted } from "../../host/collectives.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { DIDType } from "../../ir/domain.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import type { ReshardingStep } from "./resharding-step.ts";
+
+interface Team {
+  readonly team: readonly number[];
+  /** The root's position in the team. */
+  readonly root: number | null;
+}
+
+/** The teams of one step. If the step stays on one mesh, only the team of `rank`. */
+export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, rank: number): readonly Team[] {
+  const { kind, type } = step;
+  if (from.equals(to)) {
+    invariant(type !== null, "a DID type changes on one mesh", step);
+    return from.has(rank) ? [{ team: from.slice(rank, type), root: isRooted(kind) ? 0 : null }] : [];
+  }
+  const receivers = to.devices;
+  const { betweenMeshes } = collectives[kind];
+  switch (betweenMeshes) {
+    case "all":
+      return [rooted(receivers, at(from.devices, 0))];
+    case "pair":
+      return receivers.map((receiver) => {
+        const sender = senderFor(step, from, to, receiver);
+        return { team: sender === receiver ? [sender] : [sender, receiver], root: 0 };
+      });
+    case "one":
+      invariant(type !== null, "a DID type is gathered", step);
+      return receivers.map((receiver) => rooted(from.slice(senderFor(step, from, to, receiver), type), receiver));
+    case "shares": {
+      invariant(type !== null, "a DID type is scattered", step);
+      const sets = receivers
+        .filter((device) => to.coordinate(device, type) === 0)
+        .map((device) => to.slice(device, type));
+      return sets.map((team) => {
+        const holders = sendersFor(step, from, to, at(team, 0));
+        return rooted(team, holders.find((device) => team.includes(device)) ?? at(holders, 0));
+      });
+    }
+    case null:
+      return [];
+    default:
+      return unreachable(betweenMeshes);
+  }
+}
+
+/** The devices of `from` that hold the receiver's share, apart from the type that changes. */
+function sendersFor({ kept }: ReshardingStep, from: DeviceMesh, to: DeviceMesh, receiver: number): readonly number[] {
+  const wanted = [...kept].map(([type, source]): readonly [DIDType, number] => [source, to.coordinate(receiver, type)]);
+  return from.devices.filter((device) =>
+    wanted.every(([type, position]) => from.coordinate(device, type) === position),
+  );
+}
+
+function senderFor(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, receiver: number): number {
+  const holders = sendersFor(step, from, to, receiver);
+  if (holders.includes(receiver)) return receiver;
+  const opposite = from.devices[to.devices.indexOf(receiver)];
+  const isAlike = from.shape.length === to.shape.length && from.shape.every((size, i) => size === to.shape[i]);
+  return isAlike && opposite !== undefined && holders.includes(opposite) ? opposite : at(holders, 0);
+}
+
+/** The team, with the root appended if it is not a member. */
+function rooted(team: readonly number[], root: number): Team {
+  const position = team.indexOf(root);
+  return position >= 0 ? { team, root: position } : { team: [...team, root], root: team.length };
+}

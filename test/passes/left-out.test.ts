@@ -1,0 +1,95 @@
+/** Passes that are left out: the program still lowers, or a diagnostic says what is wrong. */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";
+import type { ProgramFile } from "../../src/host/program-file.ts";
+import type { Fixture } from "../support/fixture.ts";
+import { diagnosticOf } from "../ir/expect-diagnostic.ts";
+
+const fixtures = path.resolve(import.meta.dirname, "../fixtures");
+const names = Object.values(passes).map(({ name }) => name);
+
+/** `lowered`, or the code of the diagnostic. */
+function outcome(fusion: Fusion, options: LowerOptions): string {
+  try {
+    lower(fusion, options);
+    return "lowered";
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error.diagnostics[0]?.code ?? "no diagnostic";
+    throw error;
+  }
+}
+
+async function fixtureOf(name: string): Promise<Fixture> {
+  const { default: fixture } = (await import(path.join(fixtures, `${name}.ts`))) as { readonly default: Fixture };
+  return fixture;
+}
+
+/** As the page of each pass says. */
+const outcomes: readonly (readonly [fixture: string, outcome: string])[] = [
+  ["remove-dead-ops/unused-result", "lowered"],
+  ["place-casts/promoted-operand", "mesh-missing"],
+  ["ignore-stream-axes/pipeline", "lowered"],
+  ["fold-permutes/permuted-operands", "lowered"],
+  ["fold-sums/summed-chunks", "stream-on-reduction-axis"],
+  ["split-partial-reductions/contraction-split", "lowered"],
+  ["insert-resharding-sets-after/one-input", "lowered"],
+  ["insert-resharding-sets-after/cut-axis", "resharding-unsupported"],
+  ["insert-resharding-sets-before/allgather-matmul", "resharding-unsupported"],
+  ["split-reshardings/two-did-types", "resharding-unsupported"],
+  ["exchange-reductions/reduce-rotated", "point-to-point-unsupported"],
+  ["stream-parallel-type/single-set", "lowered"],
+  ["convert-op-to-communication/allgather", "lowered"],
+  ["deallocate/intermediates", "lowered"],
+  ["shrink-stream-buffers/chain", "lowered"],
+];
+
+describe("each pass but segment", () => {
+  it.each(outcomes)("%s: %s", async (name, expected) => {
+    const { build, options } = await fixtureOf(name);
+    expect(outcome(build(), { ...options, disablePass: [path.dirname(name)] })).toBe(expected);
+  });
+
+  it("has a row above", () => {
+    const rows = new Set(outcomes.map(([name]) => path.dirname(name)));
+    expect([...rows]).toEqual(names.filter((name) => name !== "segment"));
+  });
+
+  it("never crashes on an example", async () => {
+    const examples = path.resolve(import.meta.dirname, "../../examples");
+    for (const file of readdirSync(examples)) {
+      const { default: example } = (await import(path.join(examples, file))) as { readonly default: ProgramFile };
+      const built = example.build({ devices: 4, params: example.defaults });
+      if (!isFusion(built)) continue;
+      for (const name of names.filter((own) => own !== "segment")) {
+        expect(outcome(built, { disablePass: [name] }), `${file} without ${name}`).toMatch(/^[a-z-]+$/u);
+      }
+    }
+  });
+});
+
+it("segment cannot be left out", async () => {
+  const { build } = await fixtureOf("segment/chain");
+  expect(diagnosticOf(() => lower(build(), { disablePass: ["segment"] })).message).toBe(
+    "pass segment cannot be left out",
+  );
+});
+
+it("the name of a pass that was split says which passes replace it", async () => {
+  const { build } = await fixtureOf("segment/chain");
+  const { code, expected } = diagnosticOf(() => lower(build(), { disablePass: ["decompose-reshardings"] }));
+  expect(code).toBe("bad-option");
+  const successors = (expected ?? "").replace("one of ", "").split(", ");
+  expect(successors).toContain("split-reshardings");
+  expect(names).toEqual(expect.arrayContaining(successors));
+});
+
+it("the observer is told how long each pass took", async () => {
+  const { build } = await fixtureOf("segment/chain");
+  const times = new Map<string, number>();
+  lower(build(), { onPass: ({ pass, milliseconds }) => times.set(pass, milliseconds) });
+  expect([...times.keys()]).toEqual(names);
+  expect([...times.values()].every((time) => time >= 0)).toBe(true);
+  expect([...times.values()].some((time) => time > 0)).toBe(true);
+});
