@@ -17,32 +17,28 @@ interface TensorOf<D extends DType> {
   readonly data: StorageOf[D];
 }
 
-export type Tensor = { [D in DType]: TensorOf<D> }[DType];
+/** A union over the dtypes `D`, all if not given: comparing `dtype` narrows `data` to the typed array of that dtype. */
+export type Tensor<D extends DType = DType> = { [K in D]: TensorOf<K> }[D];
 
 function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
+type EmptyTensors = { readonly [D in DType]: (shape: readonly number[]) => Tensor<D> };
+
+const emptyTensors: EmptyTensors = {
+  double: (shape) => ({ dtype: "double", shape, data: new Float64Array(elementCount(shape)) }),
+  float: (shape) => ({ dtype: "float", shape, data: new Float32Array(elementCount(shape)) }),
+  half: (shape) => ({ dtype: "half", shape, data: new Uint16Array(elementCount(shape)) }),
+  bfloat16: (shape) => ({ dtype: "bfloat16", shape, data: new Uint16Array(elementCount(shape)) }),
+  int: (shape) => ({ dtype: "int", shape, data: new Int32Array(elementCount(shape)) }),
+  int64: (shape) => ({ dtype: "int64", shape, data: new BigInt64Array(elementCount(shape)) }),
+  bool: (shape) => ({ dtype: "bool", shape, data: new Uint8Array(elementCount(shape)) }),
+};
+
 /** A tensor of zeros. */
-export function emptyTensor(dtype: DType, shape: readonly number[]): Tensor {
-  const count = elementCount(shape);
-  switch (dtype) {
-    case "double":
-      return { dtype, shape, data: new Float64Array(count) };
-    case "float":
-      return { dtype, shape, data: new Float32Array(count) };
-    case "half":
-    case "bfloat16":
-      return { dtype, shape, data: new Uint16Array(count) };
-    case "int":
-      return { dtype, shape, data: new Int32Array(count) };
-    case "int64":
-      return { dtype, shape, data: new BigInt64Array(count) };
-    case "bool":
-      return { dtype, shape, data: new Uint8Array(count) };
-    default:
-      return unreachable(dtype);
-  }
+export function emptyTensor<D extends DType>(dtype: D, shape: readonly number[]): Tensor<D> {
+  return emptyTensors[dtype](shape);
 }
 
 /** The bytes that the tensor's elements lie in: writing them writes the tensor. */
@@ -65,64 +61,77 @@ export function isTensor(value: unknown): value is Tensor {
   );
 }
 
-export const Tensor = {
-  /**
-   * From nested arrays. Floats are rounded to the dtype; integers must be whole and in range; bool takes booleans, 0 and 1.
-   * Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones, `bad-argument` for a bad value.
-   */
-  from(values: NestedValues, dtype: DType = "float"): Tensor {
-    const place = { kind: "call", text: `Tensor.from(values, ${JSON.stringify(dtype)})` } as const;
-    requireDType(dtype, place);
-    const shape = shapeOfNested(values);
-    const tensor = emptyTensor(dtype, shape);
-    const elements = elementsOf(tensor.dtype, tensor.data);
-    const flat = flattenNested(values, shape);
-    flat.forEach((value, i) => {
-      const element = toElement(value, dtype);
-      if (element === null) {
-        fail({
-          code: "bad-argument",
-          message: `a value does not fit the dtype ${dtype}`,
-          place,
-          found: String(value),
-          expected: expectedValues[dtype],
-          help: "convert the value, or choose another dtype",
-        });
-      }
-      elements.set(i, element);
-    });
-    return tensor;
-  },
-
-  /** Throws `bad-extent`, `bad-argument`. */
-  zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
-    const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
-    requireDType(dtype, place);
-    const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
-    if (bad !== undefined) {
+function from(values: NestedValues): Tensor<"float">;
+function from<D extends DType>(values: NestedValues, dtype: D): Tensor<D>;
+function from(values: NestedValues, dtype: DType = "float"): Tensor {
+  const place = { kind: "call", text: `Tensor.from(values, ${JSON.stringify(dtype)})` } as const;
+  requireDType(dtype, place);
+  const shape = shapeOfNested(values);
+  const tensor = emptyTensor(dtype, shape);
+  const elements = elementsOf(tensor.dtype, tensor.data);
+  const flat = flattenNested(values, shape);
+  flat.forEach((value, i) => {
+    const element = toElement(value, dtype);
+    if (element === null) {
       fail({
-        code: "bad-extent",
-        message: "an extent is not a whole number of at least 1",
+        code: "bad-argument",
+        message: `a value does not fit the dtype ${dtype}`,
         place,
-        found: String(bad),
-        expected: "a whole number of at least 1",
-        help: "choose positive extents",
+        found: String(value),
+        expected: expectedValues[dtype],
+        help: "convert the value, or choose another dtype",
       });
     }
-    return emptyTensor(dtype, shape);
-  },
+    elements.set(i, element);
+  });
+  return tensor;
+}
 
-  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, numbers else. */
-  values({ dtype, data }: Tensor): Value[] {
-    const elements = elementsOf(dtype, data);
-    return Array.from({ length: elements.length }, (_, i) => elements.get(i));
-  },
+function zeros(shape: readonly number[]): Tensor<"float">;
+function zeros<D extends DType>(shape: readonly number[], dtype: D): Tensor<D>;
+function zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
+  const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
+  requireDType(dtype, place);
+  const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
+  if (bad !== undefined) {
+    fail({
+      code: "bad-extent",
+      message: "an extent is not a whole number of at least 1",
+      place,
+      found: String(bad),
+      expected: "a whole number of at least 1",
+      help: "choose positive extents",
+    });
+  }
+  return emptyTensor(dtype, shape);
+}
 
-  /** Nested arrays as `from` takes them, booleans for bool. */
-  toArray(tensor: Tensor): NestedValues {
-    const flat = Tensor.values(tensor).map((value) => (tensor.dtype === "bool" ? value !== 0 : value));
-    return nestValues(flat, tensor.shape);
-  },
+function values(tensor: Tensor<"int64">): bigint[];
+function values(tensor: Tensor<Exclude<DType, "int64">>): number[];
+function values(tensor: Tensor): Value[];
+function values({ dtype, data }: Tensor): Value[] {
+  const elements = elementsOf(dtype, data);
+  return Array.from({ length: elements.length }, (_, i) => elements.get(i));
+}
+
+function toArray(tensor: Tensor): NestedValues {
+  const flat = values(tensor).map((value) => (tensor.dtype === "bool" ? value !== 0 : value));
+  return nestValues(flat, tensor.shape);
+}
+
+export const Tensor = {
+  /**
+   * A tensor from nested arrays, of dtype "float" if none is given. Floats are rounded to the dtype; integers must be whole and in range;
+   * bool takes booleans, 0 and 1. Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones and `bad-argument`
+   * for a value that does not fit.
+   */
+  from,
+  /** A tensor of zeros, of dtype "float" if none is given. Throws `bad-extent` for an extent below 1, and `bad-argument`. */
+  zeros,
+  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, else numbers. */
+  values,
+  /** Nested arrays as `from` takes them, with booleans for bool. */
+  toArray,
 } as const;
 
 function requireDType(dtype: unknown, place: Place): asserts dtype is DType {
