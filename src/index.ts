@@ -57,3 +57,4 @@ export { type ChromeTrace, chromeTrace, chromeTraceText } from "./trace/chrome/c
 export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
 export type { ExecutorOptions, RunOptions } from "./executor/executor-options.ts";
 export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";
+export type { Shards, TensorArgument } from "./executor/tensor-arguments.ts";

@@ -32,17 +32,17 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
 }
 
 export interface RunOptions {
-  /** Tensors (or shards) to write the results into; they are what `run` then returns. */
+  /** Tensors or shards to write the results into, in the order of the outputs; `run` then returns these. */
   readonly outputs?: readonly TensorArgument[] | undefined;
-  /** false, and with `localRanks`: return one shard per rank (null for one that this process does not hold) instead of whole outputs. */
+  /** Whether `run` returns whole outputs, or else one shard per rank. True if not given, and false with `localRanks`. */
   readonly gather?: boolean;
-  /** Values of the scalars that the host program takes, by name: they may steer loops and branches. Other values are another Program. */
+  /** Values of the scalars that the host program takes, by name. They may steer loops and branches: other values make another Program. */
   readonly scalars?: NamedNumbers;
   /** Sizes of symbolic extents that no input has, by name. */
   readonly sizes?: NamedNumbers;
   /** Called with the back end's report when the run has ended. */
   readonly onReport?: (report: RunReport, program: Program) => void;
-  /** Whether the report is traced; so, if not given, where there is an `onReport`. A traced run on GPUs is no graph. */
+  /** Whether the report has a trace; true if not given and there is an `onReport`. A traced run on GPUs is not replayed as a graph. */
   readonly trace?: boolean;
 }
 

@@ -9,6 +9,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
+import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import type { ScheduleChoice } from "../tune/choose/choose.ts";
 import { loadBackend } from "./backend-by-name.ts";
@@ -28,10 +29,18 @@ import {
   writeInputs,
 } from "./prepared-entry.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
-import type { TensorArgument } from "./tensor-arguments.ts";
+import type { Shards, TensorArgument } from "./tensor-arguments.ts";
 
-/** `create` compiles a program, `run` takes whole tensors or shards and gives whole ones, `close` frees what the executor holds. */
-export class MultiDeviceExecutor {
+/** New tensors are made for the outputs. */
+interface Unplaced {
+  readonly outputs?: undefined;
+}
+
+/**
+ * `create` compiles a program and opens a back end, `run` runs it on inputs, `close` frees what the executor holds. `Output` is what `run`
+ * returns per output where its options do not say: whole tensors, or shards with `localRanks`.
+ */
+export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   /** What `scheduleChoice: "auto"` chose, and why; null without it. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
   readonly #lowered: Lowered;
@@ -64,7 +73,22 @@ export class MultiDeviceExecutor {
    * Compiles a Fusion or host programs (one for all ranks, one of each, or a function of the rank), or takes a Compilation with the
    * options that it was made with, and opens the back end. Throws as `compile`, and the verifier's findings where all sizes are known.
    */
-  static async create(source: ProgramSource | AnyCompilation, options: ExecutorOptions): Promise<MultiDeviceExecutor> {
+  static create(
+    source: ProgramSource | AnyCompilation,
+    options: ExecutorOptions & { readonly localRanks?: never },
+  ): Promise<MultiDeviceExecutor>;
+  static create(
+    source: ProgramSource | AnyCompilation,
+    options: ExecutorOptions & { readonly localRanks: readonly number[] },
+  ): Promise<MultiDeviceExecutor<Shards>>;
+  static create(
+    source: ProgramSource | AnyCompilation,
+    options: ExecutorOptions,
+  ): Promise<MultiDeviceExecutor<TensorArgument>>;
+  static async create(
+    source: ProgramSource | AnyCompilation,
+    options: ExecutorOptions,
+  ): Promise<MultiDeviceExecutor<TensorArgument>> {
     const { on = "cpu", localRanks, timeout: _, scheduleChoice: __, profile: ___, ...given } = options;
     const profile = profileToChooseWith(options);
     requireExecutorOptions(options);
@@ -87,9 +111,31 @@ export class MultiDeviceExecutor {
   }
 
   /**
-   * One run. `inputs` holds, per input of the program, the whole tensor or one shard per rank; the result holds the whole outputs
-   * (or what `options` asks for). Sizes met before run what was prepared then; new sizes are recorded, linked and prepared.
+   * One run. `inputs` has, per input of the program in order, the whole row-major tensor or one shard per rank; a shard's shape is the
+   * whole shape with each sharded axis divided by its number of devices. The result has the outputs in order, whole ones unless `options`
+   * ask for shards. The first run with new sizes or scalars compiles and prepares a Program for them; later runs reuse it.
+   *
+   * Throws `input-count`, `input-shape` and `device-count` for tensors that do not fit the program, what `compile` and the verifier find
+   * in new sizes, and what the back end reports: `timed-out`, `stuck`, `gpu-memory`, ...
    */
+  run(
+    inputs: readonly TensorArgument[],
+    options?: RunOptions & Unplaced & { readonly gather?: never },
+  ): Promise<Output[]>;
+  run(inputs: readonly TensorArgument[], options: RunOptions & Unplaced & { readonly gather: true }): Promise<Tensor[]>;
+  run(
+    inputs: readonly TensorArgument[],
+    options: RunOptions & Unplaced & { readonly gather: false },
+  ): Promise<Shards[]>;
+  run<T extends Tensor>(
+    inputs: readonly TensorArgument[],
+    options: RunOptions & { readonly outputs: readonly T[] },
+  ): Promise<T[]>;
+  run(
+    inputs: readonly TensorArgument[],
+    options: RunOptions & { readonly outputs: readonly Shards[] },
+  ): Promise<Shards[]>;
+  run(inputs: readonly TensorArgument[], options?: RunOptions): Promise<TensorArgument[]>;
   run(inputs: readonly TensorArgument[], options: RunOptions = {}): Promise<TensorArgument[]> {
     const run = this.#last.then(() => this.#run(inputs, options));
     this.#last = run.catch(() => {});

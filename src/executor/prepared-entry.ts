@@ -7,7 +7,14 @@ import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
-import { isSharded, requireCount, requireShardShapes, type TensorArgument, wholeShape } from "./tensor-arguments.ts";
+import {
+  isSharded,
+  requireCount,
+  requireShardShapes,
+  type Shards,
+  type TensorArgument,
+  wholeShape,
+} from "./tensor-arguments.ts";
 
 export interface PreparedEntry {
   readonly program: Program;
@@ -89,8 +96,8 @@ export function readOutputs(
 function readShards(
   { prepared, devices }: PreparedEntry,
   { tensor, shape, buffers }: BoundTensor,
-  into: readonly (Tensor | null)[] | null,
-): readonly (Tensor | null)[] {
+  into: Shards | null,
+): Shards {
   const local = shardShape(tensor, shape);
   const shards: (Tensor | null)[] = Array.from({ length: devices }, () => null);
   for (const { id, rank } of buffers) {
@@ -111,7 +118,7 @@ function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: Boun
 }
 
 /** That it is there was checked: buffers exist only on the tensor's devices. */
-function shardFor(shards: readonly (Tensor | null)[], rank: number): Tensor {
+function shardFor(shards: Shards, rank: number): Tensor {
   const shard = shards[rank] ?? null;
   invariant(shard !== null, "every device of the mesh has a shard", { rank });
   return shard;

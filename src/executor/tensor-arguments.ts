@@ -1,7 +1,4 @@
-/**
- * What callers hand to a run: for each input or output one whole tensor, or one shard per rank (null for ranks outside the
- * tensor's mesh). Checks counts, dtypes and shapes, and makes whole shapes of shard shapes.
- */
+/** The inputs and outputs of a run as callers give them: checks counts, dtypes and shapes, and derives whole shapes from shard shapes. */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
@@ -11,9 +8,13 @@ import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";
 
-export type TensorArgument = Tensor | readonly (Tensor | null)[];
+/** One tensor per rank; null for a rank outside the tensor's mesh, and in results also for a rank of another process. */
+export type Shards = readonly (Tensor | null)[];
 
-export function isSharded(argument: TensorArgument): argument is readonly (Tensor | null)[] {
+/** An input or output of a run: the whole tensor, or its shards. */
+export type TensorArgument = Tensor | Shards;
+
+export function isSharded(argument: TensorArgument): argument is Shards {
   return Array.isArray(argument);
 }
 

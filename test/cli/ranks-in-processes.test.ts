@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RunReport } from "../../src/backends/backend.ts";
 import { failureText } from "../../src/cli/ranks/run-in-processes.ts";
 import { whereToRun } from "../../src/cli/ranks/where-to-run.ts";
-import { gatherBytes, gatherReports } from "../../src/cli/run/world-results.ts";
+import { gatherBytes, gatherReports } from "../../src/cli/run/gather.ts";
 
 describe("whereToRun", () => {
   const torchrun = { RANK: "1", WORLD_SIZE: "4", LOCAL_RANK: "1", LOCAL_WORLD_SIZE: "4" };

@@ -2,16 +2,17 @@
  * Runs a Fusion on some devices, on the machine and on worker threads, and compares every output with the oracle: within the bounds for
  * random floats, and bit for bit for small integers (where the sums are exact). All back ends must give the same bits.
  */
-import { type ExecutorOptions, type Fusion, MultiDeviceExecutor, type Tensor } from "braid";
+import { type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "braid";
 import { expect } from "vitest";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { cpuBackends } from "./cpu-backends.ts";
 
-export interface RunSetting extends Omit<ExecutorOptions, "on"> {
+export interface RunSetting extends Omit<ExecutorOptions, "on" | "localRanks"> {
   readonly seed?: number;
   /** Sizes of the extents that the Fusion leaves open, by name. */
   readonly sizes?: ReadonlyMap<string, number>;
@@ -33,7 +34,7 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
       const results = await Promise.all(executors.map((executor) => executor.run(inputs)));
       for (const actual of results) expect(actual).toEqual(results[0]);
       outputs.forEach((expected, i) => {
-        const result = results[0]?.[i] as Tensor;
+        const result = at(results[0] ?? [], i);
         expect(result.shape).toEqual(expected.shape);
         if (mode === "small-integers") expect(result.data).toEqual(expected.data);
         const comparison = compare(result, expected, bounds[i] ?? new Float64Array());
@@ -48,7 +49,7 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
 /** Lowered and verified once, for the first back end; the others run the same host programs. */
 async function onAllBackends(
   fusion: Fusion,
-  options: Omit<ExecutorOptions, "on">,
+  options: Omit<ExecutorOptions, "on" | "localRanks">,
 ): Promise<readonly MultiDeviceExecutor[]> {
   const [firstBackend, ...others] = cpuBackends;
   const first = await MultiDeviceExecutor.create(fusion, { ...options, ...(firstBackend && { on: firstBackend }) });

@@ -4,13 +4,17 @@ import type { Backend } from "../../backends/backend.ts";
 import { type BlasUse, createCpuBackend, parseSchedule } from "../../cpu.ts";
 import { createCudaBackend, type GraphUse, soloRendezvous } from "../../cuda.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
-import type { World } from "../../launch/join-world.ts";
+import type { Target } from "../../compile/compile.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
+import type { World } from "../../launch/join-world.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
 import { systemReason } from "../../support/system-reason.ts";
+import { loweringFlagsOf } from "../flags/lowering-flags.ts";
+import { scheduleFlagsOf } from "../flags/recording-flags.ts";
+import type { CompileFlags } from "../program/compile-file.ts";
 
 export interface BackendFlags {
-  readonly on: BackendName;
+  readonly on: Target;
   readonly schedule?: string;
   readonly blas: BlasUse;
   readonly graph: GraphUse;
@@ -55,4 +59,24 @@ async function scheduleText(schedule: string): Promise<string> {
       help: "correct the path, or the form of the schedule",
     });
   }
+}
+
+/** What ranks in processes must have in common, by the names of the command line. */
+export function commonOptions(
+  file: string,
+  flags: CompileFlags & { readonly seed: number },
+  lowering: Partial<LoweringOptions>,
+): Readonly<Record<string, string>> {
+  const { devices, streams, set, size, seed, scheduleChoice } = flags;
+  const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
+  return {
+    FILE: file,
+    "--devices": String(devices),
+    "--streams": String(streams),
+    "--schedule-choice": scheduleChoice,
+    "--set": list(set),
+    "--size": list(size),
+    "--seed": String(seed),
+    ...Object.fromEntries([...scheduleFlagsOf(flags), ...loweringFlagsOf(lowering)]),
+  };
 }

@@ -14,6 +14,7 @@ import { givenDevices } from "../program/load-dump.ts";
 import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { addRecordingFlags } from "../flags/recording-flags.ts";
+import { chooseBackend, commonOptions } from "./backend.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
 import { runDocument, runText } from "./run-text.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
@@ -72,9 +73,11 @@ export function runCommand(
     const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null): Promise<ExitStatus> => {
-      const result = await withProgress(terminal, (step) =>
-        runFile(file, { ...flags, devices: where.devices }, loweringOptionsOf(command), step, world),
-      );
+      const [here, lowering] = [{ ...flags, devices: where.devices }, loweringOptionsOf(command)];
+      const result = await withProgress(terminal, async (step) => {
+        const backend = await chooseBackend(here, world, commonOptions(file, here, lowering));
+        return runFile(file, here, lowering, { backend, world, step });
+      });
       if (result === null) return exitStatus.ok;
       terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
       for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);

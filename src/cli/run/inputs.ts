@@ -1,15 +1,27 @@
-/**
- * Refuses sizes that cannot run before inputs are drawn for them: on the CPU all ranks share one memory of 32-bit
- * addresses, and every element of an input lies on at least one rank.
- */
+/** The random inputs of a run. Sizes that cannot run are refused before anything is drawn for them. */
+import type { Signature } from "../../compile/lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import type { TensorShape } from "../../oracle/random-inputs.ts";
+import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
+import { at } from "../../support/invariant.ts";
+import { createRandom } from "../../support/random.ts";
 
+/** Whole tensors, in the order of the program's inputs. Throws `memory-limit`. */
+export function drawInputs({ tensors, inputs }: Signature, sizes: Sizes, seed: number): readonly Tensor[] {
+  const shapes = inputs.map((id): TensorShape => {
+    const tensor = at(tensors, id);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+  });
+  requireInputMemory(shapes);
+  return randomInputs(shapes, createRandom(seed), "uniform");
+}
+
+/** On the CPU all ranks share one memory of 32-bit addresses, and every element of an input lies on at least one rank. */
 const addressableBytes = 2 ** 32;
 
-/** Throws `memory-limit`. */
-export function requireInputMemory(inputs: readonly TensorShape[]): void {
+function requireInputMemory(inputs: readonly TensorShape[]): void {
   const bytes = inputs.reduce(
     (sum, { dtype, shape }) => sum + shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes),
     0,

@@ -1,12 +1,14 @@
 /**
- * All copies of an output: a tensor that is replicated lies on several devices, each of which has computed it, and a race may spoil one of them and leave the
- * others as they are.
+ * All copies of an output. A replicated output lies on several devices, each of which has computed it: a race may spoil one copy and
+ * leave the others as they are.
  */
+import type { Signature } from "../../compile/lower-all.ts";
 import { packShard, replicas, unshardInto } from "../../executor/shard.ts";
 import { isSharded, type TensorArgument } from "../../executor/tensor-arguments.ts";
 import type { Tensor as IrTensor } from "../../ir/domain.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { invariant } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 
 export interface OutputCopy {
   readonly tensor: Tensor;
@@ -14,12 +16,19 @@ export interface OutputCopy {
   readonly ranks: readonly number[];
 }
 
-/** At least one; the one that was gathered already, if `output` is no list of shards. */
-export function outputCopies(
-  tensor: IrTensor,
-  shape: readonly number[],
-  output: TensorArgument,
-): readonly OutputCopy[] {
+/** At least one copy of each output: the gathered one, or of shards all. */
+export function copiesOf(
+  { tensors, outputs: ids }: Signature,
+  sizes: Sizes,
+  outputs: readonly TensorArgument[],
+): readonly (readonly OutputCopy[])[] {
+  return outputs.map((output, i) => {
+    const tensor = at(tensors, at(ids, i));
+    return copiesOfOutput(tensor, shapeOf(tensor, sizes), output);
+  });
+}
+
+function copiesOfOutput(tensor: IrTensor, shape: readonly number[], output: TensorArgument): readonly OutputCopy[] {
   const sets = replicas(tensor);
   if (!isSharded(output)) return [{ tensor: output, ranks: sets[0] ?? [] }];
   return sets.map((ranks) => {

@@ -1,35 +1,29 @@
 /** What `braid run` does, without printing: from a program file and flags to a RunResult. */
-import { createHash } from "node:crypto";
-import type { RunReport } from "../../backends/backend.ts";
+import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
-import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { requireLinked, type VerifyUse } from "../../compile/compile.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
-import type { Signature } from "../../compile/lower-all.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import { print } from "../../host/print/print.ts";
-import { shapeOf, type Sizes } from "../../ir/sizes.ts";
+import type { Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
-import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
+import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
-import { createRandom } from "../../support/random.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
-import { type BackendFlags, chooseBackend } from "./backend.ts";
-import { buildProgram } from "../program/build-program.ts";
 import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { buildProgram } from "../program/build-program.ts";
 import { type CompileFlags, compileFile } from "../program/compile-file.ts";
-import { requireInputMemory } from "./inputs.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
-import { loweringFlagsOf } from "../flags/lowering-flags.ts";
-import { checkOutputs, type OutputCheck } from "./output-check.ts";
-import { outputCopies } from "./output-copies.ts";
-import { scheduleFlagsOf } from "../flags/recording-flags.ts";
-import type { OneRun, Runs } from "./runs.ts";
 import type { Step } from "../terminal/progress.ts";
-import { gatherRuns } from "./gather-runs.ts";
+import type { BackendFlags } from "./backend.ts";
+import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
+import { drawInputs } from "./inputs.ts";
+import { checkOutputs } from "./output-check.ts";
+import { copiesOf } from "./output-copies.ts";
+import { type OutputResult, outputResults } from "./outputs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
 export interface RunFlags extends CompileFlags, BackendFlags {
@@ -46,19 +40,6 @@ export interface RunFlags extends CompileFlags, BackendFlags {
   readonly trace?: string;
 }
 
-export interface OutputResult {
-  /** As printed: `T2`. */
-  readonly name: string;
-  readonly dtype: Tensor["dtype"];
-  readonly shape: readonly number[];
-  /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
-  readonly fingerprint: string;
-  /** Copies on other devices that have other bits; looked for with --check and --schedule. */
-  readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
-  /** Null unless --check was given. */
-  readonly check: OutputCheck | null;
-}
-
 export interface RunResult {
   readonly file: string;
   readonly flags: RunFlags;
@@ -73,40 +54,43 @@ export interface RunResult {
   /** The host program of rank 0, if it is to be printed. */
   readonly host: string | null;
   /** The last run, as traced. */
-  readonly last: { readonly program: Program; readonly report: RunReport };
+  readonly last: OneRun;
   /** What was written, if it was asked for. */
   readonly trace: TraceFile | null;
   /** One `check-failed` for each output that differs. */
   readonly failures: readonly Diagnostic[];
 }
 
-/** `world` is of a rank in a process of its own; then all ranks but 0 get null, and rank 0 the result of all. */
+export interface RunSetting {
+  readonly backend: Backend;
+  /** Of a rank in a process of its own; null where all ranks run in this one. */
+  readonly world: World | null;
+  readonly step: Step;
+}
+
+/** In a world, all ranks but 0 get null, and rank 0 the result of all. */
 export async function runFile(
   file: string,
   flags: RunFlags,
-  options: Partial<LoweringOptions>,
-  step: Step,
-  world: World | null,
+  lowering: Partial<LoweringOptions>,
+  { backend, world, step }: RunSetting,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   const profile = await profileToChooseWith(flags);
   step(`loading ${file}`);
-  const on = await chooseBackend(flags, world, chosenOptions(file, flags, options));
-  requireNotLowered(file, options);
+  requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags);
   if (flags.check && reference === null) nothingToCheckWith(file);
   const sizes = inputSizes(signature, flags.size);
-  const shapes = inputShapes(signature, sizes);
-  requireInputMemory(shapes);
   step("drawing inputs");
-  const inputs = randomInputs(shapes, createRandom(flags.seed), "uniform");
+  const inputs = drawInputs(signature, sizes, flags.seed);
   step(`lowering for ${flags.devices} devices`);
+  const { compiled, choice } = compileFile(source, flags, lowering, sizes, profile);
   // A schedule is there to look at a program as it is, also at one that is wrong.
   const verify = flags.verify ?? (flags.schedule === undefined ? "on" : "off");
-  const { compiled, choice } = compileFile(source, flags, options, sizes, profile);
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
     devices: flags.devices,
-    on,
+    on: backend,
     verify,
     timeout: Math.ceil(flags.timeout * 1000),
     ...(world === null ? {} : { localRanks: [world.rank] }),
@@ -117,12 +101,9 @@ export async function runFile(
     return world === null ? own : gatherRuns(world, signature, sizes, own);
   });
   if (ran === null) return null;
-  const copies = ran.outputs.map((output, i) => {
-    const tensor = at(signature.tensors, at(signature.outputs, i));
-    return outputCopies(tensor, shapeOf(tensor, sizes), output);
-  });
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
+  const copies = copiesOf(signature, sizes, ran.outputs);
   if (flags.check) step("evaluating the oracle");
   const checks =
     flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, copies, verify === "on") : null;
@@ -130,23 +111,10 @@ export async function runFile(
     file,
     flags,
     params,
-    options,
+    options: lowering,
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
-    outputs: copies.map((copiesOf, i) => {
-      const { tensor } = at(copiesOf, 0);
-      const [own = "", ...others] = copiesOf.map((copy) => fingerprint(copy.tensor));
-      return {
-        name: `T${at(signature.outputs, i)}`,
-        dtype: tensor.dtype,
-        shape: tensor.shape,
-        fingerprint: own,
-        unlike: others.flatMap((other, k) =>
-          other === own ? [] : [{ ranks: at(copiesOf, k + 1).ranks, fingerprint: other }],
-        ),
-        check: checks === null ? null : at(checks, i).check,
-      };
-    }),
+    outputs: outputResults(signature, copies, checks),
     choice,
     host,
     last,
@@ -159,7 +127,11 @@ export async function runFile(
  * Ranks in processes close together, before one of them goes on to check results. One whose run failed does not close: what it holds
  * may wait for a peer that never comes, and its process ends anyway.
  */
-async function closing<T>(executor: MultiDeviceExecutor, world: World | null, work: () => Promise<T>): Promise<T> {
+async function closing<T>(
+  executor: MultiDeviceExecutor<TensorArgument>,
+  world: World | null,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     const result = await work();
     await executor.close();
@@ -182,28 +154,8 @@ function nothingToCheckWith(file: string): never {
   });
 }
 
-/** What ranks in processes must have in common, by the names of the command line. */
-function chosenOptions(
-  file: string,
-  flags: RunFlags,
-  options: Partial<LoweringOptions>,
-): Readonly<Record<string, string>> {
-  const { devices, streams, set, size, seed, scheduleChoice } = flags;
-  const list = (values: ReadonlyMap<string, number>): string => [...values].map((entry) => entry.join("=")).join(" ");
-  return {
-    FILE: file,
-    "--devices": String(devices),
-    "--streams": String(streams),
-    "--schedule-choice": scheduleChoice,
-    "--set": list(set),
-    "--size": list(size),
-    "--seed": String(seed),
-    ...Object.fromEntries([...scheduleFlagsOf(flags), ...loweringFlagsOf(options)]),
-  };
-}
-
 async function runRepeatedly(
-  executor: MultiDeviceExecutor,
+  executor: MultiDeviceExecutor<TensorArgument>,
   inputs: readonly Tensor[],
   { repeat, devices, trace, timeline, check, schedule }: RunFlags,
   isWhole: boolean,
@@ -226,15 +178,4 @@ async function runRepeatedly(
 function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
   step(`writing ${file}`);
   return writeTraceFile(file, chromeTraceText(program, report.trace, report.origins));
-}
-
-function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {
-  return inputs.map((id) => {
-    const tensor = at(tensors, id);
-    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
-  });
-}
-
-function fingerprint(tensor: Tensor): string {
-  return createHash("sha256").update(tensorBytes(tensor)).digest("hex").slice(0, 16);
 }

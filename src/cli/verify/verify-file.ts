@@ -30,6 +30,8 @@ export interface VerifyResult {
   readonly params: Readonly<Record<string, number>>;
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
+  /** The Program that the report is about; null where the lists do not link. */
+  readonly program: Program | null;
   readonly report: VerifyReport;
   /** Which schedule was chosen, and why; null where none was to be. */
   readonly choice: string | null;
@@ -59,7 +61,7 @@ export async function verifyFile(
   const { report, reported } = checked(compiled, linesOfDump);
   const milliseconds = performance.now() - start;
   const written: string[] = [];
-  const result = { file, flags, params, options, sizes, report, choice, milliseconds, written };
+  const result = { file, flags, params, options, sizes, program: reported, report, choice, milliseconds, written };
   if (flags.report !== undefined) {
     await write("--report", flags.report, reportPage({ title: file, program: reported, report }));
     written.push(flags.report);

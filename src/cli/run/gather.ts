@@ -1,9 +1,57 @@
-/** What ranks in processes of their own tell each other after their runs, so that rank 0 can report on all. */
+/**
+ * The runs of ranks in processes of their own as one: whole outputs, the slowest rank's times, the events of all ranks. Rank 0 gets them
+ * and reports on all.
+ */
 import type { RunReport } from "../../backends/backend.ts";
+import type { Program } from "../../commands/program.ts";
+import type { Signature } from "../../compile/lower-all.ts";
+import { holders, packShard, unshardInto } from "../../executor/shard.ts";
+import { isSharded, type TensorArgument } from "../../executor/tensor-arguments.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { alignTraces } from "../../trace/align-traces.ts";
 import type { TraceEvent, TraceOrigin } from "../../trace/event.ts";
+
+export interface OneRun {
+  readonly program: Program;
+  readonly report: RunReport;
+}
+
+/** What all runs of one command yield. */
+export interface Runs {
+  /** Of the last run. */
+  readonly outputs: readonly TensorArgument[];
+  readonly runs: readonly OneRun[];
+}
+
+/** All ranks call it together; null on all but rank 0. */
+export async function gatherRuns(
+  world: World,
+  { tensors, outputs }: Signature,
+  sizes: Sizes,
+  own: Runs,
+): Promise<Runs | null> {
+  const reports = await gatherReports(
+    world,
+    own.runs.map(({ report }) => report),
+  );
+  const whole: Tensor[] = [];
+  for (const [position, id] of outputs.entries()) {
+    const tensor = at(tensors, id);
+    const argument = at(own.outputs, position);
+    const shard = isSharded(argument) ? (argument[world.rank] ?? null) : argument;
+    const shape = shapeOf(tensor, sizes);
+    const parts = await gatherBytes(world, shard === null ? new Uint8Array() : packShard(tensor, shape, shard));
+    if (world.rank !== 0) continue;
+    const result = emptyTensor(tensor.dtype, shape);
+    for (const rank of holders(tensor)) unshardInto(tensor, shape, at(parts, rank), rank, tensorBytes(result));
+    whole.push(result);
+  }
+  if (world.rank !== 0) return null;
+  return { outputs: whole, runs: own.runs.map(({ program }, i) => ({ program, report: at(reports, i) })) };
+}
 
 /** Well below what one exchange may carry. */
 const pieceBytes = 32 * 1024 * 1024;

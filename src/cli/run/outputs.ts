@@ -1,0 +1,46 @@
+/** The outputs of a run as they are reported: fingerprints, copies that differ, and the result of `--check`. */
+import { createHash } from "node:crypto";
+import type { Signature } from "../../compile/lower-all.ts";
+import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { at } from "../../support/invariant.ts";
+import type { CheckedOutput, OutputCheck } from "./output-check.ts";
+import type { OutputCopy } from "./output-copies.ts";
+
+export interface OutputResult {
+  /** As printed: `T2`. */
+  readonly name: string;
+  readonly dtype: Tensor["dtype"];
+  readonly shape: readonly number[];
+  /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
+  readonly fingerprint: string;
+  /** Copies on other devices that have other bits; looked for with --check and --schedule. */
+  readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
+  /** Null unless --check was given. */
+  readonly check: OutputCheck | null;
+}
+
+/** `checks` is null without --check. */
+export function outputResults(
+  { outputs }: Signature,
+  copies: readonly (readonly OutputCopy[])[],
+  checks: readonly CheckedOutput[] | null,
+): readonly OutputResult[] {
+  return copies.map((copiesHere, i) => {
+    const { tensor } = at(copiesHere, 0);
+    const [own = "", ...others] = copiesHere.map((copy) => fingerprint(copy.tensor));
+    return {
+      name: `T${at(outputs, i)}`,
+      dtype: tensor.dtype,
+      shape: tensor.shape,
+      fingerprint: own,
+      unlike: others.flatMap((other, k) =>
+        other === own ? [] : [{ ranks: at(copiesHere, k + 1).ranks, fingerprint: other }],
+      ),
+      check: checks === null ? null : at(checks, i).check,
+    };
+  });
+}
+
+function fingerprint(tensor: Tensor): string {
+  return createHash("sha256").update(tensorBytes(tensor)).digest("hex").slice(0, 16);
+}

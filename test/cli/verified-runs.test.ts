@@ -1,0 +1,94 @@
+/** What `braid verify FILE` proves is what `braid run FILE` and an executor with the same options execute: command for command. */
+import path from "node:path";
+import { MultiDeviceExecutor, type Program } from "braid";
+import { describe, expect, it } from "vitest";
+import type { Backend } from "../../src/backends/backend.ts";
+import { inputSizes } from "../../src/cli/program/input-sizes.ts";
+import { buildProgram } from "../../src/cli/program/build-program.ts";
+import { drawInputs } from "../../src/cli/run/inputs.ts";
+import { runFile, type RunFlags } from "../../src/cli/run/run-file.ts";
+import { verifyFile } from "../../src/cli/verify/verify-file.ts";
+import { targets } from "../../src/compile/compile.ts";
+import { createCpuBackend } from "../../src/cpu.ts";
+import type { LoweringOptions } from "../../src/passes/options.ts";
+import { exampleFiles } from "../support/example-program.ts";
+import { roundProfile } from "../simulate/profile.ts";
+import { programFolder } from "./captured-cli.ts";
+
+const flags: RunFlags = {
+  devices: 2,
+  on: "cpu",
+  streams: 3,
+  set: new Map(),
+  size: new Map(),
+  json: false,
+  scheduleChoice: "given",
+  blas: "off",
+  graph: "auto",
+  repeat: 1,
+  check: false,
+  seed: 0,
+  timeout: 30,
+  printHost: false,
+  timeline: false,
+};
+
+const example = (name: string): string => path.resolve(import.meta.dirname, "../../examples", name);
+
+/** Programs for GPUs run here, too: what is compared is what a back end of that name is given. */
+function backendFor(on: RunFlags["on"]): Backend {
+  return { ...createCpuBackend({ blas: "off" }), name: on };
+}
+
+function commandsOf(program: Program | null | undefined): unknown {
+  return program?.ranks.map(({ streams, commands }) => ({ streams, commands }));
+}
+
+async function expectSame(file: string, own: RunFlags, lowering: Partial<LoweringOptions>): Promise<Program> {
+  const step = (): void => {};
+  const verified = await verifyFile(file, own, lowering, step);
+  expect(verified.report.ok).toBe(true);
+  const ran = await runFile(file, own, lowering, { backend: backendFor(own.on), world: null, step });
+  expect(commandsOf(ran?.last.program)).toEqual(commandsOf(verified.program));
+  expect(ran?.choice).toBe(verified.choice);
+  if (verified.program === null) throw new Error("nothing was verified");
+  return verified.program;
+}
+
+describe.each(targets)("on %s", (on) => {
+  it.each(exampleFiles)("%s", async (name) => {
+    await expectSame(example(name), { ...flags, on }, {});
+  });
+
+  it.each(["get", "put"] as const)("with copies between peers: %s", async (protocol) => {
+    const file = example("ring-allgather-matmul.ts");
+    const program = await expectSame(file, { ...flags, on }, { backend: "cuda", protocol });
+    const roles = program.ranks[0]?.streams.map(({ role }) => role);
+    expect(roles?.includes("lane")).toBe(on === "cuda");
+  });
+
+  it("with a schedule, and the copy stream that the flags name", async () => {
+    const schedule = { inPlace: true, mergeGemms: [1, 3], copyStream: on === "cpu" ? "dedicated" : "inline" } as const;
+    await expectSame(example("ring-allgather-matmul.ts"), { ...flags, on, ...schedule }, { backend: "cuda" });
+  });
+
+  it("with a chosen schedule", async () => {
+    const name = "ring-allgather-matmul.ts";
+    const folder = programFolder();
+    const profile = folder.write("machine.json", JSON.stringify(roundProfile));
+    const program = await expectSame(example(name), { ...flags, on, scheduleChoice: "auto", profile }, {});
+    const { source, signature } = await buildProgram(example(name), flags);
+    const executor = await MultiDeviceExecutor.create(source, {
+      devices: flags.devices,
+      on: backendFor(on),
+      scheduleChoice: "auto",
+      profile: roundProfile,
+    });
+    let ran: Program | null = null;
+    const sizes = inputSizes(signature, flags.size);
+    await executor.run(drawInputs(signature, sizes, 0), { onReport: (_, own) => void (ran = own) });
+    await executor.close();
+    folder.remove();
+    expect(commandsOf(ran)).toEqual(commandsOf(program));
+  });
+});
