@@ -169,7 +169,7 @@ export class HostProgramBuilder {
     return addBinary(this.#state, "div", [a, b], options);
   }
 
-  /** `neg`, `abs`, `relu`, `gelu` or `exp` of every element. Throws `dtype-mismatch`. */
+  /** A function, such as `relu`, of every element. Throws `dtype-mismatch`. */
   unary(op: UnaryOpType, input: TensorView, options: OutputOption = {}): TensorView {
     return addOp(this.#state, op, { kind: "Unary", op }, [input], options);
   }
