@@ -2,7 +2,7 @@
  * Every row of src/ir/ops/functions/unary.ts, from the API to the text of kernels: values at edges, the oracle's bounds against
  * exact results nearby, and both directions of dumps. Kernels on the CPU run them in test/kernels/elementwise.test.ts.
  */
-import { Fusion, HostProgramBuilder, parse, print, type TensorView } from "braid";
+import { Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";
 import { expressionText } from "../../src/backends/cuda/kernels/text/expression-text.ts";
 import * as api from "../../src/ir/api/ops.ts";
@@ -11,9 +11,15 @@ import { unaryExpression } from "../../src/ir/ops/functions/expressions.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { hasLaneForm } from "../../src/kernels/simd/lane-expressions.ts";
+import { accumulatorOf } from "../../src/numerics/accumulator.ts";
+import { dtypes } from "../../src/numerics/dtype.ts";
 import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { fromTensor } from "../../src/oracle/convert.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { toDType } from "../kernels/reference.ts";
 
 interface Case {
   /** In double, as exact as JavaScript is. */
@@ -63,6 +69,26 @@ describe.each(keysOf(cases))("%s", (op) => {
     expect([0, -0, Infinity, -Infinity].map(apply)).toEqual(edges);
     expect(apply(NaN)).toBeNaN();
     for (const [x, y] of known) expect(apply(x), `of ${x}`).toBe(y);
+  });
+
+  it.each(["double", "float", "half", "bfloat16"] as const)("in %s may be off as its row says", (dtype) => {
+    const accumulator = dtypes[accumulatorOf[dtype]].epsilon;
+    const values = [-3, -0.7, -0.01, 0.02, 0.5, 1.25, 6].map((x) => toDType(dtype, x));
+    const f = new Fusion();
+    f.output(functions[op](f.input([values.length], dtype)));
+    const { outputs, bounds } = evaluateFusion(f.data(), [Tensor.from(values, dtype)]);
+    for (const [i, x] of values.entries()) {
+      const y = exact(x);
+      const bound = at(at(bounds, 0), i);
+      if (error.roundings === 0) expect(bound).toBe(0);
+      if (!Number.isFinite(y)) continue;
+      const expected = Number(fromTensor(at(outputs, 0)).elements[i]);
+      const off = error.roundings * accumulator * error.magnitude(x, Math.abs(y));
+      for (const near of [y - off, y + off]) {
+        expect(Math.abs(toDType(dtype, near) - expected), `of ${x}`).toBeLessThanOrEqual(bound);
+      }
+      expect(bound).toBeLessThan(8 * (dtypes[dtype].epsilon * Math.abs(y) + off) + Number.MIN_VALUE);
+    }
   });
 
   it("moves no further than the oracle's bound says", () => {

@@ -17,12 +17,12 @@ export interface UnaryFunction {
   readonly alsoRead: readonly string[];
 }
 
-/** How far a correct back end may be off, before it rounds the result to the dtype. */
+/** How far a correct back end may be off, before it rounds the result to the dtype. `output` is the result's absolute value. */
 export interface UnaryError {
   /** Roundings, each relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
   readonly roundings: number;
   readonly magnitude: (input: number, output: number) => number;
-  /** How far the result moves when an input `input` with the result `output` moves by up to `by`. */
+  /** How far the result moves when `input` moves by up to `by`. */
   readonly spread: (by: number, input: number, output: number) => number;
 }
 
