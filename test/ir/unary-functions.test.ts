@@ -55,6 +55,16 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     cuda: "(expf(x))",
     lanes: false,
   },
+  tanh: {
+    exact: Math.tanh,
+    edges: [0, -0, 1, -1],
+    known: [
+      [30, 1],
+      [-30, -1],
+    ],
+    cuda: "(tanhf(x))",
+    lanes: false,
+  },
 };
 
 /** Each row is exported by the API under its name. */

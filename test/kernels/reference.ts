@@ -38,6 +38,7 @@ type ExactOp = "neg" | "abs" | "relu";
 /** The functions of floats, in double; a row for each of src/ir/ops/functions/unary.ts. */
 export const floatFunctions: { readonly [Op in Exclude<UnaryOpType, ExactOp | "gelu">]: (x: number) => number } = {
   exp: Math.exp,
+  tanh: Math.tanh,
 };
 
 export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value): Value {

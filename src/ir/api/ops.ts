@@ -111,6 +111,11 @@ export function exp(tensor: TensorView): TensorView {
   return unary("exp", tensor);
 }
 
+/** The hyperbolic tangent. Integers become float. Throws `dtype-mismatch` for bool. */
+export function tanh(tensor: TensorView): TensorView {
+  return unary("tanh", tensor);
+}
+
 /** Converts to `dtype`; always an op, also between equal dtypes. Throws `bad-argument`. */
 export function cast(tensor: TensorView, dtype: DType): TensorView {
   const place = callOf("cast", [tensor], dtype);

@@ -76,6 +76,13 @@ const rows = {
     },
     alsoRead: ["expf"],
   },
+  tanh: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.tanh", c: "tanh" }, x),
+    work: 200,
+    error: { roundings: 4, magnitude: (_, output) => output, spread: (by) => by },
+    alsoRead: ["tanhf"],
+  },
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
 export type UnaryOpType = keyof typeof rows;
