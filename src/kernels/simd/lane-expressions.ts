@@ -17,7 +17,7 @@ const plain =
   (_, ...operands) =>
     vector(instruction, ...operands.map(get));
 
-const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: LanePrimitive } } = {
+const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: LanePrimitive } } = {
   neg: everywhere("neg"),
   abs: everywhere("abs"),
   add: everywhere("add"),
@@ -36,6 +36,7 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: Lan
     i32: plain("i32x4.min_s"),
     i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(y), get(x))),
   },
+  sqrt: { f64: plain("f64x2.sqrt"), f32: plain("f32x4.sqrt") },
 };
 
 function everywhere(name: "neg" | "abs" | "add" | "sub" | "mul"): { readonly [T in ScalarType]: LanePrimitive } {
@@ -94,7 +95,9 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
       return Array.from({ length: partsOfType[expression.type] }, () => constant);
     }
     case "apply": {
-      const form = primitives[expression.primitive][expression.type];
+      const { primitive, type } = expression;
+      const form = primitives[primitive][type];
+      invariant(form !== undefined, "a primitive is used with a type that it has", { primitive, type });
       const values = expression.operands.map(evaluate);
       return Array.from({ length: partsOfType[expression.type] }, (_, part) =>
         writer.keep(form(writer, ...values.map((value) => at(value, part)))),

@@ -1,5 +1,5 @@
 /** Scalar expressions as JavaScript text. i64 values are bigints there, all others numbers. */
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
   floatToBFloat16,
@@ -34,7 +34,7 @@ const same: Emit = (x) => `${x}`;
 const wrap64 = (text: string): string => `BigInt.asIntN(64, ${text})`;
 
 /** The product of two i32 as a double could lose its low bits, hence Math.imul; sums and quotients are exact in double. */
-const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: Emit } } = {
+const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Emit } } = {
   neg: { f64: (x) => `-${x}`, f32: (x) => `-${x}`, i32: (x) => `(-${x} | 0)`, i64: (x) => wrap64(`-${x}`) },
   abs: {
     f64: (x) => `Math.abs(${x})`,
@@ -48,12 +48,13 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]: Emi
   div: infix("/"),
   max: extremum("max", ">"),
   min: extremum("min", "<"),
+  sqrt: { f64: (x) => `Math.sqrt(${x})`, f32: (x) => `Math.fround(Math.sqrt(${x}))` },
 };
 
 function infix(sign: string): { readonly [T in ScalarType]: Emit } {
   return {
     f64: (x, y) => `(${x} ${sign} ${y})`,
-    // Rounding a double sum, product or quotient of float32s once more gives the float32 result: 53 >= 2 * 24 + 2 bits.
+    // Rounding a double sum, product, quotient or root of float32s once more gives the float32 result: 53 >= 2 * 24 + 2 bits.
     f32: (x, y) => `Math.fround(${x} ${sign} ${y})`,
     i32: (x, y) => `((${x} ${sign} ${y}) | 0)`,
     i64: (x, y) => wrap64(`${x} ${sign} ${y}`),
@@ -97,7 +98,9 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
       return jsConstant(expression.value);
     case "apply": {
       const { primitive, type } = expression;
-      return `(${primitives[primitive][type](...expression.operands.map(emit))})`;
+      const text = primitives[primitive][type];
+      invariant(text !== undefined, "a primitive is used with a type that it has", { primitive, type });
+      return `(${text(...expression.operands.map(emit))})`;
     }
     case "call": {
       const result = `${expression.function.js}(${emit(expression.operand)})`;

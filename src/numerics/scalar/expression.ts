@@ -23,10 +23,10 @@ export const computeType: { readonly [D in DType]: ScalarType } = {
 };
 
 /**
- * Operations within one type. `div` of integers truncates and must not see 0. `max` and
+ * Operations within one type. `div` of integers truncates and must not see 0; `sqrt` is for floats. `max` and
  * `min` of floats are IEEE 754-2019's maximum and minimum, as WebAssembly's: NaN if either is, and -0 is below 0.
  */
-export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min";
+export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "sqrt";
 export type Comparison = "eq" | "ne";
 
 /**

@@ -49,6 +49,7 @@ const primitives: { readonly [P in Primitive]: ByType } = {
   div: { ...call("div"), ...infix("/") },
   max: call("max"),
   min: call("min"),
+  sqrt: { f64: (x) => `sqrt(${x})`, f32: (x) => `sqrtf(${x})` },
 };
 
 /** Library functions that have a short form (prelude.ts), for results that are rounded to 16 bits at once. */
