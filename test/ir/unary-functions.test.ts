@@ -65,6 +65,17 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     cuda: "(tanhf(x))",
     lanes: false,
   },
+  rsqrt: {
+    exact: (x) => 1 / Math.sqrt(x),
+    edges: [Infinity, -Infinity, 0, NaN],
+    known: [
+      [4, 0.5],
+      [2 ** -24, 4096],
+      [-1, NaN],
+    ],
+    cuda: "(1.0f / (sqrtf(x)))",
+    lanes: true,
+  },
 };
 
 /** Each row is exported by the API under its name. */

@@ -39,6 +39,7 @@ type ExactOp = "neg" | "abs" | "relu";
 export const floatFunctions: { readonly [Op in Exclude<UnaryOpType, ExactOp | "gelu">]: (x: number) => number } = {
   exp: Math.exp,
   tanh: Math.tanh,
+  rsqrt: (x) => 1 / Math.sqrt(x),
 };
 
 export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value): Value {

@@ -116,6 +116,11 @@ export function tanh(tensor: TensorView): TensorView {
   return unary("tanh", tensor);
 }
 
+/** One over the square root; NaN for negative numbers. Integers become float. Throws `dtype-mismatch` for bool. */
+export function rsqrt(tensor: TensorView): TensorView {
+  return unary("rsqrt", tensor);
+}
+
 /** Converts to `dtype`; always an op, also between equal dtypes. Throws `bad-argument`. */
 export function cast(tensor: TensorView, dtype: DType): TensorView {
   const place = callOf("cast", [tensor], dtype);

@@ -83,6 +83,21 @@ const rows = {
     error: { roundings: 4, magnitude: (_, output) => output, spread: (by) => by },
     alsoRead: ["tanhf"],
   },
+  /** 1 / sqrt(x), in double and rounded once. Infinite with the sign of x at 0, NaN below. */
+  rsqrt: {
+    operand: "float",
+    expression: (x) => {
+      const root = apply("sqrt", convert("f64", x));
+      return convert(x.type, apply("div", constant("f64", 1), root));
+    },
+    work: 40,
+    error: {
+      roundings: 4,
+      magnitude: (_, output) => output,
+      spread: (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity),
+    },
+    alsoRead: ["rsqrtf"],
+  },
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
 export type UnaryOpType = keyof typeof rows;
