@@ -1,14 +1,19 @@
 /**
- * What every statement reads and writes, and which scopes it has: one row per kind. Passes, the validator and the
- * recorder walk host programs through these tables.
+ * Walking over host programs: which statements are ops, what each reads and writes, which scopes it has, and where it stands. Passes,
+ * the validator and the recorder ask here.
  */
 import type { TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
+import { opRows } from "../ir/ops/rows.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import type { Statement } from "./nodes.ts";
-import { isOp } from "./statement-kinds.ts";
 
-/** The tensors whose elements or binding a statement uses. A view's source counts as read. */
+/** Whether a statement is an op of the Fusion IR, rather than one of the Host IR's own kinds. */
+export function isOp(statement: Statement): statement is Op {
+  return statement.kind in opRows;
+}
+
+/** The tensors whose elements or binding a statement uses. A view reads its source. */
 type Access = { readonly reads: readonly TensorId[]; readonly writes: readonly TensorId[] };
 
 const none: Access = { reads: [], writes: [] };
@@ -36,7 +41,7 @@ function accumulates(op: Op): boolean {
   return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate === true;
 }
 
-/** The statement's own accesses: those of its scopes are not included. */
+/** The statement's own accesses, without those of the statements in it. */
 export function accessesOf(statement: Statement): Access {
   if (!isOp(statement)) return dispatch(accesses, statement);
   const { inputs, output } = statement;
@@ -75,4 +80,23 @@ export function walk(body: readonly Statement[]): readonly Statement[] {
   };
   visit(body);
   return statements;
+}
+
+/**
+ * The path to the first place of the very object `statement` in a scope: `body[4].then[2]`. It tells statements apart that print alike,
+ * and needs no valid ids. Null if it stands nowhere. Diagnostics look it up; no statement keeps it.
+ */
+export function pathOf(scope: readonly Statement[], statement: Statement, scopePath = "body"): string | null {
+  for (const [i, each] of scope.entries()) {
+    const path = `${scopePath}[${i}]`;
+    if (each === statement) return path;
+    const inside =
+      each.kind === "ForLoop"
+        ? pathOf(each.body, statement, `${path}.body`)
+        : each.kind === "IfThenElse"
+          ? (pathOf(each.then, statement, `${path}.then`) ?? pathOf(each.else, statement, `${path}.else`))
+          : null;
+    if (inside !== null) return inside;
+  }
+  return null;
 }

@@ -1,7 +1,7 @@
 /** Statements in dump text: with the statements in them, or alone on one line. */
 import { defaultSpelling } from "../../ir/print-style.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
-import { isOp } from "../statement-kinds.ts";
+import { isOp } from "../traverse.ts";
 import type { PrintContext } from "../syntax/context.ts";
 import { elseWord, indentation, rowOf } from "../syntax/statements.ts";
 import { printOp } from "./op.ts";

@@ -8,12 +8,10 @@ import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "
 import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import type { ExprId, HostProgram, Statement } from "../nodes.ts";
-import { isOp } from "../statement-kinds.ts";
-import { pathOf } from "../statement-paths.ts";
-import { accessesOf, walk } from "../traverse.ts";
+import { accessesOf, isOp, pathOf } from "../traverse.ts";
 
 /** What is wrong with the ids of a program; empty if every id leads somewhere. */
-export function checkIds(program: HostProgram): readonly Diagnostic[] {
+export function checkIds(program: HostProgram, statements: readonly Statement[]): readonly Diagnostic[] {
   const { tensors, streams, units, inputs, outputs } = program;
   return [
     ...tableFindings("tensor", tensors),
@@ -21,7 +19,7 @@ export function checkIds(program: HostProgram): readonly Diagnostic[] {
     ...tableFindings("unit", units),
     ...listFindings("input", inputs, tensors),
     ...listFindings("output", outputs, tensors),
-    ...statementFindings(program),
+    ...statementFindings(program, statements),
   ];
 }
 
@@ -78,9 +76,8 @@ function placeIn({ program: { body } }: Check, statement: Statement): string {
   return `${statement.kind} at ${pathOf(body, statement) ?? "body"}`;
 }
 
-function statementFindings(program: HostProgram): readonly Diagnostic[] {
+function statementFindings(program: HostProgram, statements: readonly Statement[]): readonly Diagnostic[] {
   const check: Check = { program, findings: [], posts: new Map() };
-  const statements = walk(program.body);
   for (const statement of statements) {
     checkRows(check, statement);
     if (isOp(statement)) checkOperandCount(check, statement);

@@ -14,7 +14,7 @@ import type {
   ShareMemHandles,
   Statement,
 } from "../nodes.ts";
-import { isOp } from "../statement-kinds.ts";
+import { isOp } from "../traverse.ts";
 import { checkOp } from "./op.ts";
 
 /** What is wrong with a statement, whatever stands around it; its ids have been checked. */

@@ -1,22 +1,17 @@
 /**
- * Streams without an index: each is what GetCurrentStream bound to it, or a stream of its own from the first SetCurrentStream on. One
- * that neither has brought into being holds nothing to wait for, and one that is bound later would become another stream midway.
+ * A stream without an index exists from the GetCurrentStream that binds it or, if there is none, from the first SetCurrentStream that
+ * makes it current. Used earlier, it holds nothing to wait for, or becomes another stream later:
  *
- *   Synchronize Stream 0                 refused: Stream 0 is bound one line below
+ *   Synchronize Stream 0                 refused: the next line binds Stream 0
  *   GetCurrentStream into Stream 0
  *
- * As for tensors, every path that may run counts: a use is reported where no path brings the stream into being.
+ * As for tensors, every path that may run counts: a use is reported where no path makes the stream.
  */
 import { at } from "../../support/invariant.ts";
-import type { Fault } from "./fault.ts";
-import type { HostProgram, Statement, StreamId } from "../nodes.ts";
-import { walk } from "../traverse.ts";
+import type { HostStream, Statement, StreamId } from "../nodes.ts";
+import type { Fault, Report } from "./fault.ts";
 
-export function checkStreams(
-  { body, streams }: HostProgram,
-  report: (statement: Statement, fault: Fault) => void,
-): void {
-  const statements = walk(body);
+export function checkStreams(statements: readonly Statement[], streams: readonly HostStream[], report: Report): void {
   const bound = new Set<StreamId>();
   for (const each of statements) if (each.kind === "GetCurrentStream") bound.add(each.stream);
   const known = new Set<StreamId>();
@@ -28,7 +23,7 @@ export function checkStreams(
       if (at(streams, stream).index === null && !known.has(stream) && !own) {
         report(statement, unknownFault(stream, bound.has(stream)));
       }
-      // Reported once.
+      // Each stream is reported once.
       known.add(stream);
     }
   }

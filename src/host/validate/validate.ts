@@ -1,33 +1,38 @@
 /**
- * Whether a host program is well-formed: what nvFuser's constructors and evaluator refuse, found before anything runs. Three
- * kinds of rules, in this order: the ids (validate-ids.ts), each statement for itself (validate-statement.ts), and the order of
- * statements (validate-order.ts). Sizes and the rank are not known here: `record` checks what depends on them.
+ * Whether a host program is well-formed: faults that nvFuser's constructors and evaluator refuse, found before anything runs. The rules
+ * come in three groups: ids (ids.ts); each statement by itself (statement.ts); the order of statements, which is when tensors and streams
+ * are bound (bindings.ts, streams.ts) and how coalesced groups stand (groups.ts). `record` checks what depends on sizes and the rank.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import type { Fault } from "./fault.ts";
-import type { HostProgram, Statement } from "../nodes.ts";
-import { pathOf } from "../statement-paths.ts";
+import type { HostProgram } from "../nodes.ts";
 import { createStatementText } from "../print/statement.ts";
-import { walk } from "../traverse.ts";
+import { pathOf, walk } from "../traverse.ts";
+import { checkBindings } from "./bindings.ts";
+import type { Report } from "./fault.ts";
+import { checkAwaited, checkGroups } from "./groups.ts";
 import { checkIds } from "./ids.ts";
-import { checkOrder } from "./order.ts";
 import { checkStatement } from "./statement.ts";
+import { checkStreams } from "./streams.ts";
 
-/** Everything that is wrong, in program order; empty for a valid program. */
+/** All findings in program order; empty for a valid program. */
 export function validateHostProgram(program: HostProgram): readonly Diagnostic[] {
-  const broken = checkIds(program);
+  const statements = walk(program.body);
+  const broken = checkIds(program, statements);
   // Statements whose ids lead nowhere can be neither checked nor printed.
   if (broken.length > 0) return broken;
   const textOf = createStatementText(program);
   const findings: Diagnostic[] = [];
-  const report = (statement: Statement, fault: Fault): void => {
+  const report: Report = (statement, fault) => {
     const path = pathOf(program.body, statement) ?? "body";
     const text = `${textOf(statement)} at ${path}`;
     findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text } });
   };
-  for (const statement of walk(program.body)) {
+  for (const statement of statements) {
     for (const fault of checkStatement(statement, program)) report(statement, fault);
   }
-  checkOrder(program, report);
+  checkBindings(program, report);
+  checkGroups(program.body, report);
+  checkAwaited(statements, report);
+  checkStreams(statements, program.streams, report);
   return findings;
 }

@@ -14,7 +14,7 @@ import { printTensor } from "../../ir/print-tensor.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { reduceOpOf } from "../../host/collectives.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/statement-kinds.ts";
+import { isOp } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { allocationSize } from "../../ir/allocation-size.ts";

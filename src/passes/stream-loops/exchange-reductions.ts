@@ -11,7 +11,7 @@
  * With the option `p2p: "broadcast"` each chunk is a rooted Reduce instead, and the pass does nothing.
  */
 import { type IterDomain, plainDomain } from "../../ir/domain.ts";
-import { isOp } from "../../host/statement-kinds.ts";
+import { isOp } from "../../host/traverse.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { addTensor, copyAxes, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";

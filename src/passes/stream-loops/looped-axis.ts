@@ -5,7 +5,7 @@ import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/statement-kinds.ts";
+import { isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { axisText, opPlace, tensorList } from "../op-text.ts";

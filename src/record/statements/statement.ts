@@ -2,7 +2,7 @@
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
 import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../../host/nodes.ts";
-import { isOp } from "../../host/statement-kinds.ts";
+import { isOp } from "../../host/traverse.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";

@@ -5,7 +5,7 @@
 import { axisMap } from "../../../ir/ops/axis-map.ts";
 import { type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { HostProgram, PostOnStream } from "../../../host/nodes.ts";
-import { isOp } from "../../../host/statement-kinds.ts";
+import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { createUnionFind } from "../../../support/union-find.ts";
 

@@ -1,7 +1,7 @@
 /** What is bound behind a branch: what either side leaves bound, also where sides free, nest, and undo each other. */
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { type BoundTensors, createBoundTensors } from "../../src/host/validate/bound-tensors.ts";
+import { type BoundTensors, createBoundTensors } from "../../src/host/validate/bindings.ts";
 import type { TensorId } from "../../src/ir/domain.ts";
 import { makeId } from "../../src/support/ids.ts";
 

@@ -1,0 +1,128 @@
+/**
+ * A tensor is bound before it is used. Bindings are followed along every path that may run, and a use is reported where no path binds
+ * the tensor. A tensor with a mesh that nothing in the program binds may lie on other devices: `record` knows the rank and checks it.
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import { at } from "../../support/invariant.ts";
+import type { HostProgram, Statement, StatementKind } from "../nodes.ts";
+import { accessesOf, isOp, walk } from "../traverse.ts";
+import type { Fault, Report } from "./fault.ts";
+
+/** Reports every use of a tensor that no path has bound. */
+export function checkBindings(program: HostProgram, report: Report): void {
+  const written = once(() => new Set(writtenIn(program.body)));
+  const bound = createBoundTensors([...program.inputs, ...program.outputs]);
+  /** `carried`: tensors that earlier iterations may have bound. Only a branch can use them, since the first iteration has none. */
+  const visit = (scope: readonly Statement[], carried: () => ReadonlySet<TensorId>, branch: boolean): void => {
+    for (const statement of scope) {
+      for (const tensor of needsBound(statement)) {
+        if (bound.has(tensor) || (branch && carried().has(tensor))) continue;
+        if (at(program.tensors, tensor).mesh !== null && !written().has(tensor)) continue;
+        report(statement, unboundFault(tensor, statement.kind, written().has(tensor)));
+        // Each tensor is reported once.
+        bound.add(tensor);
+      }
+      if (statement.kind === "Deallocate") bound.delete(statement.tensor);
+      else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
+      if (statement.kind === "ForLoop") {
+        visit(
+          statement.body,
+          once(() => new Set([...carried(), ...writtenIn(statement.body)])),
+          false,
+        );
+      } else if (statement.kind === "IfThenElse") {
+        bound.either(
+          () => {
+            visit(statement.then, carried, true);
+          },
+          () => {
+            visit(statement.else, carried, true);
+          },
+        );
+      }
+    }
+  };
+  visit(program.body, () => new Set(), false);
+}
+
+/** Makes the value when it is first used. Most programs never use it. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
+
+function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
+  return walk(scope).flatMap((statement) => accessesOf(statement).writes);
+}
+
+/** Not the buffers of communications: which of them a rank must have depends on its role, which `record` knows. */
+function needsBound(statement: Statement): readonly TensorId[] {
+  const bindsOutput = isOp(statement) || statement.kind === "HirAliasSelect" || statement.kind === "PostOnStream";
+  return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];
+}
+
+function unboundFault(tensor: TensorId, kind: StatementKind, later: boolean): Fault {
+  const state = later ? "bound only on other paths, later, or freed" : "never bound";
+  return {
+    message: kind === "Deallocate" ? `T${tensor} is freed and not bound` : `T${tensor} is used before it is bound`,
+    found: `T${tensor} ${state}`,
+    expected: "an input, an output, or a tensor that an earlier statement allocates or computes",
+    help: later ? "move the statement behind the one that binds the tensor" : "allocate or compute the tensor first",
+  };
+}
+
+/** The tensors that are bound at a point, while statements are walked in order. */
+export interface BoundTensors {
+  readonly has: (tensor: TensorId) => boolean;
+  readonly add: (tensor: TensorId) => void;
+  readonly delete: (tensor: TensorId) => void;
+  /** Walks both sides of a branch from the same state. Afterwards every tensor that either side leaves bound is bound. */
+  readonly either: (then: () => void, otherwise: () => void) => void;
+}
+
+/**
+ * The state in which the tensors `initial` are bound. The changes of a side are taken back rather than made on a copy of the set, so that
+ * a program of many branches takes time in proportion to its statements.
+ */
+export function createBoundTensors(initial: Iterable<TensorId>): BoundTensors {
+  const bound = new Set(initial);
+  /** The tensors that the current side has changed, with their state before it. */
+  let changes = new Map<TensorId, boolean>();
+  const set = (tensor: TensorId, now: boolean): void => {
+    const before = bound.has(tensor);
+    if (before === now) return;
+    if (!changes.has(tensor)) changes.set(tensor, before);
+    if (now) bound.add(tensor);
+    else bound.delete(tensor);
+  };
+  /** Walks a side and takes its changes back; returns the changed tensors with their state at its end. */
+  const attempt = (side: () => void): ReadonlyMap<TensorId, boolean> => {
+    const outer = changes;
+    changes = new Map();
+    side();
+    const left = new Map([...changes.keys()].map((tensor) => [tensor, bound.has(tensor)]));
+    for (const [tensor, before] of changes) {
+      if (before) bound.add(tensor);
+      else bound.delete(tensor);
+    }
+    changes = outer;
+    return left;
+  };
+  return {
+    has: (tensor) => bound.has(tensor),
+    add: (tensor) => {
+      set(tensor, true);
+    },
+    delete: (tensor) => {
+      set(tensor, false);
+    },
+    either: (then, otherwise) => {
+      const afterThen = attempt(then);
+      const afterElse = attempt(otherwise);
+      for (const tensor of new Set([...afterThen.keys(), ...afterElse.keys()])) {
+        const before = bound.has(tensor);
+        set(tensor, (afterThen.get(tensor) ?? before) || (afterElse.get(tensor) ?? before));
+      }
+    },
+  };
+}
