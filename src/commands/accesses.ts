@@ -1,6 +1,6 @@
 /**
- * What a command reads and writes, as regions: one row per kind. The verifier, the tests' judge and the traces read memory
- * accesses from here alone.
+ * What each command reads and writes, as regions: one row per kind. The verifier, the schedule's rewrites and the
+ * traces take memory accesses from here alone.
  */
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
@@ -18,7 +18,7 @@ export interface Accesses {
 
 const none: Accesses = { reads: [], writes: [] };
 
-/** What of a Program a command's operands refer to. */
+/** What a command's operands refer to. */
 export type Operands = Pick<Program, "kernels" | "buffers">;
 
 const table: RuleTable<Command, Accesses, [Operands]> = {
@@ -40,7 +40,7 @@ const table: RuleTable<Command, Accesses, [Operands]> = {
   waitEvent: () => none,
   signal: () => none,
   waitSignal: () => none,
-  // Both leave the whole buffer undefined.
+  // alloc and free leave the whole buffer undefined.
   alloc: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
   free: ({ buffer }, program) => ({ reads: [], writes: [wholeBuffer(program, buffer)] }),
 };
@@ -50,7 +50,7 @@ export function accesses(program: Program, rank: number, index: number): Accesse
   return accessesOf(at(at(program.ranks, rank).commands, index), program);
 }
 
-/** The same of a command that is in no list yet. */
+/** The same for a command that is in no list. */
 export function accessesOf(command: Command, operands: Operands): Accesses {
   return dispatch<Command, Accesses, [Operands]>(table, command, operands);
 }

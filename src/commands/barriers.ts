@@ -1,6 +1,7 @@
 /**
- * Launches that read or write peers' memory, and the barriers around them. A barrier is a launch with the signals and waits directly before
- * and after it on its stream; a GPU can do all of it in one kernel, which waits and signals by itself.
+ * Launches that read or write peers' memory, and the barriers around them. A barrier is a launch with the signals and
+ * waits directly before and after it on its stream; a GPU can do all of it in one kernel, which waits and signals by
+ * itself.
  *
  *     GEMM | signal ready, wait ready, combine, signal done, wait done | GEMM
  */

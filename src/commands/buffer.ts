@@ -1,18 +1,19 @@
 /**
- * Buffers. In a CommandList a BufferId counts the buffers of that rank; link renumbers them over all ranks and
- * gives each a place (rank, arena, offset).
+ * Buffers. In a CommandList a BufferId counts the buffers of one rank. Link numbers them over all ranks and gives
+ * each a place: rank, arena and offset.
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { Id } from "../support/ids.ts";
 
 export type BufferId = Id<"Buffer">;
 
-/**
- * input, output: bound by the caller. temporary: undefined at the start of each run.
- * Peer-visible buffers live in the symmetric arena, so that a back end maps one arena per rank.
- */
+/** input, output: bound by the caller. temporary: undefined at the start of each run. */
 export type BufferRole = "input" | "output" | "temporary";
-export type Arena = "input" | "output" | "temporary" | "symmetric";
+/**
+ * Buffers that peers access lie in the symmetric arena, whatever their role, so that a back end maps one arena per
+ * rank.
+ */
+export type Arena = BufferRole | "symmetric";
 
 export interface Buffer {
   readonly id: BufferId;
@@ -22,16 +23,16 @@ export interface Buffer {
   readonly dtype: DType;
   /** Local shape at allocation, row-major. */
   readonly shape: readonly number[];
-  /** The tensor it was made for: `T3`. */
+  /** The tensor that it holds: `T3`. */
   readonly name: string;
   /** For inputs and outputs: the position in the program's list of inputs or outputs. */
   readonly position: number | null;
 }
 
-/** A buffer of a linked Program: whose it is and where it lies. */
+/** A buffer of a linked Program. */
 export interface PlacedBuffer extends Buffer {
   readonly rank: number;
-  /** In bytes from the start of the rank's arena. */
+  /** In bytes, from the start of the rank's arena. */
   readonly offset: number;
 }
 

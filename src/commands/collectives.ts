@@ -1,6 +1,6 @@
 /**
- * What the collectives mean for the commands of a Program, read from the one table of src/host/collectives.ts: who must have which
- * side, whose data a result needs, and which pieces make it.
+ * What the table of collectives (src/host/collectives.ts) means for commands: which rank must have which side, whose
+ * data a result needs, and which pieces make it.
  */
 import { collectives, type CollectiveType } from "../host/collectives.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -25,22 +25,22 @@ export function sharesResult(type: CollectiveType): boolean {
   return reduces && writes === "all" && !splitsInput;
 }
 
-/** Whether the member at `position` of the team must, may or must not have the side. */
+/** Whether the rank at `position` of the team must, may or must not have the side. */
 export function sideOf(
   type: CollectiveType,
   side: "input" | "output",
   root: number | null,
   position: number,
 ): "required" | "optional" | "absent" {
-  const rule = collectives[type];
-  const who = side === "input" ? rule.reads : rule.writes;
-  if (position === root && rule.rootMayLack === side) return "optional";
+  const row = collectives[type];
+  const who = side === "input" ? row.reads : row.writes;
+  if (position === root && row.rootMayLack === side) return "optional";
   return who === "all" || position === root ? "required" : "absent";
 }
 
 /**
- * The positions whose data the result of the member at `position` needs, in team order: it cannot complete before they have
- * arrived. Empty for a member that writes nothing, such as the non-root of a Reduce.
+ * The positions whose data the result of the rank at `position` needs, in team order: it cannot complete before they
+ * have arrived. Empty for a rank that writes nothing, such as a rank of a Reduce that is not its root.
  */
 export function dependsOn(
   type: CollectiveType,
@@ -48,13 +48,13 @@ export function dependsOn(
   root: number | null,
   position: number,
 ): readonly number[] {
-  const rule = collectives[type];
-  if (rule.writes === "root" && position !== root) return [];
-  if (rule.reads === "root") return root === null ? [] : [root];
+  const row = collectives[type];
+  if (row.writes === "root" && position !== root) return [];
+  if (row.reads === "root") return root === null ? [] : [root];
   return Array.from({ length: teamSize }, (_, other) => other);
 }
 
-/** Pieces that meet in one place of one member's output: one source, or for a reduction all of them in team order. */
+/** What makes one place of one rank's output: one piece, or for a reduction all ranks' pieces in team order. */
 export interface Assembly {
   readonly output: View;
   /** `from` is a position in the team. */
@@ -62,18 +62,18 @@ export interface Assembly {
 }
 
 /**
- * What the member at `position` has to put together: empty where it writes nothing. `members` holds the operations of the
- * whole team in team order. Views of one Assembly have equally many elements, which correspond in row-major order.
+ * What the rank at `position` assembles; empty where it writes nothing. `operations` are those of the whole team in
+ * team order. Views of one Assembly have equally many elements, which correspond in row-major order.
  */
-export function assembliesOf(members: readonly Collective[], position: number): readonly Assembly[] {
-  const own = members[position];
+export function assembliesOf(operations: readonly Collective[], position: number): readonly Assembly[] {
+  const own = operations[position];
   const output = own?.output ?? null;
   if (own === undefined || output === null) return [];
-  const rule = collectives[own.type];
-  const place = members.slice(0, position).filter((member) => member.output !== null).length;
-  const sources = members.flatMap(({ input }, from) =>
-    input === null ? [] : [{ from, view: rule.splitsInput ? partOf(input, place) : input }],
+  const { splitsInput, splitsOutput } = collectives[own.type];
+  const place = operations.slice(0, position).filter((each) => each.output !== null).length;
+  const sources = operations.flatMap(({ input }, from) =>
+    input === null ? [] : [{ from, view: splitsInput ? partOf(input, place) : input }],
   );
-  if (!rule.splitsOutput) return [{ output, sources }];
+  if (!splitsOutput) return [{ output, sources }];
   return sources.map((source, part) => ({ output: partOf(output, part), sources: [source] }));
 }

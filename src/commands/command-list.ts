@@ -1,6 +1,7 @@
 /**
- * A CommandList is what `record` makes of one rank's host program. It is a list of commands in issue order; where a command needs what only
- * other ranks know, the list names a one-sided pair or a collective instead, and `link` fills in the peer's half.
+ * A CommandList is what `record` makes of one rank's host program: its commands in issue order. Where a command needs
+ * what only other ranks know, it names a one-sided pair or a collective in peer memory, and `link` fills in the
+ * peer's half.
  */
 import type { Buffer } from "./buffer.ts";
 import type { Command, CommandBase, Origin, Signal, StreamInfo, WaitSignal } from "./command.ts";
@@ -9,83 +10,89 @@ import type { Collective } from "./transfer.ts";
 import type { View } from "./view.ts";
 
 /**
- * One-sided point-to-point (the CUDA idiom) before link: a rank knows its own half only. Link resolves
- * `peer` halves by pairing the k-th send from s to d with the k-th recv on d from s.
+ * One rank's half of a one-sided send and recv (the CUDA backend's form). Link pairs the k-th send from s to d with
+ * the k-th recv on d from s.
  */
 export interface OneSided {
+  /** get: the receiver copies. put: the sender copies. */
   readonly protocol: "get" | "put";
   readonly role: "send" | "recv";
   readonly peer: number;
-  /** k: the how-many-th op of this role with this peer in the list. */
+  /** k, counted from 0 over the rank's ops of this role with this peer. */
   readonly sequence: number;
   readonly view: View;
 }
 
-/** A signal of a one-sided pair; link gives it the pair's slot. */
-export interface SignalPeer extends CommandBase {
+/**
+ * The role of a slot. ready: the signaller's memory may be accessed, its input read and, where ranks share the work,
+ * its output written. done: the signaller has read what it needs from the waiter's memory, and has written what it
+ * combines for it.
+ */
+export type SlotRole = "ready" | "done";
+
+interface PairCommand extends CommandBase {
+  readonly pair: number;
+}
+/** Becomes a signal to the pair's other rank. */
+export interface SignalPeer extends PairCommand {
   readonly kind: "signalPeer";
-  readonly pair: number;
-  readonly slot: "ready" | "done";
+  readonly slot: SlotRole;
 }
-/** A wait for a signal of a one-sided pair. */
-export interface WaitPeer extends CommandBase {
+/** Becomes a wait for the pair's other rank. */
+export interface WaitPeer extends PairCommand {
   readonly kind: "waitPeer";
-  readonly pair: number;
-  readonly slot: "ready" | "done";
+  readonly slot: SlotRole;
 }
-/** The copy of a get (peer's buffer to own) or of a put (own to peer's). */
-export interface CopyPeer extends CommandBase {
+/** Becomes the copy of a get (from the peer's buffer) or of a put (to the peer's buffer). */
+export interface CopyPeer extends PairCommand {
   readonly kind: "copyPeer";
-  readonly pair: number;
 }
 
 /**
- * A collective in the CUDA idiom before link: members signal each other, copy from each other's memory, and combine what lies there.
- * Link matches the k-th of a communicator on all members, as it does transfers; a member's commands name it by its place
- * in `peerCollectives`.
+ * One rank's half of a collective in peer memory (the CUDA backend's form): ranks signal each other, copy from each
+ * other's memory, and combine what lies there. Link matches the k-th of a communicator on all ranks, as it does
+ * transfers.
  */
 export interface PeerCollective {
   readonly communicator: string;
   readonly operation: Collective;
   /**
-   * Positions of the members that combine a slice of all inputs into all outputs, of an Allreduce; null where every member makes its
-   * whole result. Link cuts the slices, since only it knows how the tensors of all members lie.
+   * Positions of the ranks that combine a slice of all inputs into all outputs, for an Allreduce; null where every
+   * rank makes its whole result. Link cuts the slices, because only it knows the tensors of all ranks.
    */
   readonly combining: readonly number[] | null;
 }
 
-/**
- * ready: you may read my input and, where slices are combined, write my output. done: I have read what I need of yours, and written
- * what I combine for you.
- */
-export type SlotRole = "ready" | "done";
-
-interface RankCommand extends CommandBase {
+interface CollectiveCommand extends CommandBase {
   readonly collective: number;
-  /** The other one's position in the team. */
+}
+interface RankCommand extends CollectiveCommand {
+  /** The other rank's position in the team. */
   readonly position: number;
 }
-/** A signal to a member; link gives every collective slots of its own. */
+/** Becomes a signal to the rank at `position`. */
 export interface SignalRank extends RankCommand {
   readonly kind: "signalRank";
   readonly slot: SlotRole;
 }
-/** A wait for a signal of a member. */
+/** Becomes a wait for the rank at `position`. */
 export interface WaitRank extends RankCommand {
   readonly kind: "waitRank";
   readonly slot: SlotRole;
 }
-/** Copies the piece of this rank's result that `member` (also oneself) has as its input. */
-export interface CopyRank extends RankCommand {
+/** Becomes a copy of the piece of this rank's result that the rank at `position` has; that may be this rank. */
+interface CopyRank extends RankCommand {
   readonly kind: "copyRank";
 }
-/** Combines the members' inputs in team order: into this rank's result or, of a slice, into the results of all members. */
-export interface CombineRanks extends CommandBase {
+/**
+ * Becomes a launch that combines the inputs in team order, into this rank's result or, slice by slice, into all
+ * results.
+ */
+interface CombineRanks extends CollectiveCommand {
   readonly kind: "combineRanks";
-  readonly collective: number;
 }
 
-/** What a list holds where the final command needs what other ranks know. */
+/** A command before link. Those of pairs and collectives become commands whose operands only link knows. */
 export type UnlinkedCommand =
   | Exclude<Command, Signal | WaitSignal>
   | SignalPeer
@@ -102,9 +109,9 @@ export interface CommandList {
   readonly streams: readonly StreamInfo[];
   readonly buffers: readonly Buffer[];
   readonly kernels: readonly Kernel[];
-  /** The one-sided ops of this rank: `pair` of a command is an index here. */
+  /** `pair` of a command is an index here. */
   readonly pairs: readonly OneSided[];
-  /** The collectives in the CUDA idiom: `collective` of a command is an index here. */
+  /** `collective` of a command is an index here. */
   readonly peerCollectives: readonly PeerCollective[];
   readonly eventCount: number;
   readonly commands: readonly UnlinkedCommand[];

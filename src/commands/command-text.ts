@@ -1,4 +1,4 @@
-/** Commands, views and kernels in one line each: for printed Programs, messages and findings. One row per kind. */
+/** Commands, views and kernels as one line each, for printed Programs, messages and findings. One row per kind. */
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
@@ -40,12 +40,12 @@ function refs(list: readonly BufferRef[]): string {
   return list.map(({ buffer, offset }) => place(buffer, offset)).join(", ");
 }
 
-/** `b2+64 float [4, 8]`, with the strides where they are not those of a whole row-major tensor. */
+/** `b2+64 float [4, 8]`, with strides if they are not those of a contiguous row-major tensor. */
 function viewText(view: View): string {
   return `${place(view.buffer, view.offset)} ${operandText(view)}`;
 }
 
-/** `float [4, 8]`, with the strides where they are not those of a whole row-major tensor. */
+/** `float [4, 8]`, with strides if they are not those of a contiguous row-major tensor. */
 export function operandText({ dtype, shape, strides }: Operand): string {
   const usual = contiguousStrides(shape);
   const plain = shape.every((extent, axis) => extent <= 1 || strides[axis] === usual[axis]);
@@ -64,7 +64,7 @@ function operationText(operation: Collective | PointToPointGroup): string {
   return `${head.filter((part) => part !== null).join(" ")} ${side(input)} -> ${side(output)}`;
 }
 
-/** What the kernel of one kind has beside its operands. */
+/** What a kernel has in addition to its operands. */
 const kernelParameters: RuleTable<Kernel, string> = {
   unary: ({ op }) => op,
   cast: () => "",

@@ -1,9 +1,8 @@
 /**
- * Commands: what a rank's streams do, as static data. docs/architecture.md states their semantics; a CommandList is one rank's
- * commands in issue order. Every command is on one stream of its rank and says exactly what it reads and writes
- * (accesses.ts derives the regions).
+ * Commands: what a rank's streams do, as static data. docs/commands.md defines what they mean. Each is on one stream
+ * of its rank and says exactly what it reads and writes (accesses.ts has the regions).
  *
- * Adding a kind: add it to `Command`, then follow the compile errors (accesses, link, print, machine, back ends).
+ * To add a kind: add it to `Command`, then follow the compile errors (accesses, link, text, machine, back ends).
  */
 import type { Id } from "../support/ids.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
@@ -18,31 +17,37 @@ export type KernelId = Id<"Kernel">;
 export type TransferId = Id<"Transfer">;
 export type SlotId = Id<"Slot">;
 
-/** copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little of what computes beside it. */
+/**
+ * copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little from kernels that
+ * compute meanwhile.
+ */
 export type CopyEngine = "copy" | "kernel";
 
 export interface CommandBase {
   readonly stream: CommandStreamId;
 }
 
-/** Runs a kernel; operands by position of the kernel's inputs and outputs. */
+/** Runs a kernel. `inputs` and `outputs` are in the order of the kernel's. */
 export interface Launch extends CommandBase {
   readonly kind: "launch";
   readonly kernel: KernelId;
   readonly inputs: readonly BufferRef[];
   readonly outputs: readonly BufferRef[];
-  /** Multiprocessors that a product leaves to kernels beside it on a GPU, none if not given. Nothing but time depends on it. */
+  /** SM margin: multiprocessors that a GEMM leaves free on a GPU; 0 if not given. It changes only the time. */
   readonly smMargin?: number;
 }
-/** Copies elements of equal shape and dtype. Never overlapping. In a linked Program either side may be a peer's buffer. */
+/**
+ * Copies elements between views of equal shape and dtype that do not overlap. In a Program either side may be a
+ * peer's buffer.
+ */
 export interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;
-  /** What moves it on a GPU, the copy engines if not given. Nothing but time depends on it. */
+  /** What moves the bytes on a GPU; "copy" if not given. It changes only the time. */
   readonly engine?: CopyEngine;
 }
-/** In a CommandList `transfer` is the k-th use of its communicator; link matches the members and gives `id`. */
+/** One rank's half of a transfer. Link matches the k-th use of a communicator on all ranks. */
 interface Transfer extends CommandBase {
   readonly kind: "transfer";
   readonly communicator: string;
@@ -88,7 +93,7 @@ export function isSignalling({ kind }: Pick<Command, "kind">): boolean {
 
 export interface StreamInfo {
   readonly id: CommandStreamId;
-  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. lane: a copy lane. */
+  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. lane: a copy stream. */
   readonly role: "caller" | "worker" | "communicator" | "lane";
   readonly name: string;
 }

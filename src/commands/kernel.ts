@@ -1,10 +1,11 @@
 /**
- * Kernels: what a `launch` computes, with everything but the addresses. Commands that compute the same share one
- * Kernel, so that a back end prepares each once. Shapes are local and concrete; strides are in elements and may
- * be 0 in inputs (broadcast), so operands are read in place.
+ * Kernels: what a `launch` computes, without the addresses. Launches that compute the same share one Kernel, so that
+ * a back end prepares each once. Shapes are local and concrete. Strides of inputs may be 0 (broadcast), so that
+ * operands are read where they lie.
  *
- * In place: `unary`, `cast` between dtypes of equal size, `binary` and `combine` may write exactly the region they read (same
- * offset and strides). All others need an output apart from their inputs. `matmul` and `linear` with `accumulate` read their output, too.
+ * In place: `unary`, `cast` between dtypes of equal size, `binary` and `combine` may write exactly the region that
+ * they read, with the same offset and strides. All others need an output apart from their inputs. `matmul` and
+ * `linear` with `accumulate` also read their output.
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
@@ -40,32 +41,32 @@ export interface ReductionKernel extends KernelBase {
   readonly axes: readonly number[];
 }
 interface ContractionKernel extends KernelBase {
-  /** The product is added to the output's elements, which are read: beta = 1 of a BLAS. */
+  /** Adds to what the output holds: beta = 1 of a BLAS. */
   readonly accumulate?: boolean;
 }
-/** inputs a [..batch, M, K], b [..batch, K, N], output [..batch, M, N]; equal batch axes (broadcast by stride 0). */
+/** a [..batch, M, K], b [..batch, K, N] -> [..batch, M, N]. Batch axes are equal; stride 0 broadcasts. */
 export interface MatmulKernel extends ContractionKernel {
   readonly kind: "matmul";
 }
-/** inputs x [M, K] (leading axes folded or kept: [..batch, M, K]), weight [N, K], bias [N] optionally; output [..batch, M, N]. */
+/** x [..batch, M, K], weight [N, K], optional bias [N] -> [..batch, M, N]. */
 export interface LinearKernel extends ContractionKernel {
   readonly kind: "linear";
 }
 /**
- * The inputs combined in their order, with one rounding; every output gets the result. An output may be one of the inputs: at every
- * index all inputs are read before an output is written.
+ * Combines the inputs in their order, with one rounding, and writes the result to every output. An output may be one
+ * of the inputs: at every index all inputs are read before an output is written.
  */
 export interface CombineKernel extends KernelBase {
   readonly kind: "combine";
   readonly op: ReductionOpType;
 }
-/** Writes 0 to every element of its one output, without reading: an ALLOCATE with zero_init. */
+/** Writes 0 to every element of its one output: an ALLOCATE with zero_init. */
 export interface FillKernel extends KernelBase {
   readonly kind: "fill";
 }
 /**
- * A fused HostUnit. `values[i]` is a tensor of the unit; values 0 .. inputs.length-1 are the inputs. `steps` compute
- * one value each, in order; `results[j]` is the value written to outputs[j].
+ * A fused HostUnit. `values[i]` is a tensor of the unit; the first values are the inputs. Each of `steps` computes
+ * one value, in order. `results[j]` is the value that outputs[j] gets.
  */
 export interface UnitKernel extends KernelBase {
   readonly kind: "unit";
@@ -80,7 +81,10 @@ export interface UnitValue {
   readonly shape: readonly number[];
 }
 
-/** An op of a unit over value numbers; select indices and axes are concrete, and what is read permuted is a value of its own. */
+/**
+ * An op of a unit over value numbers. Indices and axes are concrete, and an operand that is read permuted is a value
+ * of its own.
+ */
 export type UnitStep = UnitStepOf<Op>;
 type UnitStepOf<T> = T extends Op
   ? Omit<T, "inputs" | "output" | "index" | "orders"> & {
@@ -100,7 +104,7 @@ export type Kernel =
   | FillKernel
   | UnitKernel;
 
-/** Whether the kernel reads what its output holds. */
+/** Whether the kernel reads its output. */
 export function accumulates(kernel: Kernel): boolean {
   return (kernel.kind === "matmul" || kernel.kind === "linear") && kernel.accumulate === true;
 }

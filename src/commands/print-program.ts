@@ -1,4 +1,4 @@
-/** A linked Program as text, one command per line, in aligned columns: for people and for the fixtures of tests. */
+/** A linked Program as text, one command per line in aligned columns, for people and for fixtures of tests. */
 import { at } from "../support/invariant.ts";
 import type { Arena, PlacedBuffer } from "./buffer.ts";
 import { commandDetails, kernelText } from "./command-text.ts";
@@ -6,17 +6,17 @@ import { originText } from "./command.ts";
 import type { Program, RankProgram, Slot } from "./program.ts";
 
 export interface PrintProgramOptions {
-  /** Only these ranks; all if left out. */
+  /** Which ranks; all if not given. */
   readonly ranks?: readonly number[];
-  /** Whether each command is followed by the statement that it came from. */
+  /** Whether each command shows the statement that it came from. */
   readonly origins?: boolean;
 }
 
 const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
 
 /**
- * Kernels, slots, then per rank its arenas, buffers and commands in list order. `b` are buffers, `k` kernels, `t` transfers, `e` the
- * events of the rank; the column after a command's position is its stream.
+ * Kernels and slots, then each rank's arenas, streams, buffers and commands in list order. `b` is a buffer, `k` a
+ * kernel, `t` a transfer, `e` an event of the rank. A command's stream follows its position.
  */
 export function printProgram(program: Program, options: PrintProgramOptions = {}): string {
   const ranks = options.ranks ?? program.ranks.map(({ rank }) => rank);
@@ -63,7 +63,7 @@ function bufferRow({ id, name, role, arena, offset, bytes, dtype, shape }: Place
   return [`b${id}`, name, role, `${dtype} [${shape.join(", ")}]`, `${bytes} bytes`, `at ${arena}+${offset}`];
 }
 
-/** Rows with their cells padded to the widest of the column; nothing at the ends of lines. */
+/** Rows whose cells are padded to the widest of their column, without blanks at the end of a line. */
 function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths: number[] = [];
   for (const row of rows) {

@@ -1,13 +1,13 @@
 /**
- * A Program is the linked command lists of all ranks: what is verified, simulated and executed. Buffers, kernels,
- * transfers and slots are numbered over all ranks; commands are stored per rank in list order.
+ * A Program is the linked command lists of all ranks: what is rewritten, verified, simulated and executed. Buffers,
+ * kernels, transfers and slots are numbered over all ranks. Commands stay with their rank, in list order.
  */
 import type { Arena, PlacedBuffer } from "./buffer.ts";
 import type { Command, Origin, SlotId, StreamInfo, TransferId } from "./command.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Collective, PointToPointGroup } from "./transfer.ts";
 
-/** A member of a matched transfer: which command of which rank. */
+/** One rank's command in a matched transfer. */
 export interface Participant {
   readonly rank: number;
   readonly command: number;
@@ -15,10 +15,10 @@ export interface Participant {
 }
 
 /**
- * A matched transfer. For a collective: all members in team order; no member completes before all have arrived.
- * For point-to-point groups: link joins groups that exchange with each other, directly or through others; `edges` say who
- * sends what to whom. A group member needs only its direct partners to have arrived, so one transfer may hold two groups of
- * one rank that run one after the other.
+ * A matched transfer. A collective has one participant per rank, in team order; none completes before all have
+ * arrived. A group joins the point-to-point groups that exchange with each other, directly or through others, and
+ * `edges` are its sends. A participant of a group needs only its direct peers to have arrived, so that a group may
+ * have two commands of one rank that run one after the other.
  */
 export type LinkedTransfer =
   | {
@@ -35,7 +35,7 @@ export type LinkedTransfer =
       readonly edges: readonly TransferEdge[];
     };
 
-/** members[from].ops[sendOp] delivers into members[to].ops[recvOp]. */
+/** Op `sendOp` of participant `from` delivers into op `recvOp` of participant `to`. */
 export interface TransferEdge {
   readonly from: number;
   readonly sendOp: number;
@@ -55,7 +55,7 @@ export interface RankProgram {
   readonly eventCount: number;
   readonly commands: readonly Command[];
   readonly origins: readonly Origin[];
-  /** transferOf[i]: the transfer of commands[i], or null. */
+  /** transferOf[i] is the transfer of commands[i], or null. */
   readonly transferOf: readonly (TransferId | null)[];
   /** Bytes of each arena of this rank. */
   readonly arenaBytes: { readonly [A in Arena]: number };

@@ -1,7 +1,7 @@
 /**
- * A Region is the exact set of bytes that a command reads or writes in one buffer: an offset and nested
- * strided runs. Canonical form (see `canonicalRegion`): no dims of count 1 or stride 0, neighbouring dims that
- * join are merged, strides descend, no byte is named twice. Two equal sets made by the same nesting compare equal.
+ * A Region is the exact set of bytes that a command reads or writes in one buffer: an offset and nested strided runs.
+ * In canonical form no dim has count 1 or stride 0, contiguous dims are merged, strides descend, and no byte occurs
+ * twice. Equal sets from the same nesting compare equal.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -25,9 +25,9 @@ export interface Region {
 }
 
 /**
- * The region of runs of `bytes` bytes at every point of `dims`, in canonical form. Strides are not negative. Dims may
- * repeat bytes as broadcast and window axes do (stride 0, or a multiple of the next stride that does not pass its end);
- * no view of an allocated tensor repeats them in another way.
+ * The canonical form of runs of `bytes` bytes at every point of `dims`. Strides are not negative. Dims may repeat
+ * bytes as broadcast and window axes do: with stride 0, or a multiple of the next stride that does not pass its end.
+ * No view of an allocated tensor repeats them in another way.
  */
 export function canonicalRegion(buffer: BufferId, offset: number, dims: readonly RegionDim[], bytes: number): Region {
   const sorted = dims
@@ -51,7 +51,7 @@ export function canonicalRegion(buffer: BufferId, offset: number, dims: readonly
   return { buffer, offset, dims: nested, bytes: run };
 }
 
-/** The bytes that a view names. */
+/** The bytes of a view. */
 export function regionOf({ buffer, offset, dtype, shape, strides }: View): Region {
   return boxRegion(buffer, offset, dtype, shape, strides);
 }

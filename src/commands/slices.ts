@@ -1,21 +1,22 @@
 /**
- * Cuts a tensor into one slice per member of a team, for collectives that share their work. Slices are boxes, so that every member's
- * view of one is a view; they begin at multiples of 16 bytes where there is enough to share, for vector loads and stores.
+ * Cuts a tensor into one slice per rank of a team, for collectives whose ranks share the work. Slices are boxes, so
+ * that each rank sees a slice as a view. In a tensor that is large enough they begin at multiples of 16 bytes, for
+ * vector loads and stores.
  *
- *   [1000] floats for 4 members: [0, 248), [248, 500), [500, 748), [748, 1000)
+ *   [1000] floats for 4 ranks: [0, 248), [248, 500), [500, 748), [748, 1000)
  */
 import { at } from "../support/invariant.ts";
 import { commonBox, narrowView, type View } from "./view.ts";
 
 export interface Slices {
   readonly axis: number;
-  /** Slice i holds [bounds[i], bounds[i + 1]) of the axis: none where they are equal. */
+  /** Slice i is [bounds[i], bounds[i + 1]) of the axis; it may be empty. */
   readonly bounds: readonly number[];
 }
 
 const alignment = 16;
 
-/** The views under their common box, of at least one axis, as which they are cut. Null where they have none. */
+/** The views under their common box, with at least one axis to cut; null where they have no common box. */
 export function viewsToCut(views: readonly View[]): readonly View[] | null {
   const box = commonBox(views);
   if (box === null) return null;
@@ -23,7 +24,7 @@ export function viewsToCut(views: readonly View[]): readonly View[] | null {
   return views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
-/** `shape` is that of the `viewsToCut`. */
+/** `shape` is that of `viewsToCut`. */
 export function cutIntoSlices(shape: readonly number[], elementBytes: number, count: number): Slices {
   const found = shape.findIndex((extent) => extent >= count);
   const axis = found >= 0 ? found : shape.indexOf(Math.max(...shape));
@@ -35,12 +36,12 @@ export function cutIntoSlices(shape: readonly number[], elementBytes: number, co
   return { axis, bounds };
 }
 
-/** Positions whose slice is not empty: all, unless there is less to share than members. */
+/** Positions whose slice is not empty: all, unless the tensor has fewer elements than the team has ranks. */
 export function positionsWithSlice({ bounds }: Slices): readonly number[] {
   return bounds.slice(1).flatMap((end, position) => (end > at(bounds, position) ? [position] : []));
 }
 
-/** Slice `index` of one of the `viewsToCut`. */
+/** Slice `index` of one of `viewsToCut`. */
 export function sliceOf(view: View, { axis, bounds }: Slices, index: number): View {
   const start = at(bounds, index);
   return narrowView(view, axis, start, at(bounds, index + 1) - start);

@@ -1,6 +1,7 @@
 /**
- * Transfers move data between ranks through a library: NCCL on GPUs, shared memory on the CPU. A transfer is a collective, or a group of
- * sends and receives that have no order among each other. Each rank that takes part has one transfer command with its own half.
+ * Transfers move data between ranks through a library: NCCL on GPUs, shared memory on the CPU. A transfer is a
+ * collective, or a group of sends and receives that have no order among each other. Each rank that takes part has one
+ * transfer command with its own half.
  *
  * Views may be strided. Where a library needs packed copies, the back end makes them in scratch that no list shows.
  */
@@ -9,9 +10,10 @@ import type { ReductionOpType } from "../ir/ops/op.ts";
 import type { View } from "./view.ts";
 
 /**
- * One rank's half of a collective. `input` and `output` are null where the table of collectives (src/host/collectives.ts) says that the rank
- * reads or writes nothing. Axis 0 of a side that the table splits counts the ranks that hold a part, in team order: the
- * whole team, except for a root from outside the mesh, which was appended to the team and holds none.
+ * One rank's half of a collective. `input` and `output` are null where the table of collectives
+ * (src/host/collectives.ts) says that the rank reads or writes nothing. Axis 0 of a side that the table splits counts
+ * the ranks that hold a part, in team order: the whole team, except for a root from outside the mesh, which was
+ * appended to the team and holds none.
  */
 export interface Collective {
   readonly kind: "collective";

@@ -1,4 +1,4 @@
-/** Arithmetic on Views: sizes, parts, and the common box over which views of different shapes are walked together. */
+/** Views and their arithmetic: sizes, parts, and the common box under which views of different shapes correspond. */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
@@ -27,7 +27,7 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);
 }
 
-/** Strides in elements of a contiguous box whose axes lie in memory in `order`, outermost first: a permutation of the axes. */
+/** Strides, in elements, of a contiguous box whose axes lie in memory in `order`, outermost first. */
 export function stridesInOrder(shape: readonly number[], order: readonly number[]): readonly number[] {
   const strides = shape.map(() => 1);
   let elements = 1;
@@ -71,9 +71,9 @@ export interface CommonBox {
 }
 
 /**
- * One shape under which all views name their elements in the same row-major order, with as few axes as possible: [4, 8] and
- * [32] share the box [32] where the first is contiguous, [4, 8] where it is not. Null where none exists, such as
- * for [2, 3] and [3, 2] with padded rows, or different counts. Axes of one element vanish.
+ * One shape under which all views list their elements in the same row-major order, with as few axes as possible: [4,
+ * 8] and [32] share the box [32] where the first is contiguous, [4, 8] where it is not. Null where there is none, as
+ * for different counts, or for [2, 3] and [3, 2] with padded rows. Axes of one element are dropped.
  */
 export function commonBox(views: readonly Pick<View, "shape" | "strides">[]): CommonBox | null {
   const walks = views.map(mergeAxes);
@@ -103,7 +103,7 @@ interface Axis {
   readonly stride: number;
 }
 
-/** Axes outermost first, those that join merged, those of one element dropped; null where there is no element. */
+/** Axes outermost first, merged where contiguous, without those of one element; null where there is no element. */
 function mergeAxes({ shape, strides }: Pick<View, "shape" | "strides">): readonly Axis[] | null {
   const merged: Axis[] = [];
   for (const [i, extent] of shape.entries()) {
@@ -122,14 +122,14 @@ function emptyBox(views: readonly Pick<View, "shape">[]): CommonBox | null {
   return { shape: [0], strides: views.map(() => [1]) };
 }
 
-/** The views under their common box; null where they have none. Views of one shape keep it. */
+/** The views under their common box; null where they have none. Views of equal shape are returned as they are. */
 export function alignViews(views: readonly View[]): readonly View[] | null {
   if (views.every(({ shape }) => sameNumbers(shape, at(views, 0).shape))) return views;
   const box = commonBox(views);
   return box === null ? null : views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
-/** Whether two views name the same elements of one buffer in the same way. */
+/** Whether two views are equal: the same elements of one buffer under the same shape and strides. */
 export function sameView(a: View, b: View): boolean {
   return (
     a.buffer === b.buffer &&

@@ -1,9 +1,9 @@
 /**
- * The collectives: one row per type says everything that holds of it, whoever asks. Lowering, validation, recording, linking,
- * verification, simulation and the back ends read this table; none of them has a rule of its own for a type.
+ * The collectives: one row per type says everything that holds of it, whoever asks. Lowering, validation, recording,
+ * linking, verification, simulation and the back ends read this table; none of them has a rule of its own for a type.
  *
- * Every collective moves pieces from the ranks that read to the ranks that write. A type's name is also its spelling in dumps.
- * To add a type: its name here, its row, and what the compiler then names.
+ * Every collective moves pieces from the ranks that read to the ranks that write. A type's name is also its spelling
+ * in dumps. To add a type: its name here, its row, and what the compiler then names.
  */
 import type { ReductionOpType } from "../ir/ops/op.ts";
 
@@ -28,13 +28,14 @@ interface CommunicationRow {
   /** The output has one part per rank that reads; else there is one place for all their pieces. */
   readonly splitsOutput: boolean;
   /**
-   * Where it carries a change of sharding on one mesh: what a rank receives there, as a multiple of (n - 1) / n of its share of
-   * the tensor before or after. Null where it carries none.
+   * Where it carries a change of sharding on one mesh: what a rank receives there, as a multiple of (n - 1) / n of
+   * its share of the tensor before or after. Null where it carries none.
    */
   readonly onOneMesh: { readonly times: 1 | 2 | "team"; readonly share: "before" | "after" } | null;
   /**
-   * Where it carries a tensor to another mesh: which receivers share a team. "all": one team; "shares": those that differ along the
-   * changing DID type alone; "one": a team for each receiver; "pair": one for each receiver and its sender. Null where it carries none.
+   * Where it carries a tensor to another mesh: which receivers share a team. "all": one team; "shares": those that
+   * differ along the changing DID type alone; "one": a team for each receiver; "pair": one for each receiver and its
+   * sender. Null where it carries none.
    */
   readonly betweenMeshes: "all" | "shares" | "one" | "pair" | null;
 }
@@ -42,11 +43,14 @@ interface CommunicationRow {
 export interface CollectiveRow extends CommunicationRow {
   readonly writes: "all" | "root";
   /**
-   * What NCCL allows one rank's two views to share. "same": both are one region; "part": the one that is not split is the rank's
-   * own part of the one that is; "never": they are apart.
+   * What NCCL allows one rank's two views to share. "same": both are one region; "part": the one that is not split is
+   * the rank's own part of the one that is; "never": they are apart.
    */
   readonly inPlace: "same" | "part" | "never";
-  /** The side that a root from outside the mesh may lack: it gathers without contributing, or scatters without receiving. */
+  /**
+   * The side that a root from outside the mesh may lack: it gathers without contributing, or scatters without
+   * receiving.
+   */
   readonly rootMayLack: "input" | "output" | null;
   /** NCCL's call; null where it has none, and sends and receives carry the collective. What reduces needs a call. */
   readonly nccl: NcclCollective | null;

@@ -8,7 +8,7 @@ import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { at } from "../support/invariant.ts";
 import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
 
-/** Throws `size-mismatch` where `shape` is not the local shape of tensor `id`. */
+/** Throws `size-mismatch` if `shape` is not the local shape of tensor `id`. */
 export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
   requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
 }
@@ -35,8 +35,8 @@ export function shapeText(shape: readonly number[]): string {
 }
 
 /**
- * The index to select along an axis of `size` elements at `position`. A broadcast axis, and one of one element, are read at 0
- * whatever the index, as nvFuser does. Throws `index-out-of-range`.
+ * The index to select along an axis of `size` elements, axis `position` of the tensor. As in nvFuser, a broadcast
+ * axis and an axis of one element are read at 0, whatever the index. Throws `index-out-of-range`.
  */
 export function indexInto(recorder: Recorder, axis: IterDomain, size: number, index: number, position: number): number {
   if (axis.iterType === "broadcast" || size === 1) return 0;
@@ -55,9 +55,9 @@ export function outOfRange(recorder: Recorder, found: string, position: number, 
 }
 
 /**
- * An op works on what its device holds. One that needs the whole of a sharded axis (reduces, contracts or cuts it) is a communication;
- * recorded as an op it would give a part of the result. `tensors` is the table of the program or host unit that `op` stands in.
- * Throws `resharding-unsupported`.
+ * An op works on what its device holds. One that needs the whole of a sharded axis (reduces, contracts or cuts it) is
+ * a communication; recorded as an op it would give a part of the result. `tensors` is the table of the program or
+ * host unit that `op` stands in. Throws `resharding-unsupported`.
  */
 export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly Tensor[]): void {
   const partial = partialAxes(op, tensors);

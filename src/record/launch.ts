@@ -1,6 +1,6 @@
 /**
- * Launches and copies over bound views. Where the output may share bytes with an input that the kernel may not overwrite
- * while it reads, the result goes through a temporary.
+ * Launches and copies over bound views. Where an output may share bytes with an input that the kernel still reads, the
+ * result goes through a temporary.
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
 import type { Kernel, Operand } from "../commands/kernel.ts";
@@ -16,21 +16,21 @@ import { outputView, type Recorder, tensorOf } from "./recorder.ts";
 import { addKernel, emit } from "./tape.ts";
 import { mayOverlap, permuteView, sameElements } from "./views.ts";
 
-/** Makes the kernel for operands as they lie; called only when no kernel of this statement fits. */
+/** Makes the kernel for these operands; called only when the statement's last kernel does not fit. */
 export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;
 
 export interface LaunchRequest {
   readonly statement: Statement;
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
-  /** Whether the output may be the very view of an input. */
+  /** Whether an output may be the same view as an input. */
   readonly inPlace: boolean;
-  /** Whether the kernel depends on nothing but the statement and the operands. */
+  /** Whether the statement and the operands determine the kernel. */
   readonly fixed: boolean;
   readonly make: MakeKernel;
 }
 
-/** Emits one kernel. An output that overlaps an input otherwise than in place is computed in a temporary and copied. */
+/** Launches one kernel. An output that overlaps an input, but not in place, is computed in a temporary and copied. */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, inPlace } = request;
   const staged = outputs.map((output) =>
@@ -61,7 +61,7 @@ function launchStaged(recorder: Recorder, request: LaunchRequest, staged: readon
   });
 }
 
-/** A temporary of the shape of `view`, named after its buffer. */
+/** A new temporary of the shape of `view`, named after its buffer. */
 export function contiguousTemporary(recorder: Recorder, view: View): View {
   const { memory, streams } = recorder;
   const { name } = at(memory.buffers, view.buffer).buffer;
@@ -69,7 +69,7 @@ export function contiguousTemporary(recorder: Recorder, view: View): View {
   return addTemporary(memory, { name, dtype: view.dtype, symmetric: false, layout }, streams.current);
 }
 
-/** Frees a temporary that no tensor was bound to. */
+/** Frees a temporary that no tensor is bound to. */
 export function release({ tape, streams }: Recorder, view: View): void {
   emit(tape, { kind: "free", stream: streams.current, buffer: view.buffer });
 }
@@ -96,7 +96,7 @@ function sameOperands(operands: readonly Operand[], views: readonly View[]): boo
   });
 }
 
-/** Copies elements between views of equal shape; nothing when they are one view. Throws `size-mismatch`. */
+/** Copies between views of equal shape, unless they are the same. Throws `size-mismatch`. */
 export function copyView(recorder: Recorder, source: View, destination: View): void {
   requireShape(recorder, "the output", destination.shape, source.shape);
   if (sameElements(source, destination)) return;
@@ -117,15 +117,15 @@ export function emitCopy(
   emit(tape, { kind: "copy", stream, source, destination });
 }
 
-/** Binds `tensor` to a view of another one, of which it becomes an owner. Throws `size-mismatch`. */
+/** Binds `tensor` to a view of another tensor's memory, which it then owns, too. Throws `size-mismatch`. */
 export function alias(recorder: Recorder, tensor: TensorId, view: View, statement: Statement): void {
   requireDeclaredShape(recorder, tensor, view.shape);
   bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
 }
 
 /**
- * What `op` writes to. A reduction that stops at each device's part of a sharded axis has an axis that counts the devices; it has one element
- * on each device, and kernels need not see it.
+ * The memory that `op` writes to. A reduction that stops at each device's part of a sharded axis has an axis that
+ * counts the devices. It has one element on each device, and kernels need not see it.
  */
 export function ordinaryOutput(recorder: Recorder, op: Op): View {
   const output = outputView(recorder, op.output);

@@ -1,6 +1,6 @@
 /**
- * How a tensor lies on one rank: of the parts of an axis, a device holds one index of those with a DID type and all of the others;
- * reduced axes are gone, and the buffer is contiguous in the order of the allocation domain.
+ * How a tensor lies on one rank. Of the parts of an axis, a device holds one index of those with a DID type and all
+ * indices of the others. Reduced axes are gone. The buffer is contiguous in the order of the allocation domain.
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
@@ -14,15 +14,15 @@ import { at } from "../support/invariant.ts";
 export interface Layout {
   /** Elements per logical axis, without reductions. */
   readonly shape: readonly number[];
-  /** In elements, of a buffer of its own. */
+  /** In elements, for a buffer that holds this tensor alone. */
   readonly strides: readonly number[];
 }
 
 export type SizeOf = (name: string) => number | undefined;
 
 /**
- * `inputs` are the program's, to say where a missing size comes from. Throws `size-missing`, `bad-extent` and what `layoutOfShape`
- * throws.
+ * The local layout for given sizes. `inputs` are the program's, for messages about missing sizes. Throws
+ * `size-missing`, `bad-extent` and what `layoutOfShape` throws.
  */
 export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): Layout {
   const axes = withoutReductions(tensor.domain.logical);
@@ -33,8 +33,8 @@ export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Ten
 }
 
 /**
- * The local layout of a tensor of the whole shape `shape`. Throws `uneven-split`, `mesh-axis-missing`, `size-contradicts-mesh`,
- * `did-on-merged-axis` and `allocation-on-split-axis`.
+ * The local layout of a tensor whose shape over all devices is `shape`. Throws `uneven-split`, `mesh-axis-missing`,
+ * `size-contradicts-mesh`, `did-on-merged-axis` and `allocation-on-split-axis`.
  */
 export function layoutOfShape(tensor: Tensor, shape: readonly number[]): Layout {
   const merged = mergedShard(tensor);
@@ -45,7 +45,7 @@ export function layoutOfShape(tensor: Tensor, shape: readonly number[]): Layout 
   return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
 }
 
-/** The parts of the axis with the extent that one device holds: 1 where a DID type stands. */
+/** The parts of the axis with the extents that one device holds: 1 for a DID type. */
 function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly AxisPart<number>[] {
   const parts = sizedParts(tensor.domain, axis, size);
   if (parts.reduce((product, { extent }) => product * extent, 1) !== size) {
@@ -65,8 +65,8 @@ function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly Ax
 }
 
 /**
- * The axes from the outermost in memory to the innermost. An allocation domain may list parts of split axes; what the device holds
- * of an axis must then be in one run.
+ * The axes in memory, from outermost to innermost. An allocation domain may list parts of split axes; the parts of an
+ * axis that the device holds must then be next to each other and in order.
  */
 function memoryOrder(
   tensor: Tensor,

@@ -1,9 +1,9 @@
 /**
- * Buffers and bindings of one rank. A tensor is bound to a View of a buffer: program inputs and outputs from the start, others by an
- * allocation, by an op that makes its own output, or by a view of another tensor.
+ * Buffers and bindings of one rank. A tensor is bound to a View of a buffer: inputs and outputs of the program from the
+ * start, others by an allocation, by an op that makes its output, or as a view of another tensor.
  *
- * Owners keep a temporary alive: the tensor it was made for, and tensors that an op (Set, Slice, ...) bound to a view of it. A
- * HirAliasSelect owns nothing: its slice dies with the tensor it is taken from.
+ * Owners keep a temporary alive: the tensor that it was made for, and tensors that an op (Set, Slice, ...) bound to a
+ * view of it. A HirAliasSelect owns nothing: its slice is gone when its source is.
  */
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
@@ -21,14 +21,14 @@ interface BufferState {
   /** Whether peers access it. */
   symmetric: boolean;
   owners: number;
-  /** Why its bytes are gone: the tensor whose Deallocate freed it; null while it lives. */
+  /** The tensor whose Deallocate freed it; null while it lives. */
   freedBy: TensorId | null;
 }
 
 export interface Binding {
   readonly view: View;
   readonly owns: boolean;
-  /** The statement that bound the tensor to a view of another one instead of giving it memory. */
+  /** The statement that bound the tensor to a view of another tensor; null if it has memory of its own. */
   readonly aliasedBy: Statement | null;
 }
 
@@ -42,7 +42,7 @@ export function createMemory(tape: Tape): Memory {
   return { tape, buffers: [], bindings: new Map() };
 }
 
-/** What a buffer is made for. */
+/** What a new buffer must hold. */
 export interface BufferRequest {
   /** `T3`. */
   readonly name: string;
@@ -51,7 +51,7 @@ export interface BufferRequest {
   readonly layout: Layout;
 }
 
-/** A new buffer, seen as a whole. `position` is that of an input or output. */
+/** The view of a whole new buffer. `position` is that of an input or output. */
 export function addBuffer(
   { buffers }: Memory,
   { name, dtype, symmetric, layout }: BufferRequest,
@@ -70,14 +70,14 @@ export function addBuffer(
   return { buffer: id, offset: 0, dtype, shape, strides };
 }
 
-/** A new temporary, undefined until it is written. */
+/** The view of a new temporary, whose contents are undefined. */
 export function addTemporary(memory: Memory, request: BufferRequest, stream: CommandStreamId): View {
   const view = addBuffer(memory, request, "temporary", null);
   emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
   return view;
 }
 
-/** Replaces what the tensor was bound to, which loses an owner. */
+/** Binds the tensor anew; what it was bound to loses an owner. */
 export function bind(memory: Memory, tensor: TensorId, binding: Binding, stream: CommandStreamId): void {
   if (binding.owns) stateOf(memory, binding.view).owners++;
   unbind(memory, tensor, stream);
@@ -101,7 +101,7 @@ export function stateOf(memory: Memory, view: View): BufferState {
   return at(memory.buffers, view.buffer);
 }
 
-/** The buffers as the command list has them. */
+/** The buffers as a command list has them. */
 export function finishedBuffers({ buffers }: Memory): readonly Buffer[] {
   return buffers.map(({ buffer, symmetric }) => {
     const arena: Arena = symmetric ? "symmetric" : buffer.role;

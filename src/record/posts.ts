@@ -12,7 +12,10 @@ export type Post =
   | { readonly kind: "nothing" }
   /** A library's transfer completes with the event. */
   | { readonly kind: "event"; readonly event: EventId }
-  /** One-sided: completes when peers have signalled and `stream` is done; `stream` is null where this rank only signalled. */
+  /**
+   * One-sided: completes when peers have signalled and `stream` is done; `stream` is null where this rank only
+   * signalled.
+   */
   | { readonly kind: "signals"; readonly stream: CommandStreamId | null; readonly signals: readonly AwaitedSignal[] }
   /** Completes with what the stream holds: no peer is waited for, or a Wait on that stream has taken the signals. */
   | { readonly kind: "stream"; readonly stream: CommandStreamId };

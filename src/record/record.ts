@@ -1,7 +1,7 @@
 /**
- * `record` walks one rank's host program once, for given sizes, and writes down everything it does: a flat list of commands with
- * exact operands. Loops are unrolled, branches taken, indices evaluated; what a library does on streams of its own is
- * spelled out. docs/commands.md says what the commands mean.
+ * `record` walks one rank's host program once, for given sizes, and writes down what it does: a flat list of commands
+ * with exact operands. Loops are unrolled, branches taken and indices evaluated; what a library does on its own streams
+ * is written out. docs/commands.md defines the commands.
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { View } from "../commands/view.ts";
@@ -16,7 +16,7 @@ import { recordScope } from "./statements/statement.ts";
 import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
 import { sameElements } from "./views.ts";
 
-/** Throws a DiagnosticError for a program that is not valid, or not for these sizes. */
+/** The commands of one rank. Throws a DiagnosticError for a program that is invalid, or invalid for these sizes. */
 export function recordHost(program: HostProgram, options: RecordOptions): CommandList {
   const findings = validateHostProgram(program);
   if (findings.length > 0) throw new DiagnosticError(findings);
@@ -41,8 +41,8 @@ export function recordHost(program: HostProgram, options: RecordOptions): Comman
 }
 
 /**
- * A buffer for every input or output that this rank has a part of. A tensor that is both starts as a copy of the input and is the
- * output from then on.
+ * Makes a buffer for every input or output that has a part on this rank. A tensor that is both gets a second buffer: a
+ * copy of the input, which is the output from then on.
  */
 function bindArguments(
   recorder: Recorder,
@@ -63,7 +63,7 @@ function bindArguments(
   return views;
 }
 
-/** What ends bound to another tensor's memory, such as a slice, is copied to where the caller reads it. */
+/** Copies outputs that end up bound to other memory, such as a slice, to where the caller reads them. */
 function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): void {
   const { tape } = recorder;
   tape.statement = null;
@@ -73,7 +73,7 @@ function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): 
     return view === null || sameElements(view, own) ? [] : [{ view, own }];
   });
   const overwritten = new Set(rebound.map(({ own }) => own.buffer));
-  // All that lies in an output is read before any output is overwritten.
+  // What lies in an output is saved before any output is overwritten.
   const copies = rebound.map(({ view, own }) => {
     if (!overwritten.has(view.buffer)) return { from: view, own, temporary: null };
     const temporary = contiguousTemporary(recorder, view);

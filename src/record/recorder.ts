@@ -1,6 +1,6 @@
 /**
- * A recording under way: the host program, the values of its names, and the tables that grow. Everything here lives for one call
- * of `record`.
+ * A recording under way: the host program, the values of its names, and the tables that grow. It lives for one call of
+ * `record`.
  */
 import type { KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
@@ -26,31 +26,31 @@ export interface Recorder {
   readonly tape: Tape;
   readonly streams: Streams;
   readonly memory: Memory;
-  /** Sizes of extents: the same throughout. */
+  /** Sizes of extents, which never change. */
   readonly sizeOf: SizeOf;
-  /** Values of the loops' indices. */
+  /** Values of the indices of the loops under way. */
   readonly indices: Map<string, number>;
   readonly layouts: Map<Tensor, Layout>;
-  /** Of all loops, so far. */
+  /** Iterations of all loops so far. */
   iterations: number;
-  /** The latest post of every communication. */
+  /** The latest post of each communication. */
   readonly posts: Map<ExprId, Post>;
   /** The coalesced group under way. */
   group: PointToPoint[] | null;
-  /** Of every one-sided send and receive, what the latest ShareMemHandles made known of it. */
+  /** For each one-sided send and receive, what the latest ShareMemHandles shared. */
   readonly shared: Map<ExprId, SharedHandle>;
-  /** How many sends to, and receives from, each peer were posted one-sided. */
+  /** The number of one-sided sends to, and receives from, each peer so far. */
   readonly sequences: Map<string, number>;
   readonly kernels: KernelCache;
 }
 
-/** A buffer whose handle one peer has. */
+/** Memory whose handle one peer has. */
 export interface SharedHandle {
   readonly peer: number;
   readonly view: View;
 }
 
-/** Kernels by structure, and of every statement the last one: the next iteration mostly wants the same. */
+/** Kernels by structure, and the last one of each statement: the next iteration mostly needs the same. */
 export interface KernelCache {
   readonly byText: Map<string, KernelId>;
   readonly last: Map<Statement, LastKernel>;
@@ -129,7 +129,7 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
 }
 
-/** What this device holds of a tensor of the program or of a host unit. */
+/** What this rank holds of a tensor of the program or of a host unit. */
 export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
@@ -139,12 +139,12 @@ export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   return layout;
 }
 
-/** Whether the tensor has a part on this rank. A tensor without a mesh lies on device 0. */
+/** Whether this rank has a part of the tensor. A tensor without a mesh lies on device 0. */
 export function isHere({ options: { rank } }: Recorder, { mesh }: Tensor): boolean {
   return mesh === null ? rank === 0 : mesh.has(rank);
 }
 
-/** What the tensor is bound to; null if nothing. Throws `not-bound` for a slice of freed memory. */
+/** The memory that the tensor is bound to; null if none. Throws `not-bound` for a slice of freed memory. */
 export function findView(recorder: Recorder, id: TensorId): View | null {
   const binding = recorder.memory.bindings.get(id);
   if (binding === undefined) return null;
@@ -159,7 +159,7 @@ export function findView(recorder: Recorder, id: TensorId): View | null {
   });
 }
 
-/** What the tensor is bound to. Throws `not-bound`. */
+/** The memory that the tensor is bound to. Throws `not-bound`. */
 export function viewOf(recorder: Recorder, id: TensorId): View {
   return findView(recorder, id) ?? notBound(recorder, id);
 }
@@ -180,12 +180,12 @@ function notBound(recorder: Recorder, id: TensorId): never {
   });
 }
 
-/** What an op writes to: the tensor's memory, newly allocated on the current stream if it has none. */
+/** The memory that an op writes to: the tensor's, allocated on the current stream if it has none. */
 export function outputView(recorder: Recorder, id: TensorId): View {
   return findView(recorder, id) ?? allocate(recorder, id);
 }
 
-/** Gives the tensor memory of its own. */
+/** Gives the tensor new memory. */
 export function allocate(recorder: Recorder, id: TensorId): View {
   const tensor = tensorOf(recorder, id);
   const { current } = recorder.streams;
@@ -194,7 +194,7 @@ export function allocate(recorder: Recorder, id: TensorId): View {
   return view;
 }
 
-/** What a buffer for this device's part of the tensor must be. */
+/** The buffer that this rank's part of the tensor needs. */
 export function bufferRequest(recorder: Recorder, tensor: Tensor): BufferRequest {
   const { id, dtype, memory } = tensor;
   return { name: `T${id}`, dtype, symmetric: memory === "symmetric", layout: layoutOf(recorder, tensor) };

@@ -1,6 +1,7 @@
 /**
- * The streams of one rank. Stream 0 is the caller's; a host stream with an index is the one of its value, one without is a
- * stream of its own or what GetCurrentStream bound it to; a communicator has a stream of its own.
+ * The streams of one rank. Stream 0 is the caller's. A host stream with an index is the stream of that value; one
+ * without an index is a stream of its own, or the one that GetCurrentStream bound it to. Each communicator has a
+ * stream.
  */
 import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.ts";
 import type { StreamId } from "../host/nodes.ts";
@@ -16,7 +17,7 @@ export interface Streams {
   current: CommandStreamId;
 }
 
-/** The streams of a list: at first the caller's alone, which is stream 0. */
+/** Starts with the caller's stream alone. */
 export function createStreams(tape: Tape): Streams {
   const caller = makeId<CommandStreamId>(0);
   return {
@@ -34,12 +35,12 @@ export function indexedStream(streams: Streams, index: number): CommandStreamId 
   return lookUp(streams, streams.byIndex, index, "worker", `worker ${index}`);
 }
 
-/** The stream of a node without an index. */
+/** The stream of a host stream without an index. */
 export function nodeStream(streams: Streams, node: StreamId): CommandStreamId {
   return lookUp(streams, streams.byNode, node, "worker", `stream ${node}`);
 }
 
-/** The stream on which a library runs what one communicator posts. */
+/** The stream on which a library runs the transfers of one communicator. */
 export function communicatorStream(streams: Streams, communicator: string): CommandStreamId {
   return lookUp(streams, streams.byCommunicator, communicator, "communicator", communicator);
 }
@@ -59,7 +60,7 @@ function lookUp<Key>(
   return id;
 }
 
-/** Everything on `later` from here on runs after everything on `earlier` up to here. Nothing for one and the same stream. */
+/** Orders what `later` gets from here on after what `earlier` has got. Nothing to do for one stream. */
 export function order({ tape }: Streams, earlier: CommandStreamId, later: CommandStreamId): void {
   if (earlier === later) return;
   waitFor(tape, recordOn(tape, earlier), later);

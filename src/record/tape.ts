@@ -1,6 +1,6 @@
 /**
- * Where a recording writes: the commands, each with its origin, and the tables that they number. The origin is that of the
- * statement under way; its text is printed once per statement, and all commands of one visit share one Origin.
+ * Where a recording writes: the commands, each with its origin, and the tables that they number. The origin is the
+ * statement under way. Its text is printed once per statement, and all commands of one visit share one Origin.
  */
 import type { EventId, KernelId, Origin } from "../commands/command.ts";
 import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";
@@ -21,14 +21,14 @@ export interface Tape {
   readonly textOf: (statement: Statement) => string;
   /** The statement under way; null outside the program's body. */
   statement: Statement | null;
-  /** The origin of the visit under way, once a command has needed it. */
+  /** The origin of the visit under way, made for its first command. */
   origin: Origin | null;
   /** Positions of the statement under way and of the statements around it, outermost first. */
   readonly path: number[];
   readonly iteration: number[];
 }
 
-/** An empty tape: no command, kernel or event yet. */
+/** An empty tape. */
 export function createTape(program: HostProgram): Tape {
   const textOf = createStatementText(program);
   const texts = new Map<Statement, string>();
@@ -51,7 +51,7 @@ export function createTape(program: HostProgram): Tape {
   };
 }
 
-/** Appends a command, with the statement and iteration under way as its origin. */
+/** Appends a command; its origin is the statement and iteration under way. */
 export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origin ??= {
     statement: tape.statement === null ? "%HostIrContainer" : tape.textOf(tape.statement),
@@ -62,12 +62,12 @@ export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origins.push(tape.origin);
 }
 
-/** A new event: every record has its own. */
+/** A new event; every recordEvent has its own. */
 export function nextEvent(tape: Tape): EventId {
   return makeId<EventId>(tape.eventCount++);
 }
 
-/** Adds a kernel; its id is its position. */
+/** Adds a kernel. */
 export function addKernel(tape: Tape, kernel: Kernel): KernelId {
   return makeId<KernelId>(tape.kernels.push(kernel) - 1);
 }

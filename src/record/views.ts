@@ -1,12 +1,12 @@
 /**
- * Views of views: strided boxes made smaller, permuted, stretched or reshaped without moving an element. Axis numbers count the
- * axes that the view has.
+ * Views of views: strided boxes are cut, permuted, stretched or reshaped without moving an element. Axis numbers count
+ * the axes of the view.
  */
 import { sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 
-/** Drops `axis` at `index`, which lies inside it. */
+/** The view at one valid index of `axis`, without that axis. */
 export function selectView(view: View, axis: number, index: number): View {
   return {
     ...view,
@@ -16,7 +16,7 @@ export function selectView(view: View, axis: number, index: number): View {
   };
 }
 
-/** Axis i of the result is axis `order[i]`. */
+/** Axis i of the result is axis `order[i]` of the view. */
 export function permuteView(view: View, order: readonly number[]): View {
   return {
     ...view,
@@ -25,18 +25,18 @@ export function permuteView(view: View, order: readonly number[]): View {
   };
 }
 
-/** A new axis of one element before `axis`. */
+/** Inserts an axis of one element before `axis`. */
 export function insertAxis(view: View, axis: number): View {
   return { ...view, shape: view.shape.toSpliced(axis, 0, 1), strides: view.strides.toSpliced(axis, 0, 1) };
 }
 
-/** Without the axes of one element, but for the first `kept`. */
+/** Drops axes of one element, except among the first `kept`. */
 export function squeezeView(view: View, kept = 0): View {
   const axes = view.shape.flatMap((extent, axis) => (axis < kept || extent !== 1 ? [axis] : []));
   return axes.length === view.shape.length ? view : permuteView(view, axes);
 }
 
-/** `axis` in three: `outer` runs of `count` pieces, which share its elements evenly. */
+/** Cuts `axis` in three: `outer` runs of `count` equal parts. */
 export function cutAxis(view: View, axis: number, outer: number, count: number): View {
   const inner = at(view.shape, axis) / (outer * count);
   const stride = at(view.strides, axis);
@@ -47,15 +47,15 @@ export function cutAxis(view: View, axis: number, outer: number, count: number):
   };
 }
 
-/** With `axis` outermost and no other axes of one element. */
+/** Moves `axis` outermost and drops all other axes of one element. */
 export function splitView(view: View, axis: number): View {
   const others = view.shape.flatMap((_, other) => (other === axis ? [] : [other]));
   return squeezeView(permuteView(view, [axis, ...others]), 1);
 }
 
 /**
- * Stretches axes of one element to `shape`, and missing leading axes too, by stride 0. Null where an axis has neither one
- * element nor the shape's extent.
+ * Stretches axes of one element, and missing leading axes, to `shape` by stride 0. Null if an axis has neither one
+ * element nor the extent of `shape`.
  */
 export function stretchView(view: View, shape: readonly number[]): View | null {
   const missing = shape.length - view.shape.length;
@@ -70,8 +70,9 @@ export function stretchView(view: View, shape: readonly number[]): View | null {
 }
 
 /**
- * The same elements in row-major order under another shape of as many elements; null where that needs a copy. Every run of source
- * axes that join in memory is regrouped by itself. Source: PyTorch's computeStride (aten/src/ATen/TensorUtils.cpp).
+ * The same elements in row-major order under another shape of as many elements; null if that needs a copy. Each run
+ * of axes that are contiguous in memory is regrouped by itself, as in PyTorch's computeStride
+ * (aten/src/ATen/TensorUtils.cpp).
  */
 export function reshapeView(view: View, shape: readonly number[]): View | null {
   const strides = shape.map(() => 1);
@@ -94,18 +95,18 @@ export function reshapeView(view: View, shape: readonly number[]): View | null {
     run = 1;
     taken = 1;
   }
-  // What is left over of a scalar's new shape: axes of one element.
+  // A scalar's new shape leaves axes of one element over.
   return shape.slice(0, target + 1).every((extent) => extent === 1) ? { ...view, shape, strides } : null;
 }
 
-/** Whether two views name the same elements in the same order. The stride of an axis of one element says nothing. */
+/** Whether two views list the same elements in the same order. The stride of an axis of one element is ignored. */
 export function sameElements(a: View, b: View): boolean {
   const sameStride = (extent: number, axis: number): boolean => extent === 1 || a.strides[axis] === b.strides[axis];
   const sameStart = a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype;
   return sameStart && sameNumbers(a.shape, b.shape) && a.shape.every(sameStride);
 }
 
-/** Whether two views may share a byte: whether their spans meet in one buffer. */
+/** Whether two views may share a byte: whether their spans in one buffer overlap. */
 export function mayOverlap(a: View, b: View): boolean {
   return a.buffer === b.buffer && a.offset < endOf(b) && b.offset < endOf(a);
 }

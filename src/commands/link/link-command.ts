@@ -1,15 +1,18 @@
-/** A command of a list as the command of a Program: ids counted over all ranks, the peer's half filled in. One row per kind. */
+/**
+ * Makes a command of a Program from one of a list: counts ids over all ranks and fills in the peer's half. One row
+ * per kind.
+ */
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import type { CopyPeer, SignalPeer, SignalRank, UnlinkedCommand, WaitPeer, WaitRank } from "../command-list.ts";
 import type { Command, KernelId, SlotId } from "../command.ts";
-import type { CopyPeer, SignalRank, SignalPeer, UnlinkedCommand, WaitRank, WaitPeer } from "../command-list.ts";
 import { alignViews, type View } from "../view.ts";
-import { type Combination, memberCopy } from "./peer-operands.ts";
 import type { LinkedPair } from "./match/one-sided.ts";
-import { type LinkedCollective, memberSlot } from "./match/peer-collectives.ts";
-import { relocateBuffer, relocateOperation, relocateRef, relocateView } from "./relocate.ts";
+import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts";
+import { type Combination, pieceCopy } from "./peer-operands.ts";
+import { relocateBuffer, relocateCollective, relocateGroup, relocateRef, relocateView } from "./relocate.ts";
 
-/** What a rank's commands are linked with. */
+/** What the commands of one rank are linked with. */
 export interface RankLinks {
   readonly rank: number;
   /** The id of the rank's buffer 0. */
@@ -17,10 +20,11 @@ export interface RankLinks {
   readonly kernelOf: readonly KernelId[];
   readonly pairOf: readonly (LinkedPair | undefined)[];
   readonly collectiveOf: readonly (LinkedCollective | undefined)[];
-  /** By collective of the rank's list; `kernel` counts the Program's. */
+  /** By collective of the rank's list. */
   readonly combinations: ReadonlyMap<number, LinkedCombination>;
 }
 
+/** `kernel` counts over the Program. */
 export type LinkedCombination = Omit<Combination, "kernel"> & { readonly kernel: KernelId };
 
 const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
@@ -35,10 +39,12 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
     source: relocateView(bufferBase, command.source),
     destination: relocateView(bufferBase, command.destination),
   }),
-  transfer: (command, { bufferBase }) => ({
-    ...command,
-    operation: relocateOperation(bufferBase, command.operation),
-  }),
+  transfer: (command, { bufferBase }) => {
+    const { operation } = command;
+    const relocated =
+      operation.kind === "group" ? relocateGroup(bufferBase, operation) : relocateCollective(bufferBase, operation);
+    return { ...command, operation: relocated };
+  },
   recordEvent: (command) => command,
   waitEvent: (command) => command,
   alloc: (command, { bufferBase }) => ({ ...command, buffer: relocateBuffer(bufferBase, command.buffer) }),
@@ -51,16 +57,17 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
     return { kind: "copy", stream: command.stream, ...alignedViews(pair) };
   },
   signalRank: (command, links) => {
-    const { collective, to } = memberOf(command, links);
-    return { kind: "signal", stream: command.stream, slot: memberSlot(collective, command.slot, links.rank, to) };
+    const { collective, other } = otherRank(command, links);
+    return { kind: "signal", stream: command.stream, slot: slotBetween(collective, command.slot, links.rank, other) };
   },
   waitRank: (command, links) => {
-    const { collective, to } = memberOf(command, links);
-    return { kind: "waitSignal", stream: command.stream, slot: memberSlot(collective, command.slot, to, links.rank) };
+    const { collective, other } = otherRank(command, links);
+    const slot = slotBetween(collective, command.slot, other, links.rank);
+    return { kind: "waitSignal", stream: command.stream, slot };
   },
-  copyRank: ({ stream, collective: index, position: member }, links) => {
+  copyRank: ({ stream, collective: index, position }, links) => {
     const collective = collectiveOf(index, links);
-    return { kind: "copy", stream, ...memberCopy(collective, collective.team.indexOf(links.rank), member) };
+    return { kind: "copy", stream, ...pieceCopy(collective, collective.team.indexOf(links.rank), position) };
   },
   combineRanks: ({ stream, collective }, { combinations }) => {
     const combination = combinations.get(collective);
@@ -85,12 +92,12 @@ function collectiveOf(index: number, { rank, collectiveOf: known }: RankLinks): 
   return linked;
 }
 
-function memberOf(
-  { collective: index, position: member }: SignalRank | WaitRank,
+function otherRank(
+  { collective: index, position }: SignalRank | WaitRank,
   links: RankLinks,
-): { readonly collective: LinkedCollective; readonly to: number } {
+): { readonly collective: LinkedCollective; readonly other: number } {
   const collective = collectiveOf(index, links);
-  return { collective, to: at(collective.team, member) };
+  return { collective, other: at(collective.team, position) };
 }
 
 function copierOf({ protocol, sender, receiver }: LinkedPair): number {
@@ -103,11 +110,11 @@ function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boole
   const isCopier = links.rank === copierOf(pair);
   // A rank that exchanges with itself is both.
   const allowed = pair.sender === pair.receiver || (isCopier === copierSignals) === signals;
-  invariant(allowed, "the copier signals done and waits for ready, the other the reverse", { command, pair });
+  invariant(allowed, "the copier signals done and waits for ready, its peer the reverse", { command, pair });
   return command.slot === "ready" ? pair.ready : pair.done;
 }
 
-/** Both views of a pair under one shape: a copy wants equal shapes, the ranks only agree on elements. */
+/** Both views of a pair under one shape: a copy needs equal shapes, while the ranks only agree on the elements. */
 function alignedViews({ source, destination }: LinkedPair): { readonly source: View; readonly destination: View } {
   const [from, to] = alignViews([source, destination]) ?? [];
   invariant(from !== undefined && to !== undefined, "pairs without a common box are refused", { source, destination });

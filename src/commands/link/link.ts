@@ -1,25 +1,27 @@
 /**
- * Joins the command lists of all ranks to a Program: numbers buffers, kernels, transfers and slots over all ranks, matches what
- * ranks do together, and lays out memory. Pure: each process of a run links the same lists to the same Program.
+ * Joins the command lists of all ranks to a Program: matches what ranks do together, numbers buffers, kernels,
+ * transfers and slots over all ranks, and lays out memory. It is pure: each process of a run links the same lists to
+ * the same Program.
  */
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferId } from "../buffer.ts";
 import type { CommandList } from "../command-list.ts";
-import { listsByRank } from "./lists-by-rank.ts";
+import type { KernelId } from "../command.ts";
+import type { Kernel } from "../kernel.ts";
+import type { Program, RankProgram } from "../program.ts";
 import { linkCommand, type LinkedCombination } from "./link-command.ts";
-import { type Combination, memberCombination } from "./peer-operands.ts";
 import { matchOneSided } from "./match/one-sided.ts";
 import { type LinkedCollective, matchPeerCollectives } from "./match/peer-collectives.ts";
 import { matchTransfers } from "./match/transfers.ts";
 import { layOutRank } from "./memory/memory-layout.ts";
-import { mergeKernels } from "./merge-kernels.ts";
+import { type Combination, combinationOf } from "./peer-operands.ts";
 import { relocateView } from "./relocate.ts";
-import type { Program, RankProgram } from "../program.ts";
 
 /**
- * The Program of `lists`, one of each rank, in any order. Fails with `rank-missing`, or with every `transfer-mismatch` between
- * the ranks at once.
+ * The Program of `lists`, one of each rank, in any order. Fails with `rank-missing`, or with every
+ * `transfer-mismatch` between the ranks at once.
  */
 export function link(lists: readonly CommandList[]): Program {
   const ordered = listsByRank(lists);
@@ -72,6 +74,32 @@ export function link(lists: readonly CommandList[]): Program {
   };
 }
 
+/** The lists in rank order. Fails with `rank-missing` unless each of the ranks 0 .. n-1 has one list. */
+function listsByRank(lists: readonly CommandList[]): readonly CommandList[] {
+  const counts = new Map<number, number>(lists.map((_, rank) => [rank, 0]));
+  for (const { rank } of lists) counts.set(rank, (counts.get(rank) ?? 0) + 1);
+  const problems = [...counts].flatMap(([rank, count]) => {
+    if (rank < 0 || rank >= lists.length || !Number.isInteger(rank)) {
+      return [rankProblem(`rank ${rank} lies outside the ${lists.length} ranks`, lists)];
+    }
+    if (count === 0) return [rankProblem(`rank ${rank} has no command list`, lists)];
+    return count === 1 ? [] : [rankProblem(`rank ${rank} has ${count} command lists`, lists)];
+  });
+  if (problems.length > 0) throw new DiagnosticError(problems);
+  return lists.toSorted((a, b) => a.rank - b.rank);
+}
+
+function rankProblem(message: string, lists: readonly CommandList[]): Diagnostic {
+  return {
+    code: "rank-missing",
+    message,
+    place: { kind: "call", text: "link(lists)" },
+    found: `lists of the ranks ${lists.map(({ rank }) => rank).join(", ")}`,
+    expected: `one list of each of the ranks 0 to ${lists.length - 1}`,
+    help: "record the program once for every rank and link all the lists",
+  };
+}
+
 /** The id over all ranks of each rank's buffer 0. */
 function bufferBases(lists: readonly CommandList[]): readonly number[] {
   let next = 0;
@@ -82,7 +110,9 @@ function bufferBases(lists: readonly CommandList[]): readonly number[] {
   });
 }
 
-/** What the rank combines in collectives of the CUDA idiom: their operands, and so their kernels, are known only here. */
+/**
+ * What the rank combines in collectives in peer memory. The operands, and with them the kernels, are known only now.
+ */
 function combinationsOf(
   { rank, commands }: CommandList,
   collectiveOf: readonly (LinkedCollective | undefined)[],
@@ -91,10 +121,35 @@ function combinationsOf(
   for (const command of commands) {
     if (command.kind !== "combineRanks") continue;
     const collective = collectiveOf[command.collective];
-    invariant(collective !== undefined, "collectives without a partner are refused", command);
-    combinations.set(command.collective, memberCombination(collective, collective.team.indexOf(rank)));
+    invariant(collective !== undefined, "collectives that do not match are refused", command);
+    combinations.set(command.collective, combinationOf(collective, collective.team.indexOf(rank)));
   }
   return combinations;
+}
+
+/**
+ * One table of kernels for all ranks. Kernels that compute the same become one, so that a back end prepares each
+ * once. The same means equal as JSON, since ranks record keys in the same order. `idOf[rank]` has the id of each
+ * kernel in `kernelsOf[rank]`.
+ */
+function mergeKernels(kernelsOf: readonly (readonly Kernel[])[]): {
+  readonly kernels: readonly Kernel[];
+  readonly idOf: readonly (readonly KernelId[])[];
+} {
+  const kernels: Kernel[] = [];
+  const known = new Map<string, KernelId>();
+  const idOf = kernelsOf.map((own) =>
+    own.map((kernel) => {
+      const key = JSON.stringify(kernel);
+      const id = known.get(key) ?? makeId<KernelId>(kernels.length);
+      if (id === kernels.length) {
+        kernels.push(kernel);
+        known.set(key, id);
+      }
+      return id;
+    }),
+  );
+  return { kernels, idOf };
 }
 
 /** The buffers that a peer reads (get) or writes (put): those of the half that does not copy. */

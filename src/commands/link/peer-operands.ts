@@ -1,7 +1,10 @@
-/** What a member of a collective in the CUDA idiom copies and combines: pieces of the table of collectives, in own and peers' memory. */
+/**
+ * What a rank copies and combines in a collective in peer memory: pieces by the table of collectives, in its own and
+ * its peers' memory.
+ */
 import { at, invariant } from "../../support/invariant.ts";
-import { assembliesOf } from "../collectives.ts";
 import type { BufferRef } from "../buffer.ts";
+import { assembliesOf } from "../collectives.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
 import { alignViews, operandOf, refOf, type View } from "../view.ts";
@@ -13,33 +16,33 @@ export interface Combination {
   readonly outputs: readonly BufferRef[];
 }
 
-/** The copy of what the member at `from` has of the result of the one at `position`. */
-export function memberCopy(
-  { members }: LinkedCollective,
+/** The copy of the piece that the rank at `from` has of the result of the rank at `position`. */
+export function pieceCopy(
+  { operations }: LinkedCollective,
   position: number,
   from: number,
 ): { readonly source: View; readonly destination: View } {
-  const pieces = assembliesOf(members, position).flatMap(({ output, sources }) =>
+  const pieces = assembliesOf(operations, position).flatMap(({ output, sources }) =>
     sources.filter((piece) => piece.from === from).map(({ view }) => [view, output]),
   );
-  const [source, destination] = aligned(at(pieces, 0, "a member copies from those whose data it needs"));
+  const [source, destination] = aligned(at(pieces, 0, "a rank copies from those whose data it needs"));
   invariant(source !== undefined && destination !== undefined, "alignment keeps the views", { position, from });
   return { source, destination };
 }
 
-/** What the member at `position` combines: its whole result, or its slice of all inputs into all outputs. */
-export function memberCombination({ members, sharing }: LinkedCollective, position: number): Combination {
-  const { reduceOp } = at(members, position);
-  invariant(reduceOp !== null, "what combines reduces", { position });
+/** What the rank at `position` combines: its whole result, or its slice of all inputs into all outputs. */
+export function combinationOf({ operations, sharing }: LinkedCollective, position: number): Combination {
+  const { reduceOp } = at(operations, position);
+  invariant(reduceOp !== null, "only a reduction combines", { position });
   if (sharing === null) {
-    const { output, sources } = at(assembliesOf(members, position), 0);
+    const { output, sources } = at(assembliesOf(operations, position), 0);
     const [destination, ...inputs] = aligned([output, ...sources.map(({ view }) => view)]);
     invariant(destination !== undefined && inputs.length > 1, "a reduction combines several inputs", { position });
     return combination(reduceOp, inputs, [destination]);
   }
   const { slices, inputs, outputs } = sharing;
   const sliced = (views: readonly View[]): readonly View[] => views.map((view) => sliceOf(view, slices, position));
-  // The own output first and then around the team, so that members begin at different ones.
+  // The own output first and then around the team, so that each rank begins to write at a different one.
   const around = [...outputs.slice(position), ...outputs.slice(0, position)];
   return combination(reduceOp, sliced(inputs), sliced(around));
 }

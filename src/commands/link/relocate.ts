@@ -1,4 +1,4 @@
-/** Numbers the buffers that a command names over all ranks: a rank's buffer b becomes `base` + b. */
+/** Numbers the buffers of one rank's list over all ranks: buffer b becomes `base` + b. */
 import { makeId } from "../../support/ids.ts";
 import type { BufferId, BufferRef } from "../buffer.ts";
 import type { Collective, PointToPointGroup } from "../transfer.ts";
@@ -16,17 +16,15 @@ export function relocateView(base: number, view: View): View {
   return { ...view, buffer: relocateBuffer(base, view.buffer) };
 }
 
-export function relocateOperation(
-  base: number,
-  operation: Collective | PointToPointGroup,
-): Collective | PointToPointGroup {
-  if (operation.kind === "group") {
-    return { ...operation, ops: operation.ops.map((op) => ({ ...op, view: relocateView(base, op.view) })) };
-  }
-  const { input, output } = operation;
+export function relocateCollective(base: number, collective: Collective): Collective {
+  const { input, output } = collective;
   return {
-    ...operation,
+    ...collective,
     input: input === null ? null : relocateView(base, input),
     output: output === null ? null : relocateView(base, output),
   };
+}
+
+export function relocateGroup(base: number, group: PointToPointGroup): PointToPointGroup {
+  return { ...group, ops: group.ops.map((op) => ({ ...op, view: relocateView(base, op.view) })) };
 }

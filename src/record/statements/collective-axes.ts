@@ -11,8 +11,9 @@ export interface PartAxis {
 }
 
 /**
- * The axis of `whole` that is not sharded while its counterpart in `part` is. Where no axis shows it, it is the outermost. For the input of a
- * reduction as `part` (`isReduced`), the sharded axis is one that `whole` does not have.
+ * The axis of `whole` that is not sharded while its counterpart in `part` is. Where no axis shows it, it is the
+ * outermost. For the input of a reduction as `part` (`isReduced`), the sharded axis is one that `whole` does not
+ * have.
  */
 export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isReduced = false): PartAxis {
   const shards = axisShards(part);
@@ -45,7 +46,8 @@ function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (
   const axes = withoutReductions(own.domain.logical);
   const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
   if (!collectives[type].reduces || kept.length === axes.length) return kept;
-  // The reduced axis stays in the output's logical domain, as in nvFuser, unless a squeeze dropped it: then it is the sharded one.
+  // The reduced axis stays in the output's logical domain, as in nvFuser, unless a squeeze dropped it: then it is the
+  // sharded one.
   if (other.domain.logical.length === axes.length) {
     return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
   }

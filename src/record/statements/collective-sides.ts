@@ -1,6 +1,7 @@
 /**
- * The two sides of a collective as this rank has them. Axes of one element, such as sharded and reduced ones, are dropped. Where a side has
- * one part per rank, the axis that counts the parts comes first; it is the axis that the other side shards.
+ * The two sides of a collective as this rank has them. Axes of one element, such as sharded and reduced ones, are
+ * dropped. Where a side has one part per rank, the axis that counts the parts comes first; it is the axis that the
+ * other side shards.
  *
  *   Allgather       [DIDx, M]    -> [D, M]    axis 0 of the output: sharded in the input, whole in the output
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
@@ -26,7 +27,10 @@ export interface PostedCollective {
   readonly root: number | null;
 }
 
-/** What the rank at `position` reads and writes. Throws `size-mismatch` where a side does not hold what the type needs. */
+/**
+ * What the rank at `position` reads and writes. Throws `size-mismatch` where a side does not hold what the type
+ * needs.
+ */
 export function collectiveSides(
   recorder: Recorder,
   posted: PostedCollective,
@@ -54,8 +58,9 @@ function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, posit
 }
 
 /**
- * Whether the root at `position` has a share of a side that it may lack: it lies on that side's mesh. On a mesh of two dimensions it
- * may lie there without being one of the devices that share what is moved; then the team has one rank more than those.
+ * Whether the root at `position` has a share of a side that it may lack: it lies on that side's mesh. On a mesh of
+ * two dimensions it may lie there without being one of the devices that share what is moved; then the team has one
+ * rank more than those.
  */
 function rootHasShare(
   recorder: Recorder,

@@ -1,7 +1,7 @@
 /**
- * Communications. NCCL and UCC run theirs on a stream of their own, which is written out: the communicator's stream waits for the
- * current one, transfers, and records the event that Wait waits for. With the CUDA backend they are signals, copies and launches on the
- * current stream (peer-collective.ts, point-to-point.ts).
+ * Communications. NCCL and UCC run theirs on a stream of their own, which is written out: the communicator's stream
+ * waits for the current one, transfers, and records the event that Wait waits for. With the CUDA backend they are
+ * signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
 import type { CollectiveType } from "../../commands/collectives.ts";
 import type { Collective } from "../../commands/transfer.ts";

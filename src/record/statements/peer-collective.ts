@@ -1,6 +1,7 @@
 /**
- * A collective of the CUDA backend, on the current stream. Each rank pulls what its result needs from the memory of the others: copy engines
- * move data, and one kernel that reads all inputs in team order reduces it. The kernel of an Allreduce also writes to all ranks.
+ * A collective of the CUDA backend, on the current stream. Each rank pulls what its result needs from the memory of
+ * the others: copy engines move data, and one kernel that reads all inputs in team order reduces it. The kernel of an
+ * Allreduce also writes to all ranks.
  *
  *   Allgather, position p of n       signal ready to p-1, p-2, ...; copy the own piece
  *                                    wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
@@ -10,9 +11,10 @@
  *   Allreduce, position p of n       signal ready to all; wait ready of all; combine slice p into all outputs
  *                                    signal done to all; wait done of all
  *
- * An Allreduce completes on its stream, as NCCL's does, so that a GPU can run its signals and waits in its one kernel. In step k every rank
- * copies from the one k places after it, so that no link carries two copies at once. A rank sends all signals that it can before its first
- * wait, so that every wait gets its signal even with one queue per rank (docs/commands.md).
+ * An Allreduce completes on its stream, as NCCL's does, so that a GPU can run its signals and waits in its one
+ * kernel. In step k every rank copies from the one k places after it, so that no link carries two copies at once. A
+ * rank sends all signals that it can before its first wait, so that every wait gets its signal even with one queue
+ * per rank (docs/commands.md).
  */
 import { collectives, sharesResult } from "../../commands/collectives.ts";
 import type { SlotRole } from "../../commands/command-list.ts";
@@ -65,7 +67,10 @@ interface Actions {
   readonly combine: () => void;
 }
 
-/** Every reader makes its whole result from the sources. Returns the positions whose `done` completes it for this rank. */
+/**
+ * Every reader makes its whole result from the sources. Returns the positions whose `done` completes it for this
+ * rank.
+ */
 function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly number[] {
   const { operation, position, readers, sources } = request;
   const readersOfMine = operation.input === null ? [] : rotated(readers, request, -1);
@@ -86,8 +91,8 @@ function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly 
 }
 
 /**
- * Every rank with a slice combines it and writes it into all results. Here `ready` also says that the rank's output may be written, and
- * `done` that the slice is there. Returns no position, because `done` is waited for at once.
+ * Every rank with a slice combines it and writes it into all results. Here `ready` also says that the rank's output
+ * may be written, and `done` that the slice is there. Returns no position, because `done` is waited for at once.
  */
 function shareResult(
   actions: Actions,
@@ -131,8 +136,9 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
 }
 
 /**
- * The positions that combine a slice of a shared result; null for other collectives. All ranks' tensors lie alike, so this rank's views tell
- * how many slices there are. Link reports ranks that come to different numbers, and views without a common box.
+ * The positions that combine a slice of a shared result; null for other collectives. All ranks' tensors lie alike, so
+ * this rank's views tell how many slices there are. Link reports ranks that come to different numbers, and views
+ * without a common box.
  */
 function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
   if (!sharesResult(type) || team.length === 1 || input === null || output === null) return null;

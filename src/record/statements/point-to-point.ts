@@ -1,6 +1,7 @@
 /**
- * Sends and receives. NCCL and UCC: a coalesced group is one transfer on the communicator's stream, a lone send or receive a group
- * of one. CUDA: each rank does its half on its own current stream, ordered by two signals per pair.
+ * Sends and receives. With NCCL and UCC a coalesced group is one transfer on the communicator's stream, and a lone
+ * send or receive is a group of one. With CUDA each rank does its half on its current stream, ordered by two signals
+ * per pair.
  *
  *            send                              recv
  *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done
@@ -20,8 +21,8 @@ import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
 
 /**
- * Which buffers of this rank a peer may reach from here on. No command: link gives each half the other's view. Throws `bad-peer`,
- * `not-bound`.
+ * Notes which buffers of this rank a peer may access from here on. It emits no command: link gives each half the view
+ * of its peer. Throws `bad-peer`, `not-bound`.
  */
 export function recordHandles(recorder: Recorder, { communications }: ShareMemHandles): void {
   for (const communication of communications) {
@@ -30,7 +31,7 @@ export function recordHandles(recorder: Recorder, { communications }: ShareMemHa
   }
 }
 
-/** Posts it, or adds it to the coalesced group under way. Throws `bad-peer`, `not-shared`. */
+/** Posts a send or receive, or adds it to the coalesced group under way. Throws `bad-peer`, `not-shared`. */
 export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
   const { id, type, buffer, backend } = statement;
   const view = squeezeView(viewOf(recorder, buffer));
@@ -48,7 +49,7 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   recorder.group.push(op);
 }
 
-/** Posts the group as one transfer; nothing if this rank put nothing into it. */
+/** Posts the group as one transfer, unless this rank has no part in it. */
 export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   const { group } = recorder;
   invariant(group !== null, "a valid program opens the groups that it closes");
@@ -61,7 +62,7 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   );
 }
 
-/** Sends and receives go over the communicator of all ranks. */
+/** The communicator of all ranks, which carries all sends and receives. */
 function worldOf(backend: CommunicatorBackend): string {
   return `${backend.toUpperCase()} world`;
 }
@@ -80,7 +81,7 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
   });
 }
 
-/** A peer reaches the buffer whose handle it was given last: another one would be read or written in its place. */
+/** A peer accesses the buffer whose handle it got last, so a post of any other buffer would go wrong. */
 function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunication, peer: number, view: View): void {
   const shared = recorder.shared.get(id);
   if (shared === undefined) {

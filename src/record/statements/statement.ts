@@ -1,4 +1,4 @@
-/** One row per kind of statement: what it does to the recording. Communications and computations have files of their own. */
+/** What each kind of statement records: one row per kind. Communications and computations have files of their own. */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
 import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../../host/nodes.ts";
@@ -18,7 +18,7 @@ import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, vi
 import { indexedStream, nodeStream, order } from "../streams.ts";
 import { selectView } from "../views.ts";
 
-/** Records a list of statements; `tape.path` is that of the scope. */
+/** Records the statements of a scope, whose path is `tape.path`. */
 export function recordScope(recorder: Recorder, body: readonly Statement[]): void {
   const { tape } = recorder;
   const depth = tape.path.length;
@@ -35,7 +35,7 @@ export function recordScope(recorder: Recorder, body: readonly Statement[]): voi
 const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   Allocate: recordAllocate,
   Deallocate: ({ tensor }, recorder) => {
-    // Of a tensor of other ranks there is nothing to free.
+    // A tensor of other ranks has nothing to free here; any other tensor must be bound.
     if (!recorder.memory.bindings.has(tensor) && isHere(recorder, tensorOf(recorder, tensor))) viewOf(recorder, tensor);
     unbind(recorder.memory, tensor, recorder.streams.current);
   },
@@ -63,13 +63,13 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   PostOnStream: (statement, recorder) => recordPost(recorder, statement),
 };
 
-/** With an index: the stream of its value. Without: a stream of its own, or what GetCurrentStream bound. */
+/** With an index, the stream of its value; without, its own stream or the one that GetCurrentStream bound. */
 function streamOf(recorder: Recorder, id: StreamId): CommandStreamId {
   const { index } = at(recorder.program.streams, id);
   return index === null ? nodeStream(recorder.streams, id) : indexedStream(recorder.streams, evaluate(recorder, index));
 }
 
-/** A tensor that has memory, or is a slice of some, keeps it: the next iteration and pre-allocated outputs. */
+/** A tensor that is bound keeps its memory: in later iterations, and for outputs that the caller allocated. */
 function recordAllocate(statement: Allocate, recorder: Recorder): void {
   if (findView(recorder, statement.tensor) !== null) return;
   const view = allocate(recorder, statement.tensor);
@@ -84,7 +84,7 @@ function recordAllocate(statement: Allocate, recorder: Recorder): void {
   });
 }
 
-/** Bounds are evaluated once; the index has its value in the loop's body alone. */
+/** Bounds are evaluated once. The index has a value only in the loop's body. */
 function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recorder): void {
   const { indices, tape } = recorder;
   const [first, end, stride] = [start, stop, step].map((bound) => evaluate(recorder, bound));
@@ -102,10 +102,10 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
   else indices.set(index.name, outer);
 }
 
-/** A recording is as long as its run: a loop whose bounds are wrong must not fill the memory. */
+/** A recording is as long as its run, and a loop with wrong bounds must not fill the memory. */
 const mostIterations = 2 ** 20;
 
-/** Before the first of them, so that the loop itself is named and nothing is recorded in vain. */
+/** Counts a loop before its first iteration, so that the message names the loop. */
 function countIterations(recorder: Recorder, iterations: number): void {
   recorder.iterations += iterations;
   if (recorder.iterations <= mostIterations) return;
@@ -123,8 +123,8 @@ function recordBranch({ predicate, then, else: otherwise }: IfThenElse, recorder
 }
 
 /**
- * Binds the output to the slice, whatever it was bound to. On a rank that has no part of the input it is bound to nothing: only a
- * communication in which the rank does not use that side may name it.
+ * Binds the output to the slice, whatever it was bound to. On a rank that has no part of the input it unbinds the
+ * output; only a communication in which the rank does not use that side may name it then.
  */
 function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recorder: Recorder): void {
   const { memory, streams } = recorder;
@@ -134,7 +134,7 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
   const { logical } = source.domain;
   const selected = at(logical, axis);
   const position = logical.slice(0, axis).filter(({ iterType }) => iterType !== "reduction").length;
-  // A reduced axis takes no memory, so that every index of it is the whole.
+  // A reduced axis takes no memory: every index of it is the whole.
   const view =
     selected.iterType === "reduction"
       ? whole

@@ -1,6 +1,6 @@
 /**
- * PostOnStream as one launch of a unit kernel. The unit has tables of its own, so its symbolic extents take the sizes of the
- * tensors that are passed in; a name that no input has keeps its value in the program.
+ * PostOnStream as one launch of a unit kernel. The unit has its own tables, so its symbolic extents take their sizes
+ * from the tensors that are passed in; a name that no input has keeps its value in the program.
  */
 import type { UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
@@ -73,7 +73,7 @@ function unitShapes(recorder: Recorder, { id, fusion }: HostUnit, given: readonl
   return shapeOf;
 }
 
-/** The first axis of an extent gives its size; the others are then checked against it. */
+/** The first axis with an extent gives its size. The shapes of all inputs are then checked against the sizes. */
 function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
   const shards = axisShards(tensor);
   withoutReductions(tensor.domain.logical).forEach(({ id, extent, parallelType }, i) => {
@@ -87,7 +87,9 @@ function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
   });
 }
 
-/** Values 0 .. inputs-1 are the inputs; every op makes the next one, after those of the operands that it reads permuted. */
+/**
+ * The first values are the inputs. Every op adds a value, after one for each operand that it reads permuted.
+ */
 function unitSteps(
   recorder: Recorder,
   { fusion }: HostUnit,

@@ -9,8 +9,8 @@ import { emit } from "../tape.ts";
 const awaited: Post = { kind: "awaited" };
 
 /**
- * A library's work is done with at its first Wait, in nvFuser too; a one-sided half can be waited for on several streams. Throws
- * `not-posted`, `already-waited`.
+ * A library's transfer can be waited for once, as in nvFuser; a one-sided half on several streams. Throws `not-posted`,
+ * `already-waited`.
  */
 export function recordWait(recorder: Recorder, { target }: Wait): void {
   const { posts, streams, tape } = recorder;
@@ -43,7 +43,7 @@ export function recordWait(recorder: Recorder, { target }: Wait): void {
     case "signals":
       if (post.stream !== null) order(streams, post.stream, current);
       for (const signal of post.signals) emit(tape, { ...signal, stream: current });
-      // A signal can be taken once: a second Wait follows the stream that took it.
+      // A signal can be taken once; a second Wait follows the stream that took it.
       posts.set(target, { kind: "stream", stream: current });
       return;
     case "stream":

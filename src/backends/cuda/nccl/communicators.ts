@@ -1,6 +1,7 @@
 /**
- * NCCL's communicators, one per team and backend name, opened when a Program first uses them. NCCL runs in its non-blocking mode: every call returns at
- * once and may still be in progress, so that a rank that waits for a dead one notices its time-out or the others' abort.
+ * NCCL's communicators: one per team and backend name, opened when a Program first uses it. NCCL runs in non-blocking
+ * mode: every call returns at once and may still be in progress. A rank that waits for a dead one can then time out or
+ * follow the others' abort.
  */
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
@@ -28,15 +29,18 @@ export interface Communicator {
 
 export interface Communicators {
   readonly functions: NcclFunctions;
-  /** Opens those of `teams` that are not open yet. All ranks call it with the same teams. Throws `timed-out`, `gpu-call-failed`. */
+  /**
+   * Opens the communicators of `teams` that are not open yet. All ranks call it with the same teams. Throws
+   * `timed-out`, `gpu-call-failed`.
+   */
   readonly open: (teams: readonly Team[], timeout: number) => Promise<ReadonlyMap<string, Communicator>>;
-  /** Throws `gpu-call-failed` unless the status is success or in progress; true for the latter. */
+  /** Whether a call is in progress. Throws `gpu-call-failed` for any other status than success. */
   readonly check: (status: number, call: string, communicator: Communicator | null) => boolean;
   /** Whether the communicator still works on an earlier call. Throws `gpu-call-failed`. */
   readonly isBusy: (communicator: Communicator) => boolean;
-  /** Ends all communication under way, here and on the peers. The communicators are gone. */
+  /** Ends all communication under way, here and on the peers, and closes the communicators. */
   readonly abort: () => void;
-  /** Destroys the communicators, idle ones gently. */
+  /** Finalizes and destroys the communicators. */
   readonly close: () => Promise<void>;
 }
 
@@ -44,7 +48,7 @@ export interface Communicators {
 export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communicators {
   const { functions } = loadLibrary("nccl", ncclPrototypes);
   const opened = new Map<string, Communicator>();
-  // Also of teams without this rank, so that all ranks agree on which are missing.
+  // Includes teams without this rank, so that all ranks agree on which are missing.
   const known = new Set<string>();
 
   const check = (status: number, call: string, communicator: Communicator | null): boolean => {
@@ -111,7 +115,7 @@ export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communica
 
 const closeMilliseconds = 2000;
 
-/** The id of every team, made by its first rank. */
+/** Exchanges the id of every team, which its first rank makes. */
 async function exchangeIds(
   functions: NcclFunctions,
   check: Communicators["check"],
@@ -134,7 +138,7 @@ async function exchangeIds(
   });
 }
 
-/** A ncclConfig_t as of NCCL 2.18, non-blocking; what newer versions added keeps its default. */
+/** A non-blocking ncclConfig_t of NCCL 2.18; fields that newer versions added keep their defaults. */
 export function config(): Uint8Array {
   const bytes = new Uint8Array(48);
   const view = new DataView(bytes.buffer);

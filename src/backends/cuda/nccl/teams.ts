@@ -1,4 +1,7 @@
-/** The communicators that a Program needs: those of collectives have the ranks of their team in its order, those of sends and receives all ranks that use them. */
+/**
+ * The communicators that a Program needs. One for collectives has the ranks of its team, in team order; one for sends
+ * and receives has all ranks that use it.
+ */
 import type { Program } from "../../../commands/program.ts";
 import { invariant } from "../../../support/invariant.ts";
 
@@ -8,7 +11,7 @@ export interface Team {
   readonly ranks: readonly number[];
 }
 
-/** In the order of their names, which is the same on every rank. */
+/** In order of their names, so that every rank opens them in the same order. */
 export function teamsOf({ transfers }: Program): readonly Team[] {
   const ordered = new Map<string, readonly number[]>();
   const users = new Map<string, Set<number>>();

@@ -1,4 +1,7 @@
-/** The calls of a TransferPlan with their addresses, as actions: packs, the NCCL call or group, unpacks, all on one stream. */
+/**
+ * The calls of a TransferPlan as actions with addresses: packs, the NCCL call or group, and unpacks, all on one
+ * stream.
+ */
 import { contiguousStrides, type View } from "../../../commands/view.ts";
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
@@ -16,7 +19,7 @@ export interface TransferTarget {
   /** A launch that copies a box between addresses. */
   readonly copy: (source: View, from: number, destination: View, to: number) => () => void;
   readonly fillIdentity: (op: ReductionOpType, dtype: DType, count: number, to: number) => () => void;
-  /** Called when NCCL goes on with a call in the background. */
+  /** Called when NCCL continues a call in the background. */
   readonly inProgress: (communicator: Communicator) => void;
 }
 
@@ -35,7 +38,10 @@ const rawBytes = 1;
 /** ncclRedOp_t. */
 const reductions: { readonly [Op in ReductionOpType]: number } = { sum: 0, prod: 1, amax: 2, amin: 3 };
 
-/** In order; when `inProgress` is called, the next one waits until NCCL is done with enqueueing. They allocate nothing when they run. */
+/**
+ * The actions in order. After a call of `inProgress`, the next action waits until NCCL has enqueued its work. They
+ * allocate nothing when they run.
+ */
 export function transferActions(plan: TransferPlan, target: TransferTarget): readonly (() => void)[] {
   const { communicator, communicators, scratch, addressOf, copy, fillIdentity, inProgress } = target;
   const packed = (view: View): View => ({ ...view, strides: contiguousStrides(view.shape) });
@@ -100,7 +106,7 @@ function callAction(call: NcclCall, target: TransferTarget): () => void {
   }
 }
 
-/** NCCL's uint8 is no bool for sums. */
+/** NCCL has no bool, and sums of uint8 are not 0 or 1. */
 function reductionOf({ op, dtype }: { readonly op: ReductionOpType; readonly dtype: DType }): number {
   if (dtype === "bool" && (op === "sum" || op === "prod")) {
     fail({

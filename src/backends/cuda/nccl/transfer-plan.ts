@@ -1,8 +1,9 @@
 /**
- * A transfer as NCCL takes it: one call for the collectives that NCCL has, a group of sends and receives for the others, over contiguous memory. What is not
- * contiguous is packed into scratch before and unpacked after. Pure: which calls with which pieces; transfer-actions.ts makes them.
+ * A transfer as NCCL takes it, over contiguous memory: one call where NCCL has one (src/host/collectives.ts),
+ * otherwise a group of sends and receives. Strided views are packed into scratch before and unpacked after. A plan
+ * only says which calls get which pieces; transfer-actions.ts makes them.
  *
- *     Gather at the root          group: recv from every member that has an input (own part: send to itself)
+ *     Gather at the root          group: recv from every rank that has an input (own part: send to itself)
  *     ReduceScatter, strided out  reduceScatter(input, scratch); unpack scratch -> output
  */
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
@@ -13,10 +14,10 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 
-/** A side of a call: a contiguous view as it is, or scratch that stands for a strided one. */
+/** A side of a call: a contiguous view, or scratch in place of a strided one. */
 export type Piece =
   | { readonly kind: "view"; readonly view: View }
-  /** In bytes from the start of the stream's scratch. */
+  /** In bytes, from the start of the stream's scratch. */
   | { readonly kind: "scratch"; readonly offset: number };
 
 export type NcclCall =
@@ -45,7 +46,7 @@ interface Reduced extends Sides {
 export interface TransferPlan {
   /** Strided views to scratch, before the calls. */
   readonly packs: readonly Move[];
-  /** Scratch that is filled with neutral elements: what a root without an input contributes. */
+  /** Scratch filled with neutral elements, the contribution of a root without an input. */
   readonly identities: readonly {
     readonly offset: number;
     readonly count: number;
@@ -64,7 +65,7 @@ export interface Move {
   readonly offset: number;
 }
 
-/** `operations` are those of the whole team in team order; the plan is that of the rank at `position`. */
+/** The plan of the rank at `position`. `operations` are those of the whole team in team order. */
 export function planCollective(operations: readonly Collective[], position: number): TransferPlan {
   const plan = createPlan();
   const own = at(operations, position);
@@ -74,7 +75,10 @@ export function planCollective(operations: readonly Collective[], position: numb
   return plan.done();
 }
 
-/** NCCL wants an address on both sides. A rank that lacks one gives the other side again, or neutral elements to a reduction. */
+/**
+ * NCCL needs an address on both sides. A rank that lacks a side passes the other one twice; a root without an input
+ * to a reduction passes neutral elements.
+ */
 function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Collective, kind: NcclCollective): void {
   // NCCL counts the side that is not split.
   const counted = collectives[type].splitsInput ? (output ?? input) : (input ?? output);
@@ -103,7 +107,10 @@ function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Co
   }
 }
 
-/** A collective without a call: `own` sends to every rank that has an output and receives from every one that has an input. */
+/**
+ * A collective without a call: `own` sends to every rank that has an output and receives from every one that has an
+ * input.
+ */
 function planSendsAndReceives(plan: PlanBuilder, operations: readonly Collective[], own: Collective): void {
   const { team, input, output } = own;
   const { reduces, splitsInput, splitsOutput } = collectives[own.type];
@@ -150,7 +157,7 @@ interface PlanBuilder {
   readonly done: () => TransferPlan;
 }
 
-/** Pieces of scratch start at multiples of this, for wide accesses of packing kernels and of NCCL. */
+/** Pieces of scratch start at multiples of this, for wide accesses by packing kernels and NCCL. */
 const scratchAlignment = 256;
 
 function createPlan(): PlanBuilder {

@@ -1,4 +1,7 @@
-/** Whether the members of a collective fit together: who reads and writes, dtypes, parts and element counts. */
+/**
+ * Checks that the ranks of a collective post the same one: its type, team and root, who reads and writes, dtypes,
+ * parts and counts.
+ */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
@@ -10,7 +13,7 @@ import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };
 
-/** What two members of one collective must have in common, as text. */
+/** What all ranks must agree on, as text. */
 const agreed: { readonly [what: string]: (operation: Collective) => string } = {
   type: ({ type }) => type,
   team: ({ team }) => `[${team.join(", ")}]`,
@@ -18,7 +21,7 @@ const agreed: { readonly [what: string]: (operation: Collective) => string } = {
   reduction: ({ reduceOp }) => reduceOp ?? "none",
 };
 
-/** Where `use` is not the same collective as `anchor`; null if it is. */
+/** How `use` differs from the collective `anchor`; null if it does not. */
 export function disagreement(
   lists: readonly CommandList[],
   anchor: CollectiveUse,
@@ -39,13 +42,13 @@ export function disagreement(
   return null;
 }
 
-/** Why the members' views make no collective; null if they do. `members` is the whole team in team order. */
-export function unfitViews(lists: readonly CommandList[], members: readonly CollectiveUse[]): Diagnostic | null {
-  const first = at(members, 0);
+/** Why the views make no collective; null if they do. `participants` is the whole team in team order. */
+export function unfitViews(lists: readonly CommandList[], participants: readonly CollectiveUse[]): Diagnostic | null {
+  const first = at(participants, 0);
   const problem =
     badKind(first) ??
-    members.reduce<Found | null>((found, use, i) => found ?? badSides(use, i), null) ??
-    badSizes(members);
+    participants.reduce<Found | null>((found, use, i) => found ?? badSides(use, i), null) ??
+    badSizes(participants);
   return problem === null ? null : mismatch(lists, { against: problem.at === first ? null : first, ...problem });
 }
 
@@ -94,7 +97,7 @@ function badSides(use: CollectiveUse, position: number): Found | null {
   return null;
 }
 
-/** One piece of a member's side: all pieces of a collective have one dtype and one element count. */
+/** One piece of one rank's side. All pieces of a collective have one dtype and one element count. */
 interface Piece {
   readonly use: CollectiveUse;
   readonly side: "input" | "output";
@@ -102,15 +105,15 @@ interface Piece {
   readonly elements: number;
 }
 
-function badSizes(members: readonly CollectiveUse[]): Found | null {
-  const { type } = at(members, 0).operation;
+function badSizes(participants: readonly CollectiveUse[]): Found | null {
+  const { type } = at(participants, 0).operation;
   const rule = collectives[type];
   const parts = {
-    input: rule.splitsInput ? members.filter(({ operation }) => operation.output !== null).length : null,
-    output: rule.splitsOutput ? members.filter(({ operation }) => operation.input !== null).length : null,
+    input: rule.splitsInput ? participants.filter(({ operation }) => operation.output !== null).length : null,
+    output: rule.splitsOutput ? participants.filter(({ operation }) => operation.input !== null).length : null,
   };
   const pieces: Piece[] = [];
-  for (const use of members) {
+  for (const use of participants) {
     for (const side of ["input", "output"] as const) {
       const view = use.operation[side];
       if (view === null) continue;
@@ -128,13 +131,13 @@ function badSizes(members: readonly CollectiveUse[]): Found | null {
       return differing("size", piece, first, ({ elements }) => counted(elements, "element"));
   }
   if (pieces.every(({ view }) => sameNumbers(view.shape, first.view.shape))) return null;
-  const operations = members.map(({ operation }) => operation);
+  const operations = participants.map(({ operation }) => operation);
   const aligned =
     commonBox(pieces.map(({ view }) => view)) !== null || operations.every((_, i) => aligns(operations, i));
   return aligned ? null : differing("shape", at(pieces, pieces.length - 1), first, ({ view }) => shapeText(view));
 }
 
-/** Whether the pieces that meet in each place have a common box. */
+/** Whether the pieces of each place have a common box with it. */
 function aligns(operations: readonly Collective[], position: number): boolean {
   return assembliesOf(operations, position).every(
     ({ output, sources }) => commonBox([output, ...sources.map(({ view }) => view)]) !== null,

@@ -1,4 +1,4 @@
-/** Matches the k-th collective of a communicator on every member of its team. */
+/** Matches the k-th collective of a communicator on every rank of its team. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { counted } from "../../../support/wording.ts";
 import type { CommandList } from "../../command-list.ts";
@@ -6,7 +6,7 @@ import type { Collective } from "../../transfer.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
-/** A transfer of one rank, with its buffers numbered over all ranks. */
+/** A transfer that one rank posts, with its buffers numbered over all ranks. */
 export interface Posted<Operation> extends CommandRef {
   readonly communicator: string;
   readonly operation: Operation;
@@ -15,12 +15,12 @@ export interface Posted<Operation> extends CommandRef {
 export interface MatchedCollective<Use extends CollectiveUse> {
   readonly communicator: string;
   /** In team order. */
-  readonly members: readonly Use[];
+  readonly participants: readonly Use[];
 }
 
 /**
- * `posted` is in order of ranks and, for each rank, of its list. After the first mismatch of a communicator everything later on
- * it is shifted, so one problem per communicator is reported.
+ * `posted` is in order of ranks and, for each rank, of its list. The first mismatch shifts everything after it on its
+ * communicator, so each communicator reports one problem.
  */
 export function matchCollectives<Use extends Posted<Collective>>(
   lists: readonly CommandList[],
@@ -33,13 +33,13 @@ export function matchCollectives<Use extends Posted<Collective>>(
       const uses = [...queues.values()].flatMap((queue) => queue[k] ?? []);
       const [anchor] = uses;
       if (anchor === undefined) break;
-      const members = anchor.operation.team.flatMap((rank) => queues.get(rank)?.[k] ?? []);
-      const problem = findDisagreement(lists, anchor, uses, queues) ?? unfitViews(lists, members);
+      const participants = anchor.operation.team.flatMap((rank) => queues.get(rank)?.[k] ?? []);
+      const problem = findDisagreement(lists, anchor, uses, queues) ?? unfitViews(lists, participants);
       if (problem !== null) {
         problems.push(problem);
         break;
       }
-      matched.push({ communicator, members });
+      matched.push({ communicator, participants });
     }
   }
   return { matched, problems };

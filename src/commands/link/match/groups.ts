@@ -1,6 +1,6 @@
 /**
- * Matches sends with receives: on each communicator the k-th send from s to d meets the k-th recv on d from s. Groups that
- * exchange with each other, directly or through others, become one transfer.
+ * Matches sends with receives: on each communicator the k-th send from s to d belongs to the k-th recv on d from s.
+ * Groups that exchange with each other, directly or through others, become one transfer.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
@@ -15,7 +15,7 @@ import type { CommandRef } from "./problems.ts";
 export interface MatchedGroups {
   readonly communicator: string;
   /** In order of ranks and of their lists. */
-  readonly members: readonly Participant[];
+  readonly participants: readonly Participant[];
   readonly edges: readonly TransferEdge[];
 }
 
@@ -83,20 +83,21 @@ function joinGroups(
 ): readonly MatchedGroups[] {
   const sets = createUnionFind(posted.length);
   for (const { send, recv } of pairs) sets.union(send.group, recv.group);
-  const joined = new Map<number, { communicator: string; members: Participant[]; edges: TransferEdge[] }>();
-  const memberOf: number[] = [];
+  const joined = new Map<number, { communicator: string; participants: Participant[]; edges: TransferEdge[] }>();
+  // positionOf[group]: its place among the participants of its transfer.
+  const positionOf: number[] = [];
   for (const [group, { rank, command, communicator, operation }] of posted.entries()) {
     const root = sets.find(group);
-    const transfer = joined.get(root) ?? { communicator, members: [], edges: [] };
+    const transfer = joined.get(root) ?? { communicator, participants: [], edges: [] };
     joined.set(root, transfer);
-    memberOf.push(transfer.members.length);
-    transfer.members.push({ rank, command, operation });
+    positionOf.push(transfer.participants.length);
+    transfer.participants.push({ rank, command, operation });
   }
   for (const { send, recv } of pairs) {
     joined.get(sets.find(send.group))?.edges.push({
-      from: at(memberOf, send.group),
+      from: at(positionOf, send.group),
       sendOp: send.op,
-      to: at(memberOf, recv.group),
+      to: at(positionOf, recv.group),
       recvOp: recv.op,
     });
   }

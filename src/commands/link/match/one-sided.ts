@@ -1,6 +1,6 @@
 /**
- * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. A pair gets two slots of its own, so that
- * pairs in flight at the same time never signal each other, and each half learns the other's view.
+ * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. A pair gets two slots of
+ * its own, so that pairs in flight at the same time never take each other's signals.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -21,7 +21,7 @@ export interface LinkedPair {
   readonly destination: View;
   /** get: signalled by the sender, waited for by the receiver. put: the reverse. */
   readonly ready: SlotId;
-  /** The other way round: signalled by the rank that copies. */
+  /** Signalled by the rank that copies, waited for by its peer. */
   readonly done: SlotId;
 }
 
@@ -108,7 +108,7 @@ function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view
   return channels.values();
 }
 
-/** The first command of every pair of a list: the one that messages name. */
+/** The first command of every pair of a list, which messages name. */
 function firstUses({ pairs, commands }: CommandList): readonly number[] {
   const first = pairs.map(() => 0);
   for (let index = commands.length - 1; index >= 0; index--) {

@@ -1,27 +1,27 @@
 /**
- * Matches collectives in the CUDA idiom like those of a library: the k-th of a communicator on every member. What a member copies or
- * combines follows from the table of collectives, so that both idioms mean the same. Every collective has slots of its own, as a
- * pair has: its members may be at different iterations, and none signals another's slot.
+ * Matches collectives in peer memory like those of a library: the k-th of a communicator on every rank. What a rank
+ * copies or combines follows from the table of collectives, so both forms mean the same. Every collective has slots
+ * of its own, as a pair has, because its ranks may be at different iterations and must not signal each other's slots.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { BufferId } from "../../buffer.ts";
 import { collectives } from "../../collectives.ts";
-import type { SlotId } from "../../command.ts";
 import type { CommandList, SlotRole } from "../../command-list.ts";
+import type { SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
 import type { Collective } from "../../transfer.ts";
 import type { View } from "../../view.ts";
+import { relocateCollective } from "../relocate.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
-import { relocateOperation } from "../relocate.ts";
 import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
 
 export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */
-  readonly members: readonly Collective[];
+  readonly operations: readonly Collective[];
   readonly team: readonly number[];
-  /** How the members that combine share the work; null where each makes its whole result. */
+  /** The slices that ranks combine for each other; null where each makes its whole result. */
   readonly sharing: Sharing | null;
   readonly slots: Map<string, SlotId>;
 }
@@ -30,7 +30,7 @@ export interface MatchedPeerCollectives {
   /** collectiveOf[rank][collective of that rank's list]; undefined where a problem was found. */
   readonly collectiveOf: readonly (readonly (LinkedCollective | undefined)[])[];
   readonly slots: readonly Slot[];
-  /** visible[rank]: buffers of that rank's list that other members read or write. */
+  /** visible[rank]: buffers of that rank's list that peers read or write. */
   readonly visible: readonly ReadonlySet<BufferId>[];
   readonly problems: readonly Diagnostic[];
 }
@@ -51,29 +51,29 @@ export function matchPeerCollectives(
   );
   const visible = lists.map(() => new Set<BufferId>());
   const found: Diagnostic[] = [...problems];
-  for (const { members } of matched) {
-    const sharing = sharingOf(members);
-    const problem = sharingMismatch(lists, members, sharing);
+  for (const { participants } of matched) {
+    const sharing = sharingOf(participants);
+    const problem = sharingMismatch(lists, participants, sharing);
     if (problem !== null) {
       found.push(problem);
       continue;
     }
-    const operations = members.map(({ operation }) => operation);
+    const operations = participants.map(({ operation }) => operation);
     const { team } = at(operations, 0);
-    const linked: LinkedCollective = { members: operations, team, sharing, slots: new Map() };
-    for (const { rank, collective } of members) {
+    const linked: LinkedCollective = { operations, team, sharing, slots: new Map() };
+    for (const { rank, collective } of participants) {
       at(collectiveOf, rank)[collective] = linked;
       const own = at(at(lists, rank).peerCollectives, collective).operation;
-      for (const view of usedByOthers(own, sharing !== null)) at(visible, rank).add(view.buffer);
+      for (const view of usedByPeers(own, sharing !== null)) at(visible, rank).add(view.buffer);
     }
   }
   return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found };
 }
 
-/** The slot of a signal from one member to another; `from` and `to` are ranks. */
-export function memberSlot({ slots }: LinkedCollective, slot: SlotRole, from: number, to: number): SlotId {
-  const id = slots.get(slotKey(slot, from, to));
-  invariant(id !== undefined, "every signal and wait of a collective has a slot", { slot, from, to });
+/** The slot of a signal from one rank to another. */
+export function slotBetween({ slots }: LinkedCollective, role: SlotRole, from: number, to: number): SlotId {
+  const id = slots.get(slotKey(role, from, to));
+  invariant(id !== undefined, "every signal and wait of a collective has a slot", { role, from, to });
   return id;
 }
 
@@ -86,19 +86,17 @@ function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): 
     }
     return peerCollectives.map(({ communicator, operation, combining }, collective): PeerUse => {
       const command = first.get(collective);
-      invariant(command !== undefined, "a collective in the CUDA idiom has commands", { rank, collective });
-      const relocated = relocateOperation(at(bufferBases, rank), operation);
-      invariant(relocated.kind === "collective", "relocation keeps the kind", relocated.kind);
+      invariant(command !== undefined, "a collective in peer memory has commands", { rank, collective });
+      const relocated = relocateCollective(at(bufferBases, rank), operation);
       return { rank, command, communicator, operation: relocated, collective, combining };
     });
   });
 }
 
-/** The views of a member that another one may read or write. */
-function usedByOthers({ type, root, team, input, output }: Collective, shares: boolean): readonly View[] {
-  const { writes } = collectives[type];
-  const alone = writes === "root" && team[root ?? -1] !== undefined && output !== null;
-  return [...(input === null || alone ? [] : [input]), ...(output === null || !shares ? [] : [output])];
+/** The views of one rank that peers may read or write. Nobody else reads the input of the only rank that writes. */
+function usedByPeers({ type, input, output }: Collective, shares: boolean): readonly View[] {
+  const isOnlyWriter = collectives[type].writes === "root" && output !== null;
+  return [...(input === null || isOnlyWriter ? [] : [input]), ...(output === null || !shares ? [] : [output])];
 }
 
 /** A slot for every signal and wait, in order of ranks and their lists. */
@@ -125,6 +123,6 @@ function addSlots(
   return slots;
 }
 
-function slotKey(slot: SlotRole, from: number, to: number): string {
-  return `${slot} ${from} ${to}`;
+function slotKey(role: SlotRole, from: number, to: number): string {
+  return `${role} ${from} ${to}`;
 }

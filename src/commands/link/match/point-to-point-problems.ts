@@ -1,4 +1,4 @@
-/** What can be wrong between a send and its recv, in a group or one-sided. */
+/** What can be wrong between sends and their recvs, in groups or one-sided. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
@@ -27,13 +27,13 @@ export function viewMismatch(lists: readonly CommandList[], send: End, recv: End
   return differing("shape", ({ shape, strides }) => `shape [${shape.join(", ")}] with strides [${strides.join(", ")}]`);
 }
 
-/** Sends and recvs between two ranks: which side posts more, and what the lone one is. */
+/** Sends from one rank to another, and the recvs there, where one side has more. */
 export interface Unmatched {
   readonly from: number;
   readonly to: number;
   readonly sends: readonly CommandRef[];
   readonly recvs: readonly CommandRef[];
-  /** What the k-th is counted on: a communicator, or a protocol. */
+  /** Where they are counted: a communicator, or peer memory. */
   readonly channel: string;
 }
 

@@ -1,4 +1,4 @@
-/** What goes wrong in a link, said in terms of the host programs' statements. */
+/** Diagnostics of link, which name the host programs' statements. */
 import type { Diagnostic, Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { originText } from "../../command.ts";
@@ -10,7 +10,6 @@ export interface CommandRef {
   readonly command: number;
 }
 
-/** The statement that a command came from. */
 function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
   return originText(at(at(lists, rank).origins, command));
 }
@@ -24,7 +23,7 @@ export interface Mismatch {
   readonly message: string;
   /** The command that the message is about. */
   readonly at: CommandRef;
-  /** The command of another rank that does not fit it, if there is one. */
+  /** The command of another rank that does not fit, if there is one. */
   readonly against: CommandRef | null;
   readonly found: string;
   readonly expected: string;

@@ -1,6 +1,7 @@
 /**
- * How the members of an Allreduce in peers' memory share its work: all their tensors as views under one box, and a slice of it for each member.
- * The recorders had to know without each other's views which members have a slice, as those signal.
+ * How ranks share the work of an Allreduce in peer memory: all their tensors as views under one box, and a slice of
+ * it for each rank. Each rank was recorded without the others' views and had to decide which ranks have a slice, and
+ * so signal; here they are compared.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -21,31 +22,37 @@ export interface Sharing {
 
 export type SharingUse = CollectiveUse & Pick<PeerCollective, "combining">;
 
-/** `members` is the whole team in team order. Null where they have no common box, or none is to combine a slice. */
-export function sharingOf(members: readonly SharingUse[]): Sharing | null {
-  if (members.some(({ combining }) => combining === null)) return null;
-  const inputs = members.flatMap(({ operation: { input } }) => input ?? []);
-  const outputs = members.flatMap(({ operation: { output } }) => output ?? []);
+/**
+ * `participants` is the whole team in team order. Null where the tensors have no common box, or a rank makes its
+ * whole result.
+ */
+export function sharingOf(participants: readonly SharingUse[]): Sharing | null {
+  if (participants.some(({ combining }) => combining === null)) return null;
+  const inputs = participants.flatMap(({ operation: { input } }) => input ?? []);
+  const outputs = participants.flatMap(({ operation: { output } }) => output ?? []);
   const views = viewsToCut([...inputs, ...outputs]);
   if (views === null) return null;
   const { shape, dtype } = at(views, 0);
   return {
-    slices: cutIntoSlices(shape, dtypes[dtype].bytes, members.length),
+    slices: cutIntoSlices(shape, dtypes[dtype].bytes, participants.length),
     inputs: views.slice(0, inputs.length),
     outputs: views.slice(inputs.length),
   };
 }
 
-/** Members that share the work in different ways would wait for signals that nobody sends. Null where all do as `sharing` says. */
+/**
+ * Ranks that share the work in different ways would wait for signals that no rank sends. Null where all of them
+ * follow `sharing`.
+ */
 export function sharingMismatch(
   lists: readonly CommandList[],
-  members: readonly SharingUse[],
+  participants: readonly SharingUse[],
   sharing: Sharing | null,
 ): Diagnostic | null {
   const expected = sharing === null ? null : positionsWithSlice(sharing.slices);
-  const use = members.find(({ combining }) => !samePositions(combining, expected));
+  const use = participants.find(({ combining }) => !samePositions(combining, expected));
   if (use === undefined) return null;
-  const first = at(members, 0);
+  const first = at(participants, 0);
   const text = ({ rank, combining }: SharingUse): string =>
     `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
   return mismatch(lists, {

@@ -1,16 +1,17 @@
-/** All transfers of a program: collectives and point-to-point groups, matched and numbered. */
+/** Matches and numbers the transfers of all lists: collectives and point-to-point groups. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
 import type { TransferId } from "../../command.ts";
 import type { CommandList } from "../../command-list.ts";
 import type { LinkedTransfer, Participant } from "../../program.ts";
 import type { Collective, PointToPointGroup } from "../../transfer.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { matchGroups } from "./groups.ts";
-import { relocateOperation } from "../relocate.ts";
+import { relocateCollective, relocateGroup } from "../relocate.ts";
 
 export interface MatchedTransfers {
-  /** Indexed by TransferId; in order of the first command, by rank and position, that takes part. */
+  /** Indexed by TransferId; in order of each one's first command, by rank and position. */
   readonly transfers: readonly LinkedTransfer[];
   /** transferOf[rank][command]. */
   readonly transferOf: readonly (readonly (TransferId | null)[])[];
@@ -24,10 +25,11 @@ export function matchTransfers(lists: readonly CommandList[], bufferBases: reado
   for (const [rank, { commands }] of lists.entries()) {
     for (const [index, command] of commands.entries()) {
       if (command.kind !== "transfer") continue;
-      const operation = relocateOperation(bufferBases[rank] ?? 0, command.operation);
-      const posted = { rank, command: index, communicator: command.communicator };
-      if (operation.kind === "group") groups.push({ ...posted, operation });
-      else collectives.push({ ...posted, operation });
+      const { communicator, operation } = command;
+      const posted = { rank, command: index, communicator };
+      const base = at(bufferBases, rank);
+      if (operation.kind === "group") groups.push({ ...posted, operation: relocateGroup(base, operation) });
+      else collectives.push({ ...posted, operation: relocateCollective(base, operation) });
     }
   }
   const matchedCollectives = matchCollectives(lists, collectives);
@@ -35,28 +37,21 @@ export function matchTransfers(lists: readonly CommandList[], bufferBases: reado
   const unnumbered = [
     ...matchedCollectives.matched.map((match) => ({ ...match, kind: "collective" as const })),
     ...matchedGroups.matched.map((match) => ({ ...match, kind: "group" as const })),
-  ].sort((a, b) => compare(earliest(a.members), earliest(b.members)));
+  ].sort((a, b) => compare(earliest(a.participants), earliest(b.participants)));
   const transferOf = lists.map(({ commands }): (TransferId | null)[] => commands.map(() => null));
   const transfers = unnumbered.map((match, index): LinkedTransfer => {
     const id = makeId<TransferId>(index);
-    const members = match.members.map(({ rank, command, operation }) => ({ rank, command, operation }));
-    for (const { rank, command } of members) {
-      const row = transferOf[rank];
-      if (row !== undefined) row[command] = id;
-    }
-    return { ...match, id, participants: members };
+    const participants = match.participants.map(({ rank, command, operation }) => ({ rank, command, operation }));
+    for (const { rank, command } of participants) at(transferOf, rank)[command] = id;
+    return { ...match, id, participants };
   });
   return { transfers, transferOf, problems: [...matchedCollectives.problems, ...matchedGroups.problems] };
 }
 
-function earliest(members: readonly Participant[]): Participant | undefined {
-  return members.reduce<Participant | undefined>(
-    (first, member) => (first === undefined || compare(member, first) < 0 ? member : first),
-    undefined,
-  );
+function earliest(participants: readonly Participant[]): Participant {
+  return participants.reduce((first, each) => (compare(each, first) < 0 ? each : first));
 }
 
-function compare(a: Participant | undefined, b: Participant | undefined): number {
-  if (a === undefined || b === undefined) return 0;
+function compare(a: Participant, b: Participant): number {
   return a.rank - b.rank || a.command - b.command;
 }

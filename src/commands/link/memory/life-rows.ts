@@ -1,6 +1,6 @@
 /**
- * Lives in rows: those of one row follow each other. From either end of the list the rows are as few as can be, by the left-edge
- * algorithm (Hashimoto and Stevens, 1971); in another order each life takes the lowest row that is free over all of it.
+ * Lives in rows; lives of one row follow each other. From either end of the list, the left-edge algorithm makes as few
+ * rows as possible (Hashimoto and Stevens, 1971). In another order each life takes the lowest row that is free for it.
  *
  *   a: |----|      row 0: a c
  *   b:    |-----|  row 1: b
@@ -16,7 +16,7 @@ export interface Span {
 /** The indices of the spans of each row. */
 export type Rows = readonly (readonly number[])[];
 
-/** `spans` are in order of `from`; of the rows that are free, a span takes the one that was left last. */
+/** `spans` are in order of `from`. Of the free rows, a span takes the one that became free last. */
 export function rowsFromStart(spans: readonly Span[]): Rows {
   const byEnd = [...spans.keys()].sort((a, b) => compare(at(spans, a).to, at(spans, b).to));
   const rows: number[][] = [];
@@ -34,7 +34,7 @@ export function rowsFromStart(spans: readonly Span[]): Rows {
   return rows;
 }
 
-/** The same from the last end to the first start. Where lives overlap unevenly, the rows are others. */
+/** The same in reverse, from the last end to the first start. Where lives overlap unevenly, the rows differ. */
 export function rowsFromEnd(spans: readonly Span[]): Rows {
   const order = [...spans.keys()].sort((a, b) => compare(at(spans, b).to, at(spans, a).to));
   const mirrored = order.map((i): Span => ({ from: -at(spans, i).to, to: -at(spans, i).from }));
@@ -42,8 +42,8 @@ export function rowsFromEnd(spans: readonly Span[]): Rows {
 }
 
 /**
- * Each in the lowest row that is free, in order of `order`. `lasts[i]`: the last span that starts before span i ends. Takes time and memory for every span
- * that lives at every start.
+ * Each span, in order of `order`, in the lowest row that is free over all of it. `lasts[i]` is the last span that
+ * starts before span i ends. Time and memory grow with the number of spans that live at each start.
  */
 export function rowsInOrder(order: readonly number[], lasts: readonly number[]): Rows {
   const rows: number[][] = [];
@@ -64,7 +64,7 @@ export function rowsInOrder(order: readonly number[], lasts: readonly number[]):
   return rows;
 }
 
-/** For infinities too, whose difference is NaN. */
+/** Also for infinities, whose difference is NaN. */
 function compare(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }

@@ -1,12 +1,14 @@
 /**
- * When each temporary of a rank has its bytes: from its first alloc to its last free, in positions of the list, among the temporaries
- * that may take turns with it. Two lives of one group may share bytes if they do not overlap; those of different groups never share.
+ * When each temporary of a rank has its bytes: from its first alloc to its last free, as positions in the list. Lives
+ * are grouped. Two lives of one group may share bytes if they do not overlap; lives of different groups never do.
  *
- * A group is an arena and a stream. A buffer that is freed on another stream than it was allocated on belongs to one of the two: to
- * that of its alloc, from then on for good, if bytes lay idle there; else to that of its free, from the start of the list. So all buffers
- * that take turns with the same bytes are apart pairwise, not only each from the next.
+ * A group is an arena and a stream. A buffer whose free is on another stream than its alloc belongs to one of the two
+ * groups. If bytes lie idle in the group of its alloc, it belongs there and keeps them for good; otherwise it belongs
+ * to the group of its free and has its bytes from the start of the list. Either way, all buffers that use the same
+ * bytes in turn are ordered pairwise, not only each with the next.
  *
- * For temporaries that peers access too: a program frees one behind the Wait that says that they are done, or the free itself is the race.
+ * This holds for temporaries that peers access, too: a program frees one after the Wait that its peers are done, or
+ * the free itself is the race.
  */
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId } from "../../buffer.ts";
@@ -14,9 +16,9 @@ import type { CommandList } from "../../command-list.ts";
 
 export interface Life {
   readonly buffer: BufferId;
-  /** The position of its alloc; -Infinity where nobody may have the bytes before. */
+  /** The position of its alloc; -Infinity if no other life may use the bytes before. */
   readonly from: number;
-  /** The position of its free; Infinity where nobody may have the bytes after. */
+  /** The position of its free; Infinity if no other life may use the bytes after. */
   readonly to: number;
 }
 
@@ -29,11 +31,14 @@ export interface LifeGroup {
 interface OpenGroup {
   readonly arena: Arena;
   readonly lives: Life[];
-  /** How many buffers of one size could lie in bytes that others have left. */
+  /** How many ended lives have bytes that no later life has taken. */
   idle: number;
 }
 
-/** `arenas`: of each buffer of the list. Temporaries without an alloc are in no group. Groups are in order of their first alloc. */
+/**
+ * `arenas[b]` is the arena of buffer b. Temporaries without an alloc are in no group. Groups are in order of their
+ * first alloc.
+ */
 export function livesOf(list: CommandList, arenas: readonly Arena[]): readonly LifeGroup[] {
   const groups = new Map<string, OpenGroup>();
   const groupOf = (buffer: BufferId, stream: number): OpenGroup => {
@@ -80,7 +85,7 @@ interface LastFree {
   readonly stream: number;
 }
 
-/** The free behind which no alloc of the same buffer stands. */
+/** Frees that no alloc of the same buffer follows. */
 function lastFreesOf({ commands }: CommandList): ReadonlyMap<BufferId, LastFree> {
   const last = new Map<BufferId, LastFree>();
   for (const [index, command] of commands.entries()) {

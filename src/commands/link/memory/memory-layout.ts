@@ -1,9 +1,10 @@
 /**
- * Gives every buffer of a rank a place in its arena. Only temporaries share bytes, and only where the free of one stands before the
- * alloc of the other on the same stream (`lives.ts`): in-order streams then keep their uses apart without further proof.
+ * Gives every buffer of a rank a place in its arena. Only temporaries share bytes, and only where the free of one comes
+ * before the alloc of the other on the same stream (lives.ts): in-order streams then keep their uses apart.
  *
- * The temporaries of one arena and stream lie together, in the smallest of some stacks (`stack-lives.ts`). A stack is chosen by the order
- * of allocs and frees alone, so smaller buffers with the same lives never need a larger arena.
+ * The temporaries of one arena and stream lie together, in the lowest of several stacks (stack-lives.ts). The order of
+ * allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need a larger
+ * arena.
  */
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
@@ -12,7 +13,7 @@ import type { CommandList } from "../../command-list.ts";
 import { livesOf } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
 
-/** The start of every buffer is a multiple of this, for vector loads and for what CUDA's libraries ask of addresses. */
+/** Every buffer starts at a multiple of this, for vector loads and for CUDA's libraries. */
 export const bufferAlignment = 256;
 
 export interface RankLayout {
@@ -22,8 +23,8 @@ export interface RankLayout {
 }
 
 /**
- * `firstId`: the id of the list's buffer 0. Buffers in `peerVisible` (ids of the list) are placed in the symmetric arena.
- * A temporary that is allocated more than once keeps its place from its first alloc to its last free.
+ * `firstId` is the id of the list's buffer 0. Buffers in `peerVisible` (ids of the list) go to the symmetric arena. A
+ * temporary that is allocated more than once keeps its place from its first alloc to its last free.
  */
 export function layOutRank(list: CommandList, firstId: number, peerVisible: ReadonlySet<BufferId>): RankLayout {
   const arenaBytes: { [A in Arena]: number } = { input: 0, output: 0, temporary: 0, symmetric: 0 };

@@ -1,18 +1,18 @@
 /**
- * The height of a stack at each of `length` positions, where what is put on it lies level: on the highest point of what is below, over
- * all of its positions. A segment tree, so that a put takes O(log length) however long the range is.
+ * The height of a stack at each of `length` positions. Something that is put on a range of positions lies level, on the
+ * highest point of the range. A segment tree makes a put take O(log length), however long the range is.
  *
  *   put(0, 1, 3) = 0, put(1, 2, 2) = 3 (on the first), put(0, 0, 1) = 3
  */
 import { at } from "../../../support/invariant.ts";
 
 export interface Skyline {
-  /** Puts something of `size` on positions `first` to `last`, both included, and says the height on which it lies. */
+  /** Puts something of `size` on positions `first` to `last`, both included; returns the height at which it lies. */
   readonly put: (first: number, last: number, size: number) => number;
 }
 
 export function createSkyline(length: number): Skyline {
-  // Of node i: the highest point below it, and the height that all positions below it have at least.
+  // For node i: the highest point below it, and a height that all positions below it reach.
   const highest = new Float64Array(2 * length);
   const floor = new Float64Array(2 * length);
   const heightOver = (first: number, last: number): number => {
@@ -26,7 +26,7 @@ export function createSkyline(length: number): Skyline {
     return height;
   };
   const raise = (first: number, last: number, height: number): void => {
-    // What lies on a range is higher than all that was there.
+    // What is put on a range is higher than everything there.
     const raiseNode = (node: number): void => {
       highest[node] = height;
       floor[node] = height;

@@ -1,8 +1,9 @@
 /**
- * Where the buffers of a group of lives lie. They are stacked in some order: each on the highest of those before it that it overlaps. The
- * stack of a fixed order never grows when a buffer shrinks, and some order gives the best placement there is. So the
- * orders that are tried here depend on lives alone, and the lowest of their stacks never grows either. First fit, and greedy by size
- * (Pisarchyk and Lee, 2020), do not have this: a smaller buffer can leave a gap that is too small for the next.
+ * Where the buffers of a group of lives lie. They are stacked in some order: each on the highest buffer below it that
+ * it overlaps in time. The stack of a fixed order never grows when a buffer shrinks, and some order gives the best
+ * placement. Orders are tried that depend on lives alone, so the lowest of their stacks never grows either. First
+ * fit, and greedy by size (Pisarchyk and Lee, 2020), lack this: a smaller buffer can leave a gap too small for the
+ * next.
  *
  *   a: |----|        4 KiB   rows a d | b c
  *   b:   |-----|     2 KiB   a at 0, d at 0, b at 4, c at 1 (on d; b has ended)
@@ -19,14 +20,16 @@ export interface Stack {
   readonly bytes: number;
 }
 
-/** Bounds of the search, so that link takes about the same time for each buffer: orders, puts on a stack, spans in `rowsInOrder`. */
+/**
+ * Bounds of the search that keep the time per buffer about constant: rounds, puts on a stack, spans in `rowsInOrder`.
+ */
 const mostRounds = 10;
 const mostPuts = 2048;
 const mostOverlaps = 65_536;
 
 /**
- * `lives` in order of `from`; `sizes` of each, in bytes. The search ends where a stack has the most bytes that live at once: no
- * placement has less.
+ * `lives` are in order of `from`, `sizes` in bytes. The search ends early when a stack is as high as the bytes that
+ * live at once: no placement is lower.
  */
 export function stackLives(lives: readonly Span[], sizes: readonly number[]): Stack {
   const lasts = lastOverlaps(lives);
@@ -39,7 +42,7 @@ export function stackLives(lives: readonly Span[], sizes: readonly number[]): St
   return best ?? { offsets: [], bytes: 0 };
 }
 
-/** The stack of rows, or `best` if that is not higher. */
+/** The stack of `rows`, or `best` if that is no higher. */
 function lowerStack(rows: Rows, lasts: readonly number[], sizes: readonly number[], best: Stack | null): Stack {
   const skyline = createSkyline(sizes.length);
   const offsets = sizes.map(() => 0);
@@ -56,13 +59,13 @@ function lowerStack(rows: Rows, lasts: readonly number[], sizes: readonly number
   return { offsets, bytes };
 }
 
-/** Orders of stacking, row by row. Nothing in here may know sizes. */
+/** Orders of stacking, row by row. They must not depend on sizes. */
 function* candidates(lives: readonly Span[], lasts: readonly number[]): Generator<Rows> {
   const fromStart = rowsFromStart(lives);
   yield fromStart;
   const fromEnd = rowsFromEnd(lives);
   yield fromEnd;
-  // The longest at the bottom: above short ones it would keep the gaps between them from others.
+  // The longest at the bottom: on top of short ones it would block the gaps between them.
   const longestFirst = (lengths: readonly number[]): Rows => {
     const order = [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
     return rowsInOrder(order, lasts);
@@ -85,7 +88,7 @@ function* candidates(lives: readonly Span[], lasts: readonly number[]): Generato
   }
 }
 
-/** The last life that starts before each one's end: of those that start later, it overlaps all up to there. */
+/** For each life the last one that starts before its end. It overlaps all lives that start in between. */
 function lastOverlaps(lives: readonly Span[]): readonly number[] {
   const starts = Float64Array.from(lives, ({ from }) => from);
   return lives.map(({ to }, i) => {
@@ -99,7 +102,7 @@ function lastOverlaps(lives: readonly Span[]): readonly number[] {
   });
 }
 
-/** The most bytes that live at once. If some do, they do where one of them starts. */
+/** The most bytes that live at once. The maximum is reached where some life starts. */
 function mostAtOnce(lasts: readonly number[], sizes: readonly number[]): number {
   const ending = new Float64Array(sizes.length + 1);
   let [now, most] = [0, 0];
