@@ -1,12 +1,15 @@
 /**
- * Documentation made from the code, so that it cannot rot. A line `<!-- fixture: segment/chain -->` in a page of docs/ is
- * followed by a block that holds test/fixtures/segment/chain.txt (or the file itself, where the name has an extension);
- * docs/diagnostics.md is the register of codes.
- * `npm run docs` writes them; a test fails where they differ.
+ * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text of
+ * test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is generated
+ * from the register of codes. `npm run docs` writes them; a test fails if they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { diagnosticCodes } from "../src/diagnostics/codes.ts";
+import { type DiagnosticCode, diagnosticCodes } from "../src/diagnostics/codes.ts";
+import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
+import { Fusion } from "../src/ir/api/fusion.ts";
+import { at } from "../src/support/invariant.ts";
+import { keysOf } from "../src/support/keys-of.ts";
 
 const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\s\S]*?\n```\n)?/gu;
 
@@ -29,17 +32,68 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
   ]);
 }
 
+/** Headings of docs/diagnostics.md, by the first code under each. */
+const headings: { readonly [C in DiagnosticCode]?: string } = {
+  "axis-out-of-range": "Building a Fusion",
+  "resharding-unsupported": "Lowering",
+  "host-program-invalid": "Host programs and dumps",
+  "size-missing": "Recording and linking",
+  "data-race": "Verifying",
+  "input-count": "Inputs, files and options",
+  stuck: "Running",
+};
+
 function diagnosticsPage(): string {
-  const rows = Object.entries(diagnosticCodes).map(([code, title]) => `- \`${code}\`: ${title}`);
+  const all = keysOf(diagnosticCodes);
+  const starts = all.flatMap((code, position) => (headings[code] === undefined ? [] : [position]));
+  const sections = starts.map((start, i) => all.slice(start, starts[i + 1]));
   return [
     "# Diagnostics",
     "",
-    "A diagnostic has a code, a place, what was found, what was expected and a fix. Codes are stable. Library calls throw a `DiagnosticError`;",
-    "the command line prints it and ends with status 2 (3 for codes of a run).",
+    ...exampleDiagnostic().map((line) => `    ${line}`),
     "",
-    ...rows,
+    ...wrapped(
+      "Look up the code in brackets below; codes are stable. Library calls throw a `DiagnosticError`, whose `diagnostics` have the same fields. " +
+        "The command line prints them and ends with status 2, with 3 if a run failed, or with 1 if a check failed or `braid verify` found an error. " +
+        "[gpu.md](gpu.md#trouble-shooting) has more on GPUs and launchers.",
+    ),
+    ...sections.flatMap((codes) => [
+      "",
+      `## ${at(
+        codes.flatMap((code) => headings[code] ?? []),
+        0,
+      )}`,
+      "",
+      ...sectionOf(codes),
+    ]),
     "",
   ].join("\n");
+}
+
+function sectionOf(codes: readonly DiagnosticCode[]): readonly string[] {
+  if (!codes.includes("data-race")) return codes.map((code) => `- \`${code}\`: ${diagnosticCodes[code]}`);
+  const names = codes.map((code) => `\`${code}\``).join(", ");
+  return wrapped(`[findings.md](findings.md) explains what the verifier reports: ${names}.`);
+}
+
+/** As prettier wraps prose. */
+function wrapped(text: string): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`;
+    if (lines.length === 0 || longer.length > 120) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+function exampleDiagnostic(): readonly string[] {
+  try {
+    new Fusion().input([8, 1.5625], "float");
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error.message.split("\n");
+  }
+  throw new Error("an extent that is not a whole number is a diagnostic");
 }
 
 export function writeGeneratedDocs(root: string): void {
