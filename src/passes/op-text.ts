@@ -1,4 +1,7 @@
-/** How diagnostics of passes name ops, tensors and axes: short forms such as `T2 = matmul(T0, T1)` and `axis 0 of T2`. */
+/**
+ * Short forms in which the diagnostics of passes name ops, tensors and axes, such as `T2 = matmul(T0, T1)` and `axis 0
+ * of T2`.
+ */
 import type { Place } from "../diagnostics/diagnostic.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
@@ -11,7 +14,7 @@ function opText(op: Op): string {
   return `T${op.output} = ${opName(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 
-/** The op as it prints, as the place of a diagnostic. */
+/** The op as the place of a diagnostic. */
 export function opPlace(op: Op): Place {
   return { kind: "statement", text: opText(op) };
 }
@@ -21,7 +24,7 @@ export function tensorList(ids: readonly TensorId[]): string {
   return ids.map((id) => `T${id}`).join(", ");
 }
 
-/** `axis 1 of T0 (DIDx)`, counting the loop domain as `tv.axis(i)` does. */
+/** `axis 1 of T0 (DIDx)`, counted in the loop domain as by `tv.axis(i)`. */
 export function axisText(tensor: Tensor, axis: IterDomain): string {
   const position = tensor.domain.loop.findIndex((candidate) => candidate.id === axis.id);
   const type = axis.parallelType === "Serial" ? "" : ` (${axis.parallelType})`;

@@ -1,6 +1,6 @@
 /**
- * A pass is a value: a name, the stages that it leads from and to, and a pure function from program to program. It returns the same
- * object if it changes nothing. The pipeline validates, observes and times it.
+ * A pass is a value: a name, the stages that it leads from and to, and a pure function from program to program. It
+ * returns the same object if it changes nothing. The pipeline validates, observes and times it.
  */
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram } from "../host/nodes.ts";

@@ -1,4 +1,7 @@
-/** The passes in order, and the loop that runs them: it validates what a pass changed, and tells the observer how long it took. */
+/**
+ * The passes in order, and the loop that runs them: it validates what a pass changed, and tells the observer how long
+ * it took.
+ */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
@@ -65,7 +68,10 @@ const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ]);
 
-/** Without one of these passes a program may break the promises of the stages. `record` refuses programs that cannot run. */
+/**
+ * Without one of these passes a program may break the promises of the stages. `record` refuses programs that cannot
+ * run.
+ */
 const unsureWithout: ReadonlyMap<string, readonly Stage[]> = new Map([
   [splitPartialReductions.name, ["communicating"]],
   [insertReshardingSetsAfter.name, ["communicating"]],
@@ -85,7 +91,10 @@ export type PassObserver = (event: {
   readonly milliseconds: number;
 }) => void;
 
-/** Lowers a Fusion to one rank's host program. Throws `bad-option` for a name of no pass, and what passes and validators find. */
+/**
+ * Lowers a Fusion to one rank's host program. Throws `bad-option` for a name of no pass, and what passes and validators
+ * find.
+ */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
   const { disablePass } = context.options;
   requireDisablable(disablePass);

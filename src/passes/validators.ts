@@ -1,6 +1,6 @@
 /**
- * What programs of each stage promise. `checked` checks the user's Fusion and addresses the user. A finding of a later stage is a bug in
- * a pass, or in a hand-built program that was given to one.
+ * What programs of each stage promise. `checked` checks the user's Fusion and addresses the user. A finding of a later
+ * stage is a bug in a pass, or in a hand-built program that was given to one.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { mergedShard } from "../ir/axis-shards.ts";

@@ -5,8 +5,9 @@
  * becomes
  *   T1 = ALLOCATE(...); T1 = Set(T0); T2 = Set(T1); Deallocate T1; T3 = Set(T0)
  *
- * A view (HirAliasSelect) is a use of what it views, and waiting for a communication is a use of its operands. Inputs and outputs
- * stay, as does what is freed already. nvFuser's counterpart runs on its other path only (AllocateAndDeallocate).
+ * A use of a view (HirAliasSelect) is a use of the tensor that it views, and a Wait is a use of the operands of its
+ * communication. Inputs, outputs and tensors that the program frees already stay. nvFuser has AllocateAndDeallocate on
+ * its other path only.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
@@ -25,14 +26,14 @@ export const deallocate: Pass<"communicating", "communicating"> = {
   },
 };
 
-/** What is used, directly or in inner scopes, as the tensors that own the memory. */
+/** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */
 interface Uses {
-  /** Some more than once. */
+  /** A tensor may come more than once. */
   readonly of: (statement: Statement) => Iterable<TensorId>;
   readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
 }
 
-/** Tensors whose memory this program makes and nobody frees yet: not inputs, outputs, or views. */
+/** Tensors that the program allocates and does not free: no inputs, outputs or views. */
 function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
   const owned = new Set<TensorId>();
   const others = new Set<TensorId>([...program.inputs, ...program.outputs]);
@@ -95,7 +96,9 @@ function collectUses(program: HostProgram): Uses {
   return { of, inScope };
 }
 
-/** Frees in `scope` the tensors of `owned`, all of whose uses lie in it; those used by one nested scope alone are freed there. */
+/**
+ * Frees the tensors `owned`, all of whose uses lie in `scope`. A tensor that only one nested scope uses is freed there.
+ */
 function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, uses: Uses): readonly Statement[] {
   if (owned.size === 0) return scope;
   const usersOf = new Map<TensorId, number[]>();

@@ -1,14 +1,14 @@
 /**
- * Finds the buffers of which each iteration of a loop uses one slice that it has written itself, on the worker stream of the iteration
- * alone. Iterations i and i + numberOfStreams run on one stream, one after the other, so that they can use one slot in turn.
+ * Finds the buffers of which each iteration of a loop uses one slice that it has itself written, only on its own worker
+ * stream. Iterations i and i + numberOfStreams run on one stream, one after the other, and can use one slot in turn.
  *
- * What must hold of every access in the loop:
- * - It goes through a slice, of one axis at one index, that the iteration has bound before.
- * - It is on Stream ( index % numberOfStreams ).
- * - What it reads, the iteration has written before, all of the slice on all paths.
- * - A communication is waited for in the iteration, on that stream. Then the peers' accesses lie between its post and its Wait: the Wait of
- *   a send comes before anything that iteration i + numberOfStreams writes to the slot, and what a peer puts there comes after that
- *   iteration has signalled that it is ready.
+ * Every access in the loop must
+ * - go through a slice, along one axis at one index, that the iteration has bound before;
+ * - be on Stream ( index % numberOfStreams );
+ * - if it reads, come after the iteration has written all of the slice, on all paths;
+ * - if it is a communication, be waited for in the iteration, on that stream. Peers then access the slot only between
+ *   its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts
+ *   into the slot only after that iteration has signalled that it is ready.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
@@ -28,18 +28,20 @@ export interface IterationBuffer {
   readonly slices: readonly HirAliasSelect[];
 }
 
-/** The worker's stream, and the slot, of an iteration. */
+/** The worker stream and the slot of an iteration. */
 export function slotIndex(loop: ForLoop): Scalar {
   return binary("mod", loop.index, named("numberOfStreams"));
 }
 
-/** The tensors that have memory of their own outside all loops. */
+/** The tensors that have their own memory outside all loops. */
 export function tensorsWithMemory({ inputs, outputs, body }: HostProgram): ReadonlySet<TensorId> {
   const allocated = body.flatMap((statement) => (statement.kind === "Allocate" ? [statement.tensor] : []));
   return new Set([...inputs, ...outputs, ...allocated]);
 }
 
-/** Those of `candidates` that the iterations of `loop` use as said above. `withMemory`: the program's `tensorsWithMemory`. */
+/**
+ * The candidates that the iterations of `loop` use as described above. `withMemory`: the program's `tensorsWithMemory`.
+ */
 export function iterationBuffers(
   program: HostProgram,
   loop: ForLoop,
@@ -56,7 +58,7 @@ export function iterationBuffers(
   for (const { statement } of steps) if (statement.kind === "HirAliasSelect") slices.add(statement.output);
   const bindsAnew = (statement: Statement): boolean =>
     isOp(statement) &&
-    // Without memory its output becomes a view of the input, and would outlive the iteration.
+    // An output without memory becomes a view of the input and would outlive the iteration.
     rowOf(statement).isView &&
     !withMemory.has(statement.output) &&
     !slices.has(statement.output);
@@ -107,7 +109,7 @@ interface GroupUse {
 
 const none = { reads: [], writes: [] };
 
-/** The tensors whose elements a statement uses: not those that it binds or declares. */
+/** The tensors whose elements a statement uses. Tensors that it only binds or declares do not count. */
 function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
   switch (statement.kind) {
     case "HirAliasSelect":
@@ -119,12 +121,12 @@ function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
   }
 }
 
-/** Of a communication that only some ranks write, the output keeps on the others what it held. */
+/** Whether the output of the statement is written on every rank. On ranks that do not write, it keeps its contents. */
 function writesOnEveryRank(statement: Statement): boolean {
   return statement.kind !== "Communication" || collectives[statement.type].writes === "all";
 }
 
-/** Whether a communication that is posted at a step is waited for in the same iteration, on the worker's stream. */
+/** Says whether a communication posted at a step is waited for in the same iteration, on the worker's stream. */
 function waits(
   program: HostProgram,
   steps: readonly Step[],

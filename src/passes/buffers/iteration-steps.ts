@@ -1,12 +1,12 @@
 /**
- * One iteration of a loop as a straight list: every statement with the branches around it and the stream that is current there. A
- * predicate of scalars has one value in an iteration, so that branches on equal predicates are taken together.
+ * One iteration of a loop as a straight list of statements, each with the branches around it and the current stream. A
+ * predicate has one value in an iteration: branches on equal predicates are taken together.
  */
 import type { ForLoop, HostProgram, Statement, StreamId } from "../../host/nodes.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 
-/** The branch of a predicate that a statement stands in. */
+/** A branch that a statement is in. */
 export interface Guard {
   readonly predicate: Scalar;
   readonly taken: boolean;
@@ -15,11 +15,11 @@ export interface Guard {
 export interface Step {
   readonly statement: Statement;
   readonly guards: readonly Guard[];
-  /** null: not known, as before the first SetCurrentStream, or behind branches that leave different ones. */
+  /** Null if unknown: before the first SetCurrentStream, or after branches that leave different streams current. */
   readonly stream: StreamId | null;
 }
 
-/** The statements of `loop` in order; a nested loop is one step. Branches are steps, too, before what is in them. */
+/** The statements of `loop` in order. A nested loop is one step. A branch is a step before the statements in it. */
 export function iterationSteps(loop: ForLoop): readonly Step[] {
   const steps: Step[] = [];
   const visit = (body: readonly Statement[], guards: readonly Guard[], entered: StreamId | null): StreamId | null => {
@@ -41,12 +41,12 @@ export function iterationSteps(loop: ForLoop): readonly Step[] {
   return steps;
 }
 
-/** Whether all of `guards` hold wherever all of `given` do. */
+/** Whether `given` implies all of `guards`. */
 export function follows(guards: readonly Guard[], given: readonly Guard[]): boolean {
   return guards.every((guard) => given.some((other) => sameGuard(guard, other)));
 }
 
-/** Whether wherever `given` holds one of `alternatives` does: `p` and `not p` together always do. */
+/** Whether `given` implies that one of `alternatives` holds; of `p` and `not p` one always does. */
 export function covers(alternatives: readonly (readonly Guard[])[], given: readonly Guard[]): boolean {
   if (alternatives.some((guards) => follows(guards, given))) return true;
   const possible = alternatives.filter(
@@ -65,7 +65,7 @@ function excludes(a: Guard, b: Guard): boolean {
   return a.taken !== b.taken && sameScalar(a.predicate, b.predicate);
 }
 
-/** Whether both are the stream of one index value. */
+/** Whether the stream is the one of index value `index`. */
 export function isStreamOf({ streams }: Pick<HostProgram, "streams">, id: StreamId | null, index: Scalar): boolean {
   const own = id === null ? null : (streams[id]?.index ?? null);
   return own !== null && sameScalar(own, index);

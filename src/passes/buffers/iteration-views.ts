@@ -1,4 +1,4 @@
-/** The slices through which an iteration of a loop uses buffers that are allocated in front of it. */
+/** The slices through which an iteration of a loop uses buffers that are allocated before it. */
 import { type IterDomain, isDID, type TensorId } from "../../ir/domain.ts";
 import type { HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf } from "../../host/traverse.ts";
@@ -8,7 +8,7 @@ import type { Guard, Step } from "./iteration-steps.ts";
 /** A slice of a candidate, or a slice of a slice. */
 export interface View {
   readonly of: TensorId;
-  /** Whether it is all that the device has of the iteration's slice. */
+  /** Whether it covers all that the device has of the iteration's slice. */
   readonly whole: boolean;
   readonly position: number;
   readonly guards: readonly Guard[];
@@ -20,7 +20,7 @@ export interface Views {
   readonly unfit: ReadonlySet<TensorId>;
 }
 
-/** What `steps` slice of `candidates`; `unfit` are those whose slices have no one meaning in an iteration. */
+/** The slices of `candidates` in `steps`. `unfit` are the candidates whose slices are ambiguous within an iteration. */
 export function collectViews(program: HostProgram, steps: readonly Step[], candidates: ReadonlySet<TensorId>): Views {
   const byTensor = new Map<TensorId, View>();
   const slicesOf = new Map<TensorId, HirAliasSelect[]>();

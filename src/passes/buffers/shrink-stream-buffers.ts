@@ -1,13 +1,13 @@
 /**
- * Gives an intermediate that lives inside one Stream loop as many slots as there are worker streams, instead of one slice per iteration.
+ * Gives an intermediate that lives in one Stream loop one slot per worker stream instead of one slice per iteration.
  *
  *   T1[istreamIdx{64}, M] = ALLOCATE(...)
- *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); T3 = sum(T2)
+ *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); ...
  * becomes
  *   T1[iS{min(numberOfStreams, 64)}, M] = ALLOCATE(...)
- *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, ..., index = ( streamIdx % numberOfStreams ) ); T2 = matmul(...); T3 = sum(T2)
+ *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, ..., index = ( streamIdx % numberOfStreams ) ); T2 = matmul(...); ...
  *
- * iteration-buffers.ts says which buffers that are and why no Wait is added. nvFuser has no such pass (#5525).
+ * iteration-buffers.ts finds these buffers and says why no Wait is needed. nvFuser has no such pass (#5525).
  */
 import { allocationSize } from "../../ir/allocation-size.ts";
 import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId } from "../../ir/domain.ts";
@@ -49,8 +49,8 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
 };
 
 /**
- * The tensors that are allocated at top level and used in one loop alone, by that loop: neither inputs nor outputs, and nothing
- * else but a Deallocate names them or their slices.
+ * For each loop the tensors that are allocated at top level and used only in that loop: no inputs or outputs, and
+ * outside the loop only a Deallocate names them or their slices.
  */
 function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<TensorId>> {
   const allocated = new Set<TensorId>();
@@ -86,7 +86,7 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
   return candidates;
 }
 
-/** The tensor with slots along `axis`; null where it has no slice per iteration, or where the axis is split or merged. */
+/** The tensor with slots along `axis`; null if it has no slice per iteration, or if the axis is split or merged. */
 function withSlots(tensor: Tensor, axis: number, loop: ForLoop, id: IterDomainId): Tensor | null {
   const { logical, loop: loopDomain, allocation, transforms } = tensor.domain;
   const sliced = at(logical, axis);

@@ -1,11 +1,14 @@
-/** The order of a tensor's axes in memory. Passes that split a tensor differently keep it, so that an output has the user's layout. */
+/**
+ * The order of a tensor's axes in memory. Passes that split a tensor differently keep it, so that an output has the
+ * user's layout.
+ */
 import { axisParts } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type TensorDomain } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 
 /**
- * The logical axes, outermost in memory first. Null where the user set no order, or set one in which parts of one axis are not adjacent.
- * Parts with a DID type take no place in a device's memory and do not count.
+ * The logical axes, outermost in memory first. Null where the user set no order, or set one in which parts of one axis
+ * are not adjacent. Parts with a DID type take no place in a device's memory and do not count.
  */
 export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
   const { allocation, logical } = domain;

@@ -102,7 +102,9 @@ export function reparallelize(
   return { ...tensor, mesh, domain };
 }
 
-/** An axis to copy the splits of: its domain, and the parallel type that each part of the copy gets, outermost first. */
+/**
+ * An axis to copy the splits of: its domain, and the parallel type that each part of the copy gets, outermost first.
+ */
 export interface SplitModel {
   readonly domain: TensorDomain;
   readonly axis: IterDomain;

@@ -69,8 +69,8 @@ function foldOperands(
 }
 
 /**
- * Whether GEMM libraries read the operand where it lies: one of the two axes of the matrix is innermost in memory. A copy of any other
- * permuted operand costs less than a GEMM over scattered elements.
+ * Whether GEMM libraries read the operand where it lies: one of the two axes of the matrix is innermost in memory. A
+ * copy of any other permuted operand costs less than a GEMM over scattered elements.
  */
 function readsInPlace({ domain }: Tensor, order: readonly number[]): boolean {
   const axes = withoutReductions(domain.logical);
@@ -80,7 +80,9 @@ function readsInPlace({ domain }: Tensor, order: readonly number[]): boolean {
   return order.slice(-2).includes(last);
 }
 
-/** The operand of a permute that also reshards, moved to the place of the result. Each permute moves its operand once. */
+/**
+ * The operand of a permute that also reshards, moved to the place of the result. Each permute moves its operand once.
+ */
 function movedSource(edit: FusionEdit, permute: PermuteOp, moved: Map<TensorId, TensorId>): TensorId {
   const known = moved.get(permute.output);
   if (known !== undefined) return known;

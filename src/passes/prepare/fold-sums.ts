@@ -1,8 +1,11 @@
 /**
- * With the option `accumulate`, makes a matmul out of the sum of a batched matmul's results, if the sum runs chunk by chunk: the loop
- * then adds each chunk's result to the output, and the results themselves are never stored.
+ * With the option `accumulate`, makes a matmul out of the sum of a batched matmul's results, if the sum runs chunk by
+ * chunk: the loop then adds each chunk's result to the output, and the results themselves are never stored.
  *
- *   T2[b, M, N] = matmul(T0, T1); T3[rStream b, M, N] = sum(T2, {b})     ->     T3[rStream b, M, N, rK] = matmul(T0, T1)
+ *   T2[b, M, N] = matmul(T0, T1)
+ *   T3[rStream b, M, N] = sum(T2, {b})
+ * becomes
+ *   T3[rStream b, M, N, rK] = matmul(T0, T1)
  *
  * Without the option such a sum is refused.
  */
@@ -61,8 +64,8 @@ function foldSum(
 }
 
 /**
- * The reduced axis of a sum over one batch axis of a matmul, if it has Stream, no devices share the batches and nothing else reads the
- * matmul's results; else null.
+ * The reduced axis of a sum over one batch axis of a matmul, if it has Stream, no devices share the batches and nothing
+ * else reads the matmul's results; else null.
  */
 function chunkedAxis(op: ReductionOp, matmul: MatmulOp, { tensors, ops, outputs }: FusionData): IterDomain | null {
   const [axis, ...others] = op.axes;

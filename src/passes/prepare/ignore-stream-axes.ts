@@ -1,6 +1,6 @@
 /**
- * Makes every Stream axis Serial if the option `overlap` is off. No op then becomes a loop over streams: communication and computation
- * run one after the other.
+ * Makes every Stream axis Serial if the option `overlap` is off. No op then becomes a loop over streams: communication
+ * and computation run one after the other.
  */
 import type { Pass } from "../pass.ts";
 import { reparallelize } from "../edit/tensor-edit.ts";

@@ -1,6 +1,6 @@
 /**
- * Gives a cast without a mesh the mesh and DID types of its operand. The API inserts casts to promote operands, and the user has no
- * handle to place them.
+ * Gives a cast without a mesh the mesh and DID types of its operand. The API inserts casts to promote operands, and the
+ * user has no handle to place them.
  *
  *   T2 = cast(T0[DIDx, _])     ->     T2[DIDx, _] = cast(T0[DIDx, _])
  */

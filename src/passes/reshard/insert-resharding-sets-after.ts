@@ -1,6 +1,7 @@
 /**
- * Gives an op that reshards a Set behind it: the op is computed where its first differing operand lies, and the Set moves the result.
- * This is done for ops of one operand, and for all with the option `insertReshardingAfter`.
+ * Puts a Set after each op that reshards and has one operand: the op is computed where the operand lies, and the Set
+ * moves the result. With the option `insertReshardingAfter` this is done for all ops; the first operand that lies
+ * differently decides.
  *
  *   T1[_, _] = relu(T0[DIDx, _])
  * becomes
@@ -53,7 +54,9 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
   },
 };
 
-/** The first operand that lies differently, if the op can be computed there: its sharded axes must all survive the op. */
+/**
+ * The first operand that lies differently, if the op can be computed there: its sharded axes must all survive the op.
+ */
 function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
   if (isCommunicable(op, tensors) || partialAxes(op, tensors).length > 0) return null;
   const reference = reshardedOperands(op, tensors)[0];
@@ -64,7 +67,10 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
   return axisShards(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
 }
 
-/** Shards the output like the operand. If a DID type takes the axis with Stream, Stream moves to the axis that has it in the operand. */
+/**
+ * Shards the output like the operand. If a DID type takes the axis with Stream, Stream moves to the axis that has it in
+ * the operand.
+ */
 function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, producer }: OperandChange): void {
   const pairs = axisMap(op, edit.tensors).filter((pair) => pair.operand === operand);
   const axes = withoutReductions(producer.domain.logical);

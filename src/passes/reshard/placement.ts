@@ -1,6 +1,6 @@
 /**
- * A placement says where a tensor lies: its mesh, and how each DID type cuts an axis. Axes are numbered, so that an op's operand and
- * output can be compared, and so that a placement can exist before the tensor does.
+ * A placement says where a tensor lies: its mesh, and how each DID type cuts an axis. Axes are numbered, so that an
+ * op's operand and output can be compared, and so that a placement can exist before the tensor does.
  */
 import { axisParts, axisShards, type AxisShard, reducedShards, sameCut } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -109,8 +109,8 @@ export function areCompatible(a: Cut, b: Cut): boolean {
 }
 
 /**
- * Places a tensor of the edit elsewhere. It keeps its logical axes; `axes[i]` is number i of the placement. `stream` names the axis
- * that gets Stream, which must be one that the placement does not cut.
+ * Places a tensor of the edit elsewhere. It keeps its logical axes; `axes[i]` is number i of the placement. `stream`
+ * names the axis that gets Stream, which must be one that the placement does not cut.
  */
 export function moveTo(
   edit: TensorEdit,

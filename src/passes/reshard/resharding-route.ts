@@ -1,13 +1,13 @@
 /**
- * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It leads through
- * placements whose cuts are among those of the two ends.
+ * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It leads
+ * through placements whose cuts are among those of the two ends.
  *
- *   [DIDy a, DIDx b] -> [a, b]             DIDx first, on a share of a, then DIDy (or DIDy first if that moves fewer bytes)
+ *   [DIDy a, DIDx b] -> [a, b]             DIDx first, on a share of a, then DIDy (or reversed: fewer bytes first)
  *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
  *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    gather on one device, scatter from there
  *
- * Between meshes a route may lead through one device: a common one, or the first receiver. The search is Dijkstra's algorithm over some
- * dozens of placements at most, as a DID type has a handful of cuts.
+ * Between meshes a route may lead through one device: a common one, or the first receiver. The search is Dijkstra's
+ * algorithm over some dozens of placements at most, as a DID type has a handful of cuts.
  */
 import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -27,7 +27,10 @@ interface Visit {
 /** Of two routes with equal bytes the one with fewer steps is cheaper. */
 const stepCost = 1e-6;
 
-/** The placements after `from` up to `to`. `reduced` is the number of the axis that the first step reduces; null for a Set. */
+/**
+ * The placements after `from` up to `to`. `reduced` is the number of the axis that the first step reduces; null for a
+ * Set.
+ */
 export function reshardingRoute(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
   const start: Visit = { placement: from, cost: 0, before: null, done: false };
   const end: Visit = { placement: to, cost: Infinity, before: null, done: false };

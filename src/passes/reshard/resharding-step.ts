@@ -1,6 +1,6 @@
 /**
- * Which single collective turns one placement into another, by nvFuser's decision table (getCommunicationInfo). p and c are the axes
- * that the changing DID type cuts in the producer and in the consumer.
+ * Which single collective turns one placement into another, by nvFuser's decision table (getCommunicationInfo). p and c
+ * are the axes that the changing DID type cuts in the producer and in the consumer.
  *
  *   Set                 p  c   same mesh       other mesh
  *                       -  -                   Broadcast
@@ -10,7 +10,8 @@
  *   Reduction, Squeeze  p  -   Allreduce       Reduce (one per receiver)
  *                       p  c   ReduceScatter
  *
- * One DID type changes; all others cut both sides alike. Between two meshes of several dimensions the types may have other names.
+ * One DID type changes; all others cut both sides alike. Between two meshes of several dimensions the types may have
+ * other names.
  */
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import type { CommunicationType } from "../../host/collectives.ts";
@@ -18,15 +19,17 @@ import { type Placement, sameShares } from "./placement.ts";
 
 export interface ReshardingStep {
   readonly kind: CommunicationType;
-  /** The type that changes: of the consumer's mesh for a Scatter, else of the producer's. Null if only the mesh changes. */
+  /**
+   * The type that changes: of the consumer's mesh for a Scatter, else of the producer's. Null if only the mesh changes.
+   */
   readonly type: DIDType | null;
   /** Each type of the consumer's mesh that cuts like one of the producer's mesh, with that one. */
   readonly kept: ReadonlyMap<DIDType, DIDType>;
 }
 
 /**
- * The step from one placement to another, or null if it takes several (resharding-route.ts). `reduced` is the number of the axis that
- * the op reduces or squeezes; null for a Set.
+ * The step from one placement to another, or null if it takes several (resharding-route.ts). `reduced` is the number of
+ * the axis that the op reduces or squeezes; null for a Set.
  */
 export function reshardingStep(from: Placement, to: Placement, reduced: number | null): ReshardingStep | null {
   return from.mesh.equals(to.mesh) ? stepOnMesh(from, to, reduced) : stepBetweenMeshes(from, to, reduced);

@@ -1,6 +1,6 @@
 /**
- * Which ops reshard. A DID type shards the logical axis that carries it, or that has a part which carries it. As in nvFuser, an op
- * reshards if its output and one of its operands lie differently on the devices.
+ * Which ops reshard. A DID type shards the logical axis that carries it, or that has a part which carries it. As in
+ * nvFuser, an op reshards if its output and one of its operands lie differently on the devices.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { axisShards, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
@@ -30,10 +30,11 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
 }
 
 /**
- * The DID types along which an operand, `producer`, and the output, `consumer`, are sharded differently. `own` are the operand's pairs
- * among `all` pairs of the op.
+ * The DID types along which an operand, `producer`, and the output, `consumer`, are sharded differently. `own` are the
+ * operand's pairs among `all` pairs of the op.
  *
- * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds what it needs.
+ * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds
+ *   what it needs.
  * - An axis that no operand has does: the op makes it whole (a reshape, a slice that cuts).
  * - An axis of `partial` results takes the cut of the operand's reduced axis.
  */
@@ -110,7 +111,10 @@ export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;
 }
 
-/** Whether communications can carry the op: a Set, or a reduction or squeeze of one axis of which each device has one index. */
+/**
+ * Whether communications can carry the op: a Set, or a reduction or squeeze of one axis of which each device has one
+ * index.
+ */
 export function isCommunicable(op: Op, tensors: readonly Tensor[]): boolean {
   switch (op.kind) {
     case "Set":

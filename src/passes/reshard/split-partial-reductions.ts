@@ -1,6 +1,6 @@
 /**
- * Splits a reduction, matmul or linear over a sharded axis in two: each device reduces its own share, and the devices then reduce these
- * partial results, which one collective carries.
+ * Splits a reduction, matmul or linear over a sharded axis in two: each device reduces its own share, and the devices
+ * then reduce these partial results, which one collective carries.
  *
  *   T2[M, N, rK] = matmul(T0[M, K/DIDx], T1[K/DIDx, N])
  * becomes
@@ -164,7 +164,10 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
   addBias(edit, sum.id, bias, output);
 }
 
-/** The axes that a cut reduced axis becomes: one per DID type, for the devices' results, and the share that each device reduces. */
+/**
+ * The axes that a cut reduced axis becomes: one per DID type, for the devices' results, and the share that each device
+ * reduces.
+ */
 function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, Cut])[]): readonly PartAxis[] {
   const devices = cuts.reduce((count, [, cut]) => count * cut.devices, 1);
   return [
@@ -181,7 +184,10 @@ function slotsOf(parts: readonly PartAxis[]): readonly (number | DIDType)[] {
   return parts.flatMap(({ slot }) => (slot === null ? [] : [slot]));
 }
 
-/** Adds the tensor of partial results. It has the output's Stream axis, so that an iteration reduces the partial results of its chunk. */
+/**
+ * Adds the tensor of partial results. It has the output's Stream axis, so that an iteration reduces the partial results
+ * of its chunk.
+ */
 function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: readonly PartAxis[]): DeviceParts {
   const tensor = addSerialTensor(
     edit,

@@ -1,14 +1,15 @@
 /**
- * Replaces every Set, reduction or squeeze that no single collective carries by a chain of ops that one collective each carries.
+ * Replaces every Set, reduction or squeeze that no single collective carries by a chain of ops that one collective each
+ * carries.
  *
  *   T1[_, _] = Set(T0[DIDy a, DIDx b])
  * becomes
  *   T2[DIDy a, _] = Set(T0)
  *   T1[_, _] = Set(T2)
  *
- * resharding-route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs them all. The
- * exception is a tensor whose Stream axis a DID type cuts: a Set that turns whole shares into chunks is a point-to-point loop, and other
- * shares are put together before the loop.
+ * resharding-route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs
+ * them all. The exception is a tensor whose Stream axis a DID type cuts: a Set that turns whole shares into chunks is a
+ * point-to-point loop, and other shares are put together before the loop.
  */
 import { isWholeAxis } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -103,7 +104,10 @@ function streamNumber(tensor: Tensor): number | null {
   return number < 0 ? null : number;
 }
 
-/** Whether a Set between two placements can go chunk by chunk along an axis: the axis is not cut, or its chunks are the devices' shares. */
+/**
+ * Whether a Set between two placements can go chunk by chunk along an axis: the axis is not cut, or its chunks are the
+ * devices' shares.
+ */
 function canStream(before: Placement, after: Placement, stream: number): boolean {
   if (cutsAxis(after, stream)) return false;
   const own = [...before.cuts].filter(([, { axis }]) => axis === stream);

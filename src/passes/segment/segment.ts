@@ -1,12 +1,12 @@
 /**
- * Turns a Fusion into the top-level statements of a host program: a standalone host op stays alone, all other ops are fused into
- * HostUnits.
+ * Turns a Fusion into the top-level statements of one rank's host program. Standalone ops stay alone, all other ops are
+ * fused into HostUnits.
  *
  *   T1 = broadcast(T0); T3 = matmul(T2, T1)
  * becomes
  *   PostOnStream(HostUnit0, Inputs:{T0}, Outputs:{T1}); T3 = matmul(T2, T1)
  *
- * Source: nvFuser's HostIrLower (segmentation); the grouping here is by depth, in one linear sweep.
+ * Source: nvFuser's HostIrLower. Here ops are grouped by depth, in one linear sweep.
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -31,7 +31,8 @@ export const segment: Pass<"checked", "segmented"> = {
     const results = new Set(fusion.outputs);
     for (const group of groupOps(fusion)) {
       const first = at(group, 0);
-      // Without meshes all is device 0's. Other ranks' groups go once loops are made: all ranks must make the same.
+      // Tensors without a mesh are device 0's. stream-parallel-type drops the other statements of other ranks, as all
+      // ranks must make the same loops.
       if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
       if (rowOf(first).standalone || isResharding(first, tensors)) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
@@ -57,8 +58,8 @@ function inGlobalMemory(tensor: Tensor): Tensor {
 }
 
 /**
- * Groups in topological order. The depth of an op is one more than that of any producer in another group, so an op joins its
- * producers' unit exactly when they are as deep as itself: no path leads from the unit out and back into it.
+ * The groups in topological order. An op is one deeper than its producers in other groups, and joins the unit of a
+ * producer that is as deep as itself. No path then leads out of a unit and back into it.
  */
 function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
@@ -94,7 +95,7 @@ function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
   return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
 }
 
-/** Topological order of the groups: the order of their first members, unless a group needs a later one. */
+/** The groups in the order of their first members, unless a group needs a later one. */
 function orderGroups(
   groups: readonly (readonly Op[])[],
   groupOf: (tensor: TensorId) => number | undefined,
@@ -103,7 +104,7 @@ function orderGroups(
   const state = new Uint8Array(groups.length);
   const [unseen, open, done] = [0, 1, 2];
   for (let first = 0; first < groups.length; first++) {
-    // An explicit stack: a chain of 10,000 groups must not exhaust the call stack.
+    // An explicit stack: a chain of 10,000 groups would exhaust the call stack.
     const stack = [first];
     while (stack.length > 0) {
       const g = at(stack, stack.length - 1);
@@ -148,7 +149,7 @@ function postUnit(
   const outputs = [...made].filter(
     (id) => results.has(id) || uses.get(id)?.some((user) => !members.has(user)) === true,
   );
-  // A unit that nobody reads is dead code.
+  // A unit whose results nothing reads is dead code.
   if (outputs.length === 0) return [];
   const unit: HostUnit = { id: makeId<UnitId>(units.length), fusion: { ...fusion, ops: group, inputs, outputs } };
   units.push(unit);

@@ -1,6 +1,6 @@
 /**
- * One op of a Stream loop: the axis that the loop's index counts, what an iteration reads of each operand, and what it completes of the
- * output.
+ * One op of a Stream loop: the axis that the loop's index counts, what an iteration reads of each operand, and what it
+ * completes of the output.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -18,25 +18,34 @@ export interface LoopMember {
   readonly form: PointToPointForm | null;
   /** The Stream axis of the output, which the loop prints. */
   readonly stream: IterDomain;
-  /** The axis of the output that the loop's index counts. In an exchange that is the sharded axis: the devices take a chunk in turn. */
+  /**
+   * The axis of the output that the loop's index counts. In an exchange that is the sharded axis: the devices take a
+   * chunk in turn.
+   */
   readonly counted: IterDomain;
   /** For each operand the axis of which an iteration reads one index; null if it reads the whole operand. */
   readonly read: readonly (IterDomain | null)[];
-  /** The axis of the output of which an iteration completes the loop's own index; null if it completes another index, or none. */
+  /**
+   * The axis of the output of which an iteration completes the loop's own index; null if it completes another index, or
+   * none.
+   */
   readonly made: IterDomain | null;
   /** The devices that the op exchanges with; null for none. */
   readonly peers: PeerTeam | null;
 }
 
-/** Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ only along `type`. */
+/**
+ * Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ only along
+ * `type`.
+ */
 export interface PeerTeam {
   readonly mesh: DeviceMesh;
   readonly type: DIDType;
 }
 
 /**
- * The op as a member of a loop over `stream`. `form` is its point-to-point form, if it has one; `exchanges`: the form sends and receives
- * chunks, else it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
+ * The op as a member of a loop over `stream`. `form` is its point-to-point form, if it has one; `exchanges`: the form
+ * sends and receives chunks, else it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
  */
 export function loopMember(
   op: Op,
@@ -53,7 +62,10 @@ export function loopMember(
   return { op, form, stream, counted, read, made, peers };
 }
 
-/** For each operand the axis that maps to `looped`, an axis of the op's output; null where it has none. Throws `stream-on-cut-axis`. */
+/**
+ * For each operand the axis that maps to `looped`, an axis of the op's output; null where it has none. Throws
+ * `stream-on-cut-axis`.
+ */
 function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[]): readonly (IterDomain | null)[] {
   const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
   if (pairs.length === 0) {
@@ -74,9 +86,9 @@ function sameTeam(a: PeerTeam | null, b: PeerTeam): boolean {
 }
 
 /**
- * Whether the op may run in a loop in which `team` exchanges. At any moment the devices of the team are at different chunks (in a rotated
- * loop) or iterations (in a linear one). The op's tensors must lie on the team's mesh, and it may only communicate among devices with the
- * same position along the team's type.
+ * Whether the op may run in a loop in which `team` exchanges. At any moment the devices of the team are at different
+ * chunks (in a rotated loop) or iterations (in a linear one). The op's tensors must lie on the team's mesh, and it may
+ * only communicate among devices with the same position along the team's type.
  */
 export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
   if (form !== null) return sameTeam(peers, team);

@@ -1,4 +1,4 @@
-/** The Stream axis over which a statement is looped, and what a Stream axis may stand on. */
+/** Finds the Stream axis over which a statement is looped, and refuses Stream where no loop can run. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
@@ -12,8 +12,8 @@ import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 
 /**
- * The Stream axis of the statement's outputs; null when they have none. Throws `stream-on-host-unit`, `stream-repeated`,
- * `stream-on-split-axis` and `stream-on-reduction-axis`.
+ * The Stream axis of the statement's outputs; null when they have none. Throws `stream-on-host-unit`,
+ * `stream-repeated`, `stream-on-split-axis` and `stream-on-reduction-axis`.
  */
 export function loopedAxis(
   statement: Statement,
@@ -72,7 +72,7 @@ export function loopedAxis(
   return axis;
 }
 
-/** `isContraction`: `accumulate` would let the op run chunk by chunk. */
+/** `isContraction`: the option `accumulate` would let the op run chunk by chunk. */
 export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, isContraction: boolean): never {
   return fail({
     code: "stream-on-reduction-axis",
@@ -86,14 +86,14 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
   });
 }
 
-/** Whether the op reduces nothing but an axis that lies on the devices: then every iteration is the share of one of them. */
+/** Whether the op reduces only one axis, which lies on the devices: an iteration is then the share of one device. */
 function reducesSharded(op: Op, axis: IterDomain, tensors: readonly Tensor[]): boolean {
   if (op.kind !== "Reduction" || op.axes.length !== 1) return false;
   const producer = axisMap(op, tensors).find(({ consumer }) => consumer.id === axis.id)?.producer;
   return producer !== undefined && isDID(producer.parallelType);
 }
 
-/** A fusion input may have Stream where an op reads it chunk by chunk along that axis: it says so once more. Throws `stream-on-input`. */
+/** Throws `stream-on-input` for a fusion input with Stream that no op reads chunk by chunk along that axis. */
 export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: readonly (LoopMember | null)[]): void {
   for (const input of inputs) {
     const tensor = at(tensors, input);

@@ -1,12 +1,13 @@
 /**
- * Recognises the ops that turn a DID axis of their operand into the Stream axis of their output: every iteration needs the data of
- * one peer, so that the loop runs over the devices.
+ * Recognises ops that turn a DID axis of their operand into the Stream axis of their output. Each iteration needs the
+ * data of one peer: the loop runs over the devices.
  *
  *   gather    Set        [DIDx a, M]           -> [Stream a, M]
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
  *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
  *
- * Axes may stand at any position; `b` may have Stream or none. Source: nvFuser's StreamParallelType (did_to_stream, stream_to_did).
+ * Axes may be at any position, and `b` may have Stream. Source: nvFuser's StreamParallelType (did_to_stream,
+ * stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
@@ -20,13 +21,13 @@ import { isResharding, reshardedOperands, sameMesh, shardedAxis } from "../resha
 interface FormAxes {
   readonly mesh: DeviceMesh;
   readonly type: DIDType;
-  /** a of the operand. */
+  /** The axis a of the operand. */
   readonly sharded: IterDomain;
-  /** a of the output. */
+  /** The axis a of the output. */
   readonly stream: IterDomain;
 }
 
-/** b of the operand and of the output. */
+/** The axis b of the operand and of the output. */
 export interface ScatteredAxis {
   readonly from: IterDomain;
   readonly to: IterDomain;
@@ -36,8 +37,9 @@ export type PointToPointForm = FormAxes &
   ({ readonly kind: "gather" } | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis });
 
 /**
- * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk, or none at all. Throws
- * `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and `stream-on-reduction-axis`.
+ * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk or does
+ * not communicate. Throws `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and
+ * `stream-on-reduction-axis`.
  */
 export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly Tensor[]): PointToPointForm | null {
   if (!isResharding(op, tensors)) return null;
@@ -117,7 +119,10 @@ function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDTyp
   });
 }
 
-/** Iteration i works with the i-th device: the axis has one index per device. A symbolic size is checked when it is known. */
+/**
+ * Iteration i works with the i-th device, so the axis has one index per device. A symbolic size is checked once it is
+ * known.
+ */
 function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: DeviceMesh, type: DIDType): void {
   const devices = mesh.size(type);
   if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;

@@ -6,10 +6,13 @@
  *   T1 = ALLOCATE(...)
  *   GetCurrentStream into Stream 0
  *   FOR streamIdx: SetCurrentStream to Stream (streamIdx % numberOfStreams); Synchronize Stream 0
- *   FOR streamIdx: SetCurrentStream ...; T2 = select T0; T3 = select T1; T3 = Set(T2); SetCurrentStream to Stream 0; Synchronize ...
+ *   FOR streamIdx:
+ *     SetCurrentStream to Stream (streamIdx % numberOfStreams)
+ *     T2 = select T0; T3 = select T1; T3 = Set(T2)
+ *     SetCurrentStream to Stream 0; Synchronize Stream (streamIdx % numberOfStreams)
  *
- * point-to-point-form.ts says what exchanges with peers, group-loops.ts which ops share a loop, stream-loop.ts how one is written.
- * Source: nvFuser's StreamParallelType.
+ * point-to-point-form.ts recognises exchanges with peers, group/ decides which ops share a loop, emit/ writes its
+ * statements. Source: nvFuser's StreamParallelType.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -59,7 +62,10 @@ function memberOf(statement: Statement, tensors: readonly Tensor[], options: Low
   return loopMember(statement, stream, form, options.p2p !== "broadcast", tensors);
 }
 
-/** A reduction needs exchange-reductions. UCC neither coalesces sends and receives nor reaches peers' memory: its exchanges would deadlock. */
+/**
+ * A reduction needs exchange-reductions. UCC neither coalesces sends and receives nor reaches peers' memory: its
+ * exchanges would deadlock.
+ */
 function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: LoweringOptions): void {
   if (form.kind === "reduce") {
     fail({
@@ -83,8 +89,8 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
 }
 
 /**
- * What is left of a statement or loop on a device: statements with a tensor there. Loops are grouped before, so that all ranks make the
- * same loops and post their communications in the same order.
+ * The part of a statement or loop that has a tensor on the rank; null if there is none. Ops are grouped first, so that
+ * all ranks have the same loops and post their communications in the same order.
  */
 function ofRank(
   group: Statement | StreamLoop,

@@ -1,6 +1,7 @@
 /**
- * One iteration of a matmul or linear whose Stream axis is contracted: the GEMM of one chunk is added to the output. The iterations run
- * on several streams, and each waits for the one before, so that the additions happen in the order of the loop.
+ * One iteration of a matmul or linear whose Stream axis is contracted: the GEMM of one chunk is added to the output.
+ * The iterations run on several streams, and each waits for the one before, so that the additions happen in the order
+ * of the loop.
  *
  *   IF Manual ( streamIdx == 0 ):
  *     T2 = matmul(T3, T4, accumulate = false)
@@ -40,7 +41,9 @@ function isContraction(op: Op): op is Contraction {
   return op.kind === "Matmul" || op.kind === "Linear";
 }
 
-/** `waits`: the op is the first in its iteration that adds. It waits for the previous iteration on behalf of the others. */
+/**
+ * `waits`: the op is the first in its iteration that adds. It waits for the previous iteration on behalf of the others.
+ */
 export function accumulationStatements(
   { op, read, stream }: ContractionMember,
   context: LoopContext,

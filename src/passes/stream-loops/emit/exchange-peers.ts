@@ -1,5 +1,6 @@
 /**
- * The buffers and peers of one iteration of a point-to-point form, and the condition under which the peer is the rank itself.
+ * The buffers and peers of one iteration of a point-to-point form, and the condition under which the peer is the rank
+ * itself.
  *
  *             chunk of an iteration         gather                          exchange
  *   linear    streamIdx                     send own shard to index,        send chunk index to index,
@@ -92,7 +93,10 @@ function exchangePeers(
   };
 }
 
-/** The position that works on this rank's chunk in the same iteration: `( ( stop + ( own - iteration ) ) % stop )` in a rotated loop. */
+/**
+ * The position that works on this rank's chunk in the same iteration: `( ( stop + ( own - iteration ) ) % stop )` in a
+ * rotated loop.
+ */
 function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContext): Scalar {
   if (!isRotated) return index;
   return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);

@@ -1,7 +1,7 @@
 /**
- * One iteration of a point-to-point form as an exchange with one peer, or as a local copy if the peer is the rank itself. NCCL coalesces
- * send and receive. CUDA posts them in the order of the protocol, and waits for the send at the end of the iteration, after the ops that
- * consume the chunk. Source: nvFuser's StreamParallelType.
+ * One iteration of a point-to-point form as an exchange with one peer, or as a local copy if the peer is the rank
+ * itself. NCCL coalesces send and receive. CUDA posts them in the order of the protocol, and waits for the send at the
+ * end of the iteration, after the ops that consume the chunk. Source: nvFuser's StreamParallelType.
  */
 import type { Op } from "../../../ir/ops/op.ts";
 import type { P2PCommunication, Statement } from "../../../host/nodes.ts";

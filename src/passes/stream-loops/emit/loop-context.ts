@@ -29,7 +29,10 @@ export interface LoopContext {
   readonly options: LoweringOptions;
   /** The loop's index, 0 .. stop-1. */
   readonly iteration: Scalar;
-  /** The chunk that the iteration works on: the iteration itself, or `( ( position + iteration ) % stop )` in a rotated loop. */
+  /**
+   * The chunk that the iteration works on: the iteration itself, or `( ( position + iteration ) % stop )` in a rotated
+   * loop.
+   */
   readonly index: Scalar;
   readonly isRotated: boolean;
   readonly stop: Scalar;

@@ -1,7 +1,7 @@
 /**
- * One iteration of a point-to-point form in the way that the options ask for: an exchange with one peer, or a rooted collective. The
- * root is then the iteration's device, which has the shard or keeps the chunk. Source: nvFuser's StreamParallelType with
- * offset_stream_indexing_by_rank on and off; the Gather is ours.
+ * One iteration of a point-to-point form in the way that the options ask for: an exchange with one peer, or a rooted
+ * collective. The root is then the iteration's device, which has the shard or keeps the chunk. Source: nvFuser's
+ * StreamParallelType with offset_stream_indexing_by_rank on and off; the Gather is ours.
  */
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
@@ -76,7 +76,10 @@ function rootedStatements(
   ];
 }
 
-/** The slices that the collective reads and writes. Every rank names both, though only the root's shard, or its output, counts. */
+/**
+ * The slices that the collective reads and writes. Every rank names both, though only the root's shard, or its output,
+ * counts.
+ */
 function rootedOperands(
   op: Op,
   form: PointToPointForm,

@@ -10,7 +10,9 @@ import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";
 
-/** `axes` are the sliced axes of the operands, as loopedOperandAxes gives them. The caller replaces the operands' ids. */
+/**
+ * `axes` are the sliced axes of the operands, as loopedOperandAxes gives them. The caller replaces the operands' ids.
+ */
 export function withoutLoopedAxis(
   op: Op,
   axes: readonly (IterDomain | null)[],

@@ -12,7 +12,10 @@ export interface Slice {
 }
 
 export interface Slicer {
-  /** The slice of `tensor` along `axis` at the loop's chunk. Ops of one iteration share it: a consumer reads the producer's slice. */
+  /**
+   * The slice of `tensor` along `axis` at the loop's chunk. Ops of one iteration share it: a consumer reads the
+   * producer's slice.
+   */
   readonly slice: (tensor: TensorId, axis: IterDomain) => Slice;
 }
 

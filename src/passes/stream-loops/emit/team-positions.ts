@@ -1,7 +1,7 @@
 /**
- * The team of a DID type as scalars of one rank's program: the rank's position in it, and the device at a position. On the mesh
- * 0 .. D-1 positions are device ids, and the scalars print as nvFuser's arithmetic over `rank`. On any other mesh the rank's position is a
- * constant, and a device id a function of the position.
+ * The team of a DID type as scalars of one rank's program: the rank's position in it, and the device at a position. On
+ * the mesh 0 .. D-1 positions are device ids, and the scalars print as nvFuser's arithmetic over `rank`. On any other
+ * mesh the rank's position is a constant, and a device id a function of the position.
  */
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
@@ -27,7 +27,10 @@ export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): Te
   };
 }
 
-/** `position`, or `( first + ( position * step ) )`, or the sum of `( ( position == k ) * device )`, in which a comparison is 0 or 1. */
+/**
+ * `position`, or `( first + ( position * step ) )`, or the sum of `( ( position == k ) * device )`, in which a
+ * comparison is 0 or 1.
+ */
 function deviceAt(team: readonly number[], position: Scalar): Scalar {
   const first = at(team, 0);
   const step = (team[1] ?? first) - first;

@@ -1,6 +1,7 @@
 /**
- * Which axes of a host program's tensors index the same thing: nvFuser's IdModel BROADCAST graph. Axes that an op maps onto each other
- * share a class; a broadcast axis shares it with the axis it is broadcast to. A host unit joins axes through its own ops.
+ * Which axes of a host program's tensors index the same thing (nvFuser's IdModel BROADCAST graph). Axes that an op maps
+ * onto each other are in one class, and a broadcast axis is in the class of the axis that it is broadcast to. The ops
+ * of a host unit connect axes as well.
  */
 import { axisMap } from "../../../ir/ops/axis-map.ts";
 import { type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
@@ -15,7 +16,7 @@ export interface AxisClasses {
   readonly of: (axis: IterDomain) => number;
 }
 
-/** Two axes of one class, by number: ids of the program's axes, then those of the axes inside its posted units. */
+/** Two axes of one class, by number. The program's axes come first, by id, then the axes inside its posted units. */
 type Pair = readonly [number, number];
 
 export function axisClasses(program: HostProgram): AxisClasses {
@@ -39,7 +40,7 @@ export function axisClasses(program: HostProgram): AxisClasses {
   return { same: (a, b) => sets.find(a.id) === sets.find(b.id), of: (axis) => sets.find(axis.id) };
 }
 
-/** The unit's tensors are its own, also where it is posted twice: `numberOf` numbers their axes for this post. */
+/** A unit has its own tensors, and may be posted twice: `numberOf` numbers their axes for this post. */
 function unitPairs(
   { unit, inputs, outputs }: PostOnStream,
   { tensors, units }: HostProgram,

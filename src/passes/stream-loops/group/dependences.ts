@@ -1,12 +1,30 @@
 /**
- * Which statements of a straight list must come before which: an op after what writes its operands, and in hand-built programs,
- * where a tensor may be written twice, also a write after the reads and writes before it. A slice counts as what it is a slice of.
+ * Which statements of a straight list must precede which. An op follows the statements that write its operands. In a
+ * hand-built program, where a tensor may be written twice, a write also follows earlier reads and writes.
  */
 import type { TensorId } from "../../../ir/domain.ts";
 import type { Statement } from "../../../host/nodes.ts";
-import { accessesOf } from "../../../host/traverse.ts";
+import { accessesOf, walk } from "../../../host/traverse.ts";
 
-/** predecessors[i]: positions of the statements that statement i must follow, without repetition, ascending. */
+/**
+ * The tensor whose memory a tensor shares: a slice, in a hand-built program, shares that of the tensor it is a slice
+ * of.
+ */
+export function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
+  const viewed = new Map<TensorId, TensorId>();
+  for (const statement of walk(body)) {
+    if (statement.kind === "HirAliasSelect") viewed.set(statement.output, statement.input);
+  }
+  return (tensor) => {
+    let owner = tensor;
+    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
+    return owner;
+  };
+}
+
+/**
+ * For each statement the positions of those that it must follow, ascending. Tensors with one owner count as one tensor.
+ */
 export function dependences(
   statements: readonly Statement[],
   ownerOf: (tensor: TensorId) => TensorId,

@@ -1,20 +1,21 @@
 /**
- * Which ops share a Stream loop. Ops join where their axes index the same thing and have the same extent, whatever the loop makes is
- * read at the loop's own index, and no path between them leaves the loop. Statements that neither depend on a loop nor feed it are
- * moved out of its way, so that the grouping does not depend on their order:
+ * Decides which ops share a Stream loop. Their axes must index the same thing and have the same extent, results of the
+ * loop must be read at the loop's own index, and no path between the ops may leave the loop. A statement that neither
+ * depends on a loop nor feeds it moves out of the way, so that the grouping does not depend on the order of independent
+ * statements:
  *
  *   T1[Stream] = Set(T0); T2 = Set(T5); T3[Stream] = Set(T1)     ->     loop { T1, T3 }; T2
  *
- * What is no op keeps its place, and no op moves past it.
+ * Statements that are neither ops nor posts keep their places, and no op moves past them.
  */
 import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/print.ts";
 import type { HostProgram, Statement } from "../../../host/nodes.ts";
-import { isOp, walk } from "../../../host/traverse.ts";
+import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
-import { dependences } from "./dependences.ts";
+import { dependences, viewOwners } from "./dependences.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
 import { type Edge, typedFusion } from "./typed-fusion.ts";
 
@@ -28,7 +29,7 @@ export interface StreamLoop {
   readonly peers: PeerTeam | null;
 }
 
-/** `members[i]` is what loops need to know of statement i of the program; null for a statement without a Stream axis. */
+/** `members[i]` is statement i of the program as a member of a loop; null for a statement without a Stream axis. */
 export function groupIntoLoops(
   program: HostProgram,
   members: readonly (LoopMember | null)[],
@@ -46,7 +47,7 @@ export function groupIntoLoops(
   return groups;
 }
 
-/** The statements `start` .. `end`-1, which are ops and posts. */
+/** Groups the statements `start` .. `end`-1, which are ops and posts. */
 function groupStretch(
   { body, tensors }: HostProgram,
   allMembers: readonly (LoopMember | null)[],
@@ -78,9 +79,10 @@ function groupStretch(
 }
 
 /**
- * Whether an op may run in the loop of another that comes before it: it reads the other's result, and that at the loop's own index, as
- * another chunk may not be there yet. A broadcast axis can link axes of different extents. An op that overwrites what the other uses,
- * in a hand-built program, waits for all of its loop.
+ * Whether an op may run in the loop of an earlier one, the producer. It must read the producer's result only at the
+ * loop's own index: other chunks may not be there yet. Extents are compared because a broadcast axis can link axes of
+ * different extents. In a hand-built program, an op that overwrites a tensor of the producer must wait for the whole
+ * loop.
  */
 function areFusible(
   producer: LoopMember | null | undefined,
@@ -96,8 +98,8 @@ function areFusible(
 }
 
 /**
- * The team in whose loop every member runs: the one that it exchanges with, or that of an op it is connected to and whose loop it can
- * share. What nothing connects to an exchange runs in loops without one.
+ * The team in whose loop each member runs: the one that it exchanges with, or that of a connected op whose loop it can
+ * share. Null for members that nothing connects to an exchange: they run in loops without one.
  */
 function spreadTeams(
   members: readonly (LoopMember | null)[],
@@ -126,17 +128,4 @@ function spreadTeams(
     }
   }
   return teams;
-}
-
-/** A slice, in a hand-built program, shares the memory of what it is a slice of. */
-function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
-  const viewed = new Map<TensorId, TensorId>();
-  for (const statement of walk(body)) {
-    if (statement.kind === "HirAliasSelect") viewed.set(statement.output, statement.input);
-  }
-  return (tensor) => {
-    let owner = tensor;
-    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
-    return owner;
-  };
 }

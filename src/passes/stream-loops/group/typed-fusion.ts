@@ -1,14 +1,14 @@
 /**
- * Partitions the nodes of a directed acyclic graph into groups of one type each, so that the groups have no cycle either. Two nodes of
- * a type stay apart only where a path between them leaves the type, or an edge says so; nodes that no such path connects are together
- * whatever their order. Per type the partition has as few groups as there can be; where groups of two types would have to contain
- * each other's predecessors, the type whose nodes lie nearer to the beginning of the graph keeps its group. The order of the nodes
- * decides only between types that look alike.
+ * Partitions the nodes of a directed acyclic graph into groups of one type each, so that the groups form no cycle. Two
+ * nodes of a type stay apart only if an edge says so or a path between them leaves the type. Each type has as few
+ * groups as possible. If groups of two types would each have to contain a predecessor of the other, the type whose
+ * nodes lie nearer to the beginning of the graph keeps its group. The order of the nodes decides only between types
+ * that look alike.
  *
- * Source: K. Kennedy and K. S. McKinley, "Typed Fusion with Applications to Parallel and Sequential Code Generation" (Rice
- * University, TR93-208): every node's group is one more than the last group of its type that reaches it through a path that must
- * not be fused. Here all types are fused in turn, each over the stretch of the order that holds its nodes, so that types in
- * different stretches cost one walk in all.
+ * Source: K. Kennedy and K. S. McKinley, "Typed Fusion with Applications to Parallel and Sequential Code Generation"
+ * (Rice University, TR93-208). A node's group number is one more than that of the last group of its type that reaches
+ * it by a path that must not be fused. Here all types are fused in turn, each within the stretch of the order that
+ * holds its nodes. Types in different stretches therefore cost one walk in all.
  */
 import { at } from "../../../support/invariant.ts";
 
@@ -19,8 +19,8 @@ export interface Edge {
 }
 
 /**
- * `edges[i]` are the edges into node i, from nodes before it; `typeOf[i]` is null for a node that is always alone. The groups come in an
- * order in which edges lead forward, near to that of the nodes.
+ * `edges[i]` are the edges into node i, from nodes before it. `typeOf[i]` is null for a node that is always alone. In
+ * the result all edges lead forward, and the order is close to that of the nodes.
  */
 export function typedFusion(
   edges: readonly (readonly Edge[])[],
@@ -42,7 +42,7 @@ export function typedFusion(
     if (end - first === 1) continue;
     const stretch = order.slice(first, end);
     const fused = sorted(contract(stretch, levels(stretch, first, new Set(nodes), edges, positionOf)), edges);
-    // A stretch is as long as its groups: what is contracted leaves empty groups at its end.
+    // The stretch keeps its length: contracted groups leave empty ones at its end.
     stretch.forEach((_, i) => {
       const group = fused[i] ?? [];
       order[first + i] = group;
@@ -53,7 +53,7 @@ export function typedFusion(
   return sorted(groups, edges);
 }
 
-/** Types in an order that is the graph's: by where their nodes lie between its beginning and its end, early nodes and long ways on first. */
+/** Orders types by the places of their nodes in the graph: early nodes first, then those with long paths to the end. */
 function byPlace(
   types: readonly (readonly number[])[],
   edges: readonly (readonly Edge[])[],
@@ -75,14 +75,14 @@ function byPlace(
     .map(({ nodes }) => nodes);
 }
 
-/** As words: by the first difference. Of two that are alike as far as they go the longer is first. */
+/** Compares lists by their first difference. If one is a prefix of the other, the longer comes first. */
 function compareLists(a: readonly number[], b: readonly number[]): number {
   const differing = a.findIndex((value, i) => value !== b[i]);
   if (differing < 0) return b.length - a.length;
   return differing < b.length ? at(a, differing) - at(b, differing) : -1;
 }
 
-/** The number of the group of each node of the type, by its place in the stretch; 0 for groups of other types. */
+/** For each place in the stretch, the number of the group that its node gets; 0 for groups of other types. */
 function levels(
   stretch: readonly (readonly number[])[],
   first: number,
@@ -91,7 +91,7 @@ function levels(
   positionOf: Int32Array,
 ): readonly number[] {
   const own: number[] = [];
-  /** The last group of the type that leads here. */
+  /** For each place, the last group of the type that leads to it. */
   const reached: number[] = [];
   for (const [i, group] of stretch.entries()) {
     const [single] = group;
@@ -130,7 +130,7 @@ function contract(stretch: readonly (readonly number[])[], level: readonly numbe
   return groups.map((group) => group.sort((a, b) => a - b));
 }
 
-/** The groups as near to the given order as edges allow: each is preceded by what it needs. */
+/** The groups in an order as close to the given one as the edges allow: each follows its predecessors. */
 function sorted(
   groups: readonly (readonly number[])[],
   edges: readonly (readonly Edge[])[],
@@ -141,7 +141,7 @@ function sorted(
   });
   const result: (readonly number[])[] = [];
   const state = groups.map((): "new" | "open" | "done" => "new");
-  // Explicit, as chains may be longer than the call stack.
+  // An explicit stack: chains may be longer than the call stack.
   const stack: number[] = [];
   for (const root of groups.keys()) {
     stack.push(root);
