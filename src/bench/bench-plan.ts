@@ -1,5 +1,5 @@
 /** The plan of one `braid bench`: flags take precedence over the configuration file, and that over defaults. */
-import type { BackendName } from "../executor/backend-by-name.ts";
+import type { Target } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { DType } from "../numerics/dtype.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
@@ -12,7 +12,7 @@ export interface BenchPlan {
   readonly problems: readonly Problem[];
   readonly implementations: readonly Implementation[];
   readonly devices: number;
-  readonly on: BackendName;
+  readonly on: Target;
   readonly iterations: number;
   readonly warmup: number;
   readonly validate: boolean;
@@ -28,7 +28,7 @@ export interface BenchPlan {
 
 /** The settings of flags and files alike; undefined if not given. */
 export interface BenchSettings extends BenchConfig {
-  readonly on?: BackendName;
+  readonly on?: Target;
   readonly seed?: number;
   readonly python?: string;
   readonly profile?: MachineProfile;
@@ -39,7 +39,7 @@ const usual = {
   cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
   cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
 } as const satisfies Readonly<
-  Record<BackendName, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
+  Record<Target, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
 >;
 
 /** `devices` comes from the launcher or the flags. Throws `option-value` if no primitive is named. */
@@ -76,7 +76,7 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
  * The defaults: nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and
  * PyTorch's implementations.
  */
-function usualImplementations(primitive: Primitive, on: BackendName): readonly Implementation[] {
+function usualImplementations(primitive: Primitive, on: Target): readonly Implementation[] {
   const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
   const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
   const own = [...lowered, ...(on === "cuda" ? [rewritten] : [])].flatMap((text) =>

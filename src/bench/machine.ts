@@ -3,14 +3,14 @@ import { cpus } from "node:os";
 import { driverPrototypes } from "../backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../backends/cuda/bindings/native-library.ts";
 import { out } from "../backends/cuda/gpu.ts";
-import type { BackendName } from "../executor/backend-by-name.ts";
+import type { Target } from "../compile/compile.ts";
 
 export interface Machine {
   /** One device and what drives it: `NVIDIA H200, CUDA 13.0`. */
   readonly device: string;
 }
 
-export function machineOf(on: BackendName, localRank: number): Machine {
+export function machineOf(on: Target, localRank: number): Machine {
   if (on === "cpu") return { device: cpus()[0]?.model.trim() ?? "CPU" };
   const { functions: driver } = loadLibrary("driver", driverPrototypes);
   driver.cuInit(0);

@@ -8,26 +8,23 @@ import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
+import { loweringNames, type OptionValue, scheduleNames } from "./options.ts";
 import { type NamedNumbers, numbersByName, record } from "./record.ts";
+import { requireOptions } from "./resolve-options.ts";
 import type { CopyStream } from "../schedule/rewrites/copy-stream.ts";
-import { applySchedule, regeneratesEvents, requireSchedule, type ScheduleOptions } from "../schedule/schedule.ts";
+import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
-/** Where a Program is to run; schedules have other defaults on each. */
-export const targets = ["cpu", "cuda"] as const;
-export type Target = (typeof targets)[number];
-
-export const verifyUses = ["on", "off"] as const;
-/** `off`: Programs run unproven, also those in which the verifier would find something. */
-export type VerifyUse = (typeof verifyUses)[number];
+/** Where a Program is to run. */
+export type Target = OptionValue<"on">;
 
 export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** The number of ranks: 0 .. devices-1. At least as many as the Fusion's meshes name. */
   readonly devices: number;
   /** "cpu" if not given. */
   readonly on?: Target;
-  /** `streams`: how many worker streams a Stream loop alternates over; 4 if not given. */
+  /** How many worker streams a Stream loop alternates over; 4 if not given. */
   readonly streams?: number;
   /** Sizes of symbolic extents, by printed name (`i0`). Sharded axes take theirs from the meshes. */
   readonly sizes?: NamedNumbers;
@@ -35,8 +32,8 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly scalars?: NamedNumbers;
   /** Rewrites of the linked Program. `copyStream` is `dedicated` with `on: "cuda"`, and `inline` elsewhere, if not given. */
   readonly schedule?: ScheduleOptions;
-  /** "on" if not given. */
-  readonly verify?: VerifyUse;
+  /** "off": Programs are not proven, also those in which the verifier would find something. "on" if not given. */
+  readonly verify?: OptionValue<"verify">;
   /** Whether the report of a right Program has notes on what it could do better; true if not given. */
   readonly notes?: boolean;
 }
@@ -87,9 +84,9 @@ export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilati
 
 /** The same, but a Program whose lists do not link has a report, too. */
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
+  requireCompileOptions(given);
   const options = withDefaults(given);
   const { devices, streams = 4, scalars = {}, protocol = "get", schedule = {}, notes = true } = options;
-  requireSchedule(schedule);
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
   const lists = hosts.map((host, rank) => record(host, { rank, sizes, scalars, streams, protocol }));
@@ -122,6 +119,13 @@ export function requireVerified<C extends AnyCompilation>(compilation: C): C {
     { ...first, notes: [...(first.notes ?? []), ...repaired, 'to run it unproven: verify: "off", or --verify off'] },
     ...rest,
   ]);
+}
+
+/** Throws `bad-option` and `option-unknown`. */
+function requireCompileOptions(given: CompileOptions): void {
+  const { devices: _, sizes: __, scalars: ___, schedule = {}, notes: ____, ...others } = given;
+  requireOptions([...loweringNames, "streams", "on", "verify"], others);
+  requireOptions(scheduleNames, schedule);
 }
 
 /** The options that lowering takes. */

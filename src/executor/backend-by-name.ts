@@ -1,10 +1,9 @@
 /** Back ends by the names that `on` takes. Each is loaded when it is first asked for, so that a browser loads none of Node's. */
 import type { Backend } from "../backends/backend.ts";
+import type { Target } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 
-export type BackendName = "cpu" | "cuda";
-
-const loaders: { readonly [K in BackendName]: () => Promise<Backend> } = {
+const loaders: { readonly [K in Target]: () => Promise<Backend> } = {
   cpu: async () => (await import("../cpu.ts")).cpuBackend,
   cuda: async () => (await import("../cuda.ts")).cudaBackend,
 };
@@ -12,7 +11,7 @@ const loaders: { readonly [K in BackendName]: () => Promise<Backend> } = {
 const backendNames: readonly string[] = Object.keys(loaders);
 
 /** The back end itself, or the one of that name. Throws `bad-argument` for an unknown name. */
-export async function loadBackend(on: BackendName | Backend): Promise<Backend> {
+export async function loadBackend(on: Target | Backend): Promise<Backend> {
   if (typeof on !== "string") return on;
   if (Object.hasOwn(loaders, on)) return loaders[on]();
   return fail({

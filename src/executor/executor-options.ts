@@ -5,17 +5,14 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import { isOneOf } from "../support/is-one-of.ts";
-import type { BackendName } from "./backend-by-name.ts";
-import { type CompileOptions, verifyUses } from "../compile/compile.ts";
+import type { CompileOptions, Target } from "../compile/compile.ts";
+import type { OptionValue } from "../compile/options.ts";
+import { requireOptions } from "../compile/resolve-options.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
-
-export const scheduleChoiceUses = ["given", "auto"] as const;
-export type ScheduleChoiceUse = (typeof scheduleChoiceUses)[number];
 
 export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
   /** A back end or its name; "cpu" if not given. */
-  readonly on?: BackendName | Backend;
+  readonly on?: Target | Backend;
   /**
    * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same
    * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
@@ -25,7 +22,7 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
    * auto: the form, streams and rewrites are chosen among many by simulating each on the machine of `profile` (docs/simulation.md);
    * lowering options that are given restrict the choice. The Program's sizes must be known. given, if not given.
    */
-  readonly scheduleChoice?: ScheduleChoiceUse;
+  readonly scheduleChoice?: OptionValue<"scheduleChoice">;
   readonly profile?: MachineProfile;
   /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
   readonly timeout?: number;
@@ -46,33 +43,27 @@ export interface RunOptions {
   readonly trace?: boolean;
 }
 
-/** What `scheduleChoice` makes of the options; null where nothing is to be chosen. Throws `bad-argument`. */
+/** The profile to choose a schedule with; null where none is to be chosen. Throws `bad-option` and `bad-argument`. */
 export function profileToChooseWith({ scheduleChoice = "given", profile }: ExecutorOptions): MachineProfile | null {
-  const call = "MultiDeviceExecutor.create(fusion, { scheduleChoice })";
-  if (!isOneOf(scheduleChoiceUses, scheduleChoice)) return badChoice(call, String(scheduleChoice), "given or auto");
+  requireOptions(["scheduleChoice"], { scheduleChoice });
   if (scheduleChoice === "given") return null;
-  return profile ?? badChoice(call, "auto without a profile", "profile: what braid calibrate measured");
-}
-
-function badChoice(call: string, found: string, expected: string): never {
+  if (profile !== undefined) return profile;
   return fail({
     code: "bad-argument",
     message: "a schedule is chosen by what the machine was measured to take",
-    place: { kind: "call", text: call },
-    found,
-    expected,
+    place: { kind: "call", text: "MultiDeviceExecutor.create(fusion, { scheduleChoice })" },
+    found: "auto without a profile",
+    expected: "profile: what braid calibrate measured",
     help: "pass a profile, or leave scheduleChoice out",
   });
 }
 
 /** Throws `device-count` and `bad-argument`. */
-export function requireExecutorOptions({ devices, streams, localRanks, timeout, verify }: ExecutorOptions): void {
+export function requireExecutorOptions({ devices, localRanks, timeout }: ExecutorOptions): void {
   const callOf = (option: string): string => `MultiDeviceExecutor.create(fusion, { ${option} })`;
   requireWholeNumber(callOf("devices"), devices, 1);
-  if (streams !== undefined) requireWholeNumber(callOf("streams"), streams, 1);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
   if (timeout !== undefined) requireWholeNumber(callOf("timeout"), timeout, 1);
-  if (verify !== undefined) requireVerifyUse(verify, callOf("verify"));
 }
 
 function requireLocalRank(rank: number, devices: number, text: string): void {
@@ -85,17 +76,5 @@ function requireLocalRank(rank: number, devices: number, text: string): void {
     found: String(rank),
     expected: `0 to ${devices - 1}`,
     help: "name ranks of this world",
-  });
-}
-
-function requireVerifyUse(verify: string, text: string): void {
-  if (isOneOf(verifyUses, verify)) return;
-  fail({
-    code: "bad-argument",
-    message: "verify is on or off",
-    place: { kind: "call", text },
-    found: String(verify),
-    expected: verifyUses.join(" or "),
-    help: "leave it out to verify",
   });
 }

@@ -171,7 +171,7 @@ describe("errors", () => {
     ["no devices", { devices: 0 }, /bad-argument/u],
     ["half a device", { devices: 1.5 }, /bad-argument/u],
     ["a mesh that is too large", { devices: 1 }, /mesh-too-large/u],
-    ["no streams", { devices: 2, streams: 0 }, /bad-argument/u],
+    ["no streams", { devices: 2, streams: 0 }, /bad-option/u],
     ["no time", { devices: 2, timeout: 0 }, /bad-argument/u],
     ["a bad option", JSON.parse('{"devices":2,"p2p":"ring"}'), /bad-option/u],
     ["an unknown back end", JSON.parse('{"devices":2,"on":"tpu"}'), /bad-argument.*tpu/u],

@@ -409,11 +409,11 @@ describe("sm-margin", () => {
 
 describe("a schedule", () => {
   it.each<[ScheduleOptions, string]>([
-    [{ mergeGemms: [] }, "schedule.mergeGemms"],
-    [{ mergeGemms: [1, 0] }, "schedule.mergeGemms"],
-    [{ computeStreams: 0 }, "schedule.computeStreams"],
-    [{ splitChunks: 1.5 }, "schedule.splitChunks"],
-    [{ smMargin: 0 }, "schedule.smMargin"],
+    [{ mergeGemms: [] }, "mergeGemms (--merge-gemms)"],
+    [{ mergeGemms: [1, 0] }, "mergeGemms (--merge-gemms)"],
+    [{ computeStreams: 0 }, "computeStreams (--compute-streams)"],
+    [{ splitChunks: 1.5 }, "splitChunks (--split-chunks)"],
+    [{ smMargin: 0 }, "smMargin (--sm-margin)"],
   ])("refuses %o", async (schedule, place) => {
     const creating = MultiDeviceExecutor.create(allgatherMatmul(), { devices, schedule });
     await expect(creating).rejects.toMatchObject({ diagnostics: [{ code: "bad-option", place: { text: place } }] });

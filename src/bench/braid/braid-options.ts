@@ -3,7 +3,7 @@
  * then has its column value, its help and its message.
  */
 import { type GraphUse, graphUses } from "../../cuda.ts";
-import { type ScheduleChoiceUse, scheduleChoiceUses } from "../../executor/executor-options.ts";
+import type { OptionValue } from "../../compile/options.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { copyStreams } from "../../schedule/rewrites/copy-stream.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
@@ -25,7 +25,7 @@ interface ProgramOptions {
   readonly interStreamSync?: boolean;
   readonly graph?: GraphUse;
   /** auto: what else is not said is chosen by simulating candidates on the machine of --profile. */
-  readonly choice?: ScheduleChoiceUse;
+  readonly choice?: OptionValue<"scheduleChoice">;
 }
 
 export interface BraidOptions extends ProgramOptions {
@@ -51,7 +51,7 @@ export const braidOptionTable: { readonly [K in BraidOption]: OptionRow } = {
   streams: count((streams) => ({ streams })),
   interStreamSync: flag((interStreamSync) => ({ interStreamSync })),
   graph: oneOf(graphUses, (graph) => ({ graph })),
-  choice: oneOf(scheduleChoiceUses, (choice) => ({ choice })),
+  choice: oneOf(["given", "auto"], (choice) => ({ choice })),
   inPlace: flag((inPlace) => ({ schedule: { inPlace } })),
   ownLast: flag((ownLast) => ({ schedule: { ownLast } })),
   splitChunks: count((splitChunks) => ({ schedule: { splitChunks } })),

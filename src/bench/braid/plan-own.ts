@@ -4,7 +4,7 @@
  */
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { Target } from "../../compile/compile.ts";
 import { type AnyCompilation, compile, requireVerified, verified } from "../../compile/compile.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -27,7 +27,7 @@ export interface Planned {
 
 /** What all implementations share: the back end and the machine profile. */
 export interface Setting {
-  readonly on: BackendName;
+  readonly on: Target;
   readonly profile: MachineProfile | null;
 }
 
@@ -48,7 +48,7 @@ interface Decided {
   readonly reason: string | null;
 }
 
-function said({ name, options }: OwnImplementation, problem: Problem, on: BackendName): Decided {
+function said({ name, options }: OwnImplementation, problem: Problem, on: Target): Decided {
   const form = formOf(name, options);
   const { devices } = problem;
   const { chunks = devices, outputs = 1 } = options;

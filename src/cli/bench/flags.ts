@@ -1,6 +1,6 @@
 /** The flags of `braid bench`, and the settings that they make. Numbers may be lists: `-m 4096,8192`. */
 import { type Command, Option } from "commander";
-import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { Target } from "../../compile/compile.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { type BenchConfig, dtypeNames, readBenchConfig, type Size } from "../../bench/bench-config.ts";
@@ -17,7 +17,7 @@ export interface BenchFlags {
   readonly dtype?: readonly DType[];
   readonly impl?: readonly Implementation[];
   readonly devices?: number;
-  readonly on: BackendName;
+  readonly on: Target;
   readonly iterations?: number;
   readonly warmup?: number;
   readonly validate?: boolean;
@@ -31,7 +31,7 @@ export interface BenchFlags {
   readonly json: boolean;
 }
 
-const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
+const backends = ["cpu", "cuda"] as const satisfies readonly Target[];
 
 export function addBenchFlags(command: Command): Command {
   return command

@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import { requireGpus } from "../../cuda.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { Target } from "../../compile/compile.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -23,12 +23,12 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
 interface CalibrateFlags {
-  readonly on: BackendName;
+  readonly on: Target;
   readonly devices?: number;
   readonly out: string;
 }
 
-const backends = ["cpu", "cuda"] as const satisfies readonly BackendName[];
+const backends = ["cpu", "cuda"] as const satisfies readonly Target[];
 const usualDevices = 4;
 /** Milliseconds for one run, and for what ranks may differ by. */
 const timeout = 60_000;

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { type ScheduleChoiceUse, scheduleChoiceUses } from "../../executor/executor-options.ts";
+import type { OptionValue } from "../../compile/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { parseProfile } from "../../simulate/parse-profile.ts";
 import { choice } from "./option-values.ts";
@@ -10,7 +10,7 @@ import { readShippedProfile, shippedProfiles } from "./shipped-profiles.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
 export interface ChoiceFlags {
-  readonly scheduleChoice: ScheduleChoiceUse;
+  readonly scheduleChoice: OptionValue<"scheduleChoice">;
   /** The file of a machine profile, or the name of a shipped one. */
   readonly profile?: string;
 }
@@ -22,10 +22,10 @@ export function addChoiceFlags(command: Command): Command {
   return command
     .addOption(
       new Option(
-        `--schedule-choice <${scheduleChoiceUses.join("|")}>`,
+        "--schedule-choice <given|auto>",
         "the schedule of the flags, or the fastest of many, simulated with --profile",
       )
-        .argParser(choice("--schedule-choice", scheduleChoiceUses))
+        .argParser(choice("--schedule-choice", ["given", "auto"]))
         .default("given"),
     )
     .addOption(new Option("--profile <file>", profileHelp));

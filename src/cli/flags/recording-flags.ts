@@ -1,8 +1,9 @@
 /** The flags of what is recorded, beside the program and its lowering: streams, sizes, where copies run, and the schedule. */
 import { type Command, Option } from "commander";
-import { type Target, targets } from "../../compile/compile.ts";
+import type { Target } from "../../compile/compile.ts";
+import { options } from "../../compile/options.ts";
 import { copyStreams } from "../../schedule/rewrites/copy-stream.ts";
-import { type ScheduleOptions, scheduleRows } from "../../schedule/schedule.ts";
+import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { assignment, choice, groupSizes, sizes, wholeNumber } from "./option-values.ts";
 
 export interface RecordingFlags extends ScheduleOptions {
@@ -13,7 +14,11 @@ export interface RecordingFlags extends ScheduleOptions {
 
 export function addRecordingFlags(command: Command): Command {
   return command
-    .addOption(new Option(`--on <${targets.join("|")}>`, "back end").argParser(choice("--on", targets)).default("cpu"))
+    .addOption(
+      new Option(`--on <${["cpu", "cuda"].join("|")}>`, "back end")
+        .argParser(choice("--on", ["cpu", "cuda"]))
+        .default("cpu"),
+    )
     .addOption(
       new Option("--streams <n>", "streams that a Stream loop alternates over")
         .argParser(wholeNumber("--streams", 1))
@@ -25,7 +30,7 @@ export function addRecordingFlags(command: Command): Command {
         .default(new Map(), "none"),
     )
     .addOption(
-      new Option(`--copy-stream <${copyStreams.join("|")}>`, scheduleRows.copyStream.help).argParser(
+      new Option(`--copy-stream <${copyStreams.join("|")}>`, options.copyStream.help).argParser(
         choice("--copy-stream", copyStreams),
       ),
     )

@@ -3,7 +3,7 @@
  */
 import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { BackendName } from "../../executor/backend-by-name.ts";
+import type { Target } from "../../compile/compile.ts";
 import { hubVariable } from "../../launch/enter-world.ts";
 import { type Environment, type RankEnvironment, rankEnvironment } from "../../launch/rank-environment.ts";
 
@@ -24,7 +24,7 @@ export const processEnvironment: Environment = process.env;
 
 /** `devices` is null where the command line does not say. Throws `launcher-environment` and `device-count`. */
 export function whereToRun(
-  on: BackendName,
+  on: Target,
   devices: number | null,
   usual: number,
   environment: Environment = processEnvironment,

@@ -1,7 +1,8 @@
 /** What `braid run` does, without printing: from a program file and flags to a RunResult. */
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
-import { requireLinked, type VerifyUse } from "../../compile/compile.ts";
+import { requireLinked } from "../../compile/compile.ts";
+import type { OptionValue } from "../../compile/options.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
@@ -28,7 +29,7 @@ import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.t
 
 export interface RunFlags extends CompileFlags, BackendFlags {
   /** On, but off with a schedule, if not given. */
-  readonly verify?: VerifyUse;
+  readonly verify?: OptionValue<"verify">;
   readonly repeat: number;
   readonly check: boolean;
   readonly seed: number;

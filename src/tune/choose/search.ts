@@ -2,7 +2,7 @@
  * A beam search over independent choices: all together are too many to simulate. From the usual one of each, row after row, every alternative is tried with each of
  * the best so far, and the best of all of these go on.
  */
-import { requireSchedule, rewriteOrder, applySchedule, type ScheduleOptions } from "../../schedule/schedule.ts";
+import { applySchedule, rewriteOrder, type ScheduleOptions } from "../../schedule/schedule.ts";
 import type { Program } from "../../commands/program.ts";
 import type { Choice, ChoiceRow } from "./candidates.ts";
 
@@ -74,7 +74,6 @@ function combine(choices: readonly Choice[]): Combination {
 export function scheduleTree(program: Program): (schedule: ScheduleOptions) => Program {
   const known = new Map<Program, Map<string, Program>>();
   return (schedule) => {
-    requireSchedule(schedule);
     return rewriteOrder.reduce((left, name) => {
       const value = schedule[name];
       if (value === undefined || value === false) return left;
