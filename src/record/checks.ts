@@ -6,7 +6,8 @@ import { partialAxes, wholeAxes } from "../ir/ops/axis-map.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { at } from "../support/invariant.ts";
-import { fail, layoutOf, type Recorder, tensorOf } from "./recorder.ts";
+import { fail, type Recorder } from "./recorder.ts";
+import { layoutOf, tensorOf } from "./tensors.ts";
 
 /** Throws `size-mismatch` if `shape` is not the local shape of tensor `id`. */
 export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {

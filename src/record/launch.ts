@@ -12,7 +12,8 @@ import type { Op } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import { requireDeclaredShape, requireShape } from "./checks.ts";
 import { addTemporary, bind } from "./memory.ts";
-import { outputView, type Recorder, tensorOf } from "./recorder.ts";
+import type { Recorder } from "./recorder.ts";
+import { outputView, tensorOf } from "./tensors.ts";
 import { addKernel, emit } from "./tape.ts";
 import { mayOverlap, permuteView, sameElements } from "./views.ts";
 

@@ -11,9 +11,9 @@ import { validateHostProgram } from "../host/validate/validate.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, finishedBuffers } from "./memory.ts";
-import type { RecordOptions } from "./options.ts";
 import { recordScope } from "./statements/statement.ts";
-import { bufferRequest, createRecorder, findView, isHere, type Recorder, tensorOf } from "./recorder.ts";
+import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
+import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
 import { sameElements } from "./views.ts";
 
 /** The commands of one rank. Throws a DiagnosticError for a program that is invalid, or invalid for these sizes. */

@@ -7,18 +7,29 @@ import type { Operand } from "../commands/kernel.ts";
 import type { PointToPoint } from "../commands/transfer.ts";
 import type { View } from "../commands/view.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
-import type { Tensor, TensorId } from "../ir/domain.ts";
-import { printTensor } from "../ir/print-tensor.ts";
+import type { Tensor } from "../ir/domain.ts";
 import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
-import { at } from "../support/invariant.ts";
-import { type Layout, localLayout, type SizeOf } from "./local-layout.ts";
-import { addTemporary, bind, type BufferRequest, createMemory, type Memory, stateOf } from "./memory.ts";
-import type { RecordOptions } from "./options.ts";
+import type { Layout, SizeOf } from "./local-layout.ts";
+import { createMemory, type Memory } from "./memory.ts";
 import type { Post } from "./posts.ts";
 import { createStreams, type Streams } from "./streams.ts";
 import { createTape, failHere, type Tape } from "./tape.ts";
+
+/** What a recording needs besides the host program. Defaults and checks are in src/compile. */
+export interface RecordOptions {
+  /** The device whose commands are recorded. */
+  readonly rank: number;
+  /** Sizes of symbolic extents by printed name (`i0`). A sharded axis takes its size from the mesh if none is given. */
+  readonly sizes: ReadonlyMap<string, number>;
+  /** Values of the other scalars that the program names. */
+  readonly scalars: ReadonlyMap<string, number>;
+  /** The value of the program's `numberOfStreams`: the worker streams that a Stream loop alternates over. */
+  readonly streams: number;
+  /** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
+  readonly protocol: "get" | "put";
+}
 
 export interface Recorder {
   readonly program: HostProgram;
@@ -123,79 +134,4 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
     expected: "a whole number",
     help: "do not divide by 0, and keep numbers below 2^53",
   });
-}
-
-export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
-  return at(program.tensors, id);
-}
-
-/** What this rank holds of a tensor of the program or of a host unit. */
-export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
-  const known = recorder.layouts.get(tensor);
-  if (known !== undefined) return known;
-  const inputs = recorder.program.inputs.map((id) => tensorOf(recorder, id));
-  const layout = localLayout(tensor, recorder.sizeOf, inputs);
-  recorder.layouts.set(tensor, layout);
-  return layout;
-}
-
-/** Whether this rank has a part of the tensor. A tensor without a mesh lies on device 0. */
-export function isHere({ options: { rank } }: Recorder, { mesh }: Tensor): boolean {
-  return mesh === null ? rank === 0 : mesh.has(rank);
-}
-
-/** The memory that the tensor is bound to; null if none. Throws `not-bound` for a slice of freed memory. */
-export function findView(recorder: Recorder, id: TensorId): View | null {
-  const binding = recorder.memory.bindings.get(id);
-  if (binding === undefined) return null;
-  const { freedBy } = stateOf(recorder.memory, binding.view);
-  if (freedBy === null) return binding.view;
-  return fail(recorder, {
-    code: "not-bound",
-    message: `T${id} is a slice of memory that was deallocated`,
-    found: `the Deallocate of T${freedBy} stands before`,
-    expected: "memory that lives as long as its slices are used",
-    help: `move the Deallocate of T${freedBy} after the last use of T${id}`,
-  });
-}
-
-/** The memory that the tensor is bound to. Throws `not-bound`. */
-export function viewOf(recorder: Recorder, id: TensorId): View {
-  return findView(recorder, id) ?? notBound(recorder, id);
-}
-
-function notBound(recorder: Recorder, id: TensorId): never {
-  const tensor = tensorOf(recorder, id);
-  const elsewhere = !isHere(recorder, tensor);
-  return fail(recorder, {
-    code: "not-bound",
-    message: `T${id} is used on rank ${recorder.options.rank}, where nothing has bound it`,
-    found: elsewhere
-      ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which lies on device 0" : ""}`
-      : `no statement before that writes or allocates T${id}`,
-    expected: elsewhere ? "a tensor whose mesh has this rank" : "an input, or a tensor bound by an earlier statement",
-    help: elsewhere
-      ? "leave the statement out of this rank's program, or put the rank in the mesh"
-      : `allocate T${id} or write it before`,
-  });
-}
-
-/** The memory that an op writes to: the tensor's, allocated on the current stream if it has none. */
-export function outputView(recorder: Recorder, id: TensorId): View {
-  return findView(recorder, id) ?? allocate(recorder, id);
-}
-
-/** Gives the tensor new memory. */
-export function allocate(recorder: Recorder, id: TensorId): View {
-  const tensor = tensorOf(recorder, id);
-  const { current } = recorder.streams;
-  const view = addTemporary(recorder.memory, bufferRequest(recorder, tensor), current);
-  bind(recorder.memory, id, { view, owns: true, aliasedBy: null }, current);
-  return view;
-}
-
-/** The buffer that this rank's part of the tensor needs. */
-export function bufferRequest(recorder: Recorder, tensor: Tensor): BufferRequest {
-  const { id, dtype, memory } = tensor;
-  return { name: `T${id}`, dtype, symmetric: memory === "symmetric", layout: layoutOf(recorder, tensor) };
 }

@@ -13,7 +13,8 @@ import { isWholeAxis, sizedParts } from "../../ir/axis-shards.ts";
 import { isDID } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import { shapeText } from "../checks.ts";
-import { evaluate, fail, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { tensorOf, viewOf } from "../tensors.ts";
 import { cutAxis, splitView, squeezeView } from "../views.ts";
 import { partAxis } from "./collective-axes.ts";
 

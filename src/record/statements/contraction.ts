@@ -9,7 +9,8 @@ import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
 import { requireShape, shapeText } from "../checks.ts";
-import { fail, type Recorder, viewOf } from "../recorder.ts";
+import { fail, type Recorder } from "../recorder.ts";
+import { viewOf } from "../tensors.ts";
 import { insertAxis, mayOverlap, permuteView, stretchView } from "../views.ts";
 
 export function recordMatmul(recorder: Recorder, statement: MatmulOp): void {

@@ -14,7 +14,8 @@ import { at, invariant } from "../../support/invariant.ts";
 import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
 import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
-import { evaluate, fail, findView, layoutOf, outputView, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { findView, layoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
 
 /** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */

@@ -16,7 +16,8 @@ import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../hos
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type Post, postTransfer } from "../posts.ts";
-import { evaluate, fail, type Recorder, viewOf } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
 

@@ -14,7 +14,8 @@ import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordPost } from "./unit.ts";
 import { recordWait } from "./wait.ts";
-import { allocate, evaluate, fail, findView, isHere, type Recorder, tensorOf, viewOf } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order } from "../streams.ts";
 import { selectView } from "../views.ts";
 

@@ -13,7 +13,8 @@ import { at, invariant } from "../../support/invariant.ts";
 import { launch } from "../launch.ts";
 import { localLayout } from "../local-layout.ts";
 import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
-import { evaluate, fail, outputView, type Recorder, viewOf } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { outputView, viewOf } from "../tensors.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);

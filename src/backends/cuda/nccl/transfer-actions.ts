@@ -8,7 +8,7 @@ import { fail } from "../../../diagnostics/diagnostic.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { Communicator, Communicators } from "./communicators.ts";
-import type { NcclCall, Piece, TransferPlan } from "./transfer-plan.ts";
+import type { NcclCall, Piece, TransferPlan } from "./plan-builder.ts";
 
 export interface TransferTarget {
   readonly communicator: Communicator;

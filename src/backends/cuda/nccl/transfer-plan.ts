@@ -8,62 +8,18 @@
  */
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
 import type { Collective, PointToPointGroup } from "../../../commands/transfer.ts";
-import { contiguousStrides, elementCount, partOf, type View } from "../../../commands/view.ts";
-import type { ReductionOpType } from "../../../ir/ops/op.ts";
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { elementCount, partOf, type View } from "../../../commands/view.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
-
-/** A side of a call: a contiguous view, or scratch in place of a strided one. */
-export type Piece =
-  | { readonly kind: "view"; readonly view: View }
-  /** In bytes, from the start of the stream's scratch. */
-  | { readonly kind: "scratch"; readonly offset: number };
-
-export type NcclCall =
-  | ({ readonly kind: "allGather" } & Moved)
-  | ({ readonly kind: "broadcast"; readonly root: number } & Moved)
-  | ({ readonly kind: "allReduce" | "reduceScatter" } & Reduced)
-  | ({ readonly kind: "reduce"; readonly root: number } & Reduced)
-  /** `peer` is a rank of the world. */
-  | { readonly kind: "send" | "recv"; readonly piece: Piece; readonly bytes: number; readonly peer: number };
-
-interface Sides {
-  readonly from: Piece;
-  readonly to: Piece;
-}
-
-interface Moved extends Sides {
-  readonly bytes: number;
-}
-
-interface Reduced extends Sides {
-  readonly count: number;
-  readonly dtype: DType;
-  readonly op: ReductionOpType;
-}
-
-export interface TransferPlan {
-  /** Strided views to scratch, before the calls. */
-  readonly packs: readonly Move[];
-  /** Scratch filled with neutral elements, the contribution of a root without an input. */
-  readonly identities: readonly {
-    readonly offset: number;
-    readonly count: number;
-    readonly dtype: DType;
-    readonly op: ReductionOpType;
-  }[];
-  /** More than one: within ncclGroupStart and ncclGroupEnd. */
-  readonly calls: readonly NcclCall[];
-  /** Scratch to strided views, after the calls. */
-  readonly unpacks: readonly Move[];
-  readonly scratchBytes: number;
-}
-
-export interface Move {
-  readonly view: View;
-  readonly offset: number;
-}
+import {
+  bytesOf,
+  createPlan,
+  type PeerView,
+  type Piece,
+  type PlanBuilder,
+  type Reduced,
+  type TransferPlan,
+} from "./plan-builder.ts";
 
 /** The plan of the rank at `position`. `operations` are those of the whole team in team order. */
 export function planCollective(operations: readonly Collective[], position: number): TransferPlan {
@@ -140,73 +96,6 @@ export function planGroup({ ops }: PointToPointGroup): TransferPlan {
     else plan.receive({ view, peer });
   }
   return plan.done();
-}
-
-interface PeerView {
-  readonly view: View;
-  readonly peer: number;
-}
-
-interface PlanBuilder {
-  readonly source: (view: View) => Piece;
-  readonly destination: (view: View) => Piece;
-  readonly identity: (count: number, dtype: DType, op: ReductionOpType) => Piece;
-  readonly send: (sent: PeerView) => void;
-  readonly receive: (received: PeerView) => void;
-  readonly call: (call: NcclCall) => void;
-  readonly done: () => TransferPlan;
-}
-
-/** Pieces of scratch start at multiples of this, for wide accesses by packing kernels and NCCL. */
-const scratchAlignment = 256;
-
-function createPlan(): PlanBuilder {
-  const packs: Move[] = [];
-  const unpacks: Move[] = [];
-  const identities: TransferPlan["identities"][number][] = [];
-  const calls: NcclCall[] = [];
-  let scratchBytes = 0;
-  const take = (bytes: number): number => {
-    const offset = scratchBytes;
-    scratchBytes += Math.ceil(bytes / scratchAlignment) * scratchAlignment;
-    return offset;
-  };
-  const through = (view: View, moves: Move[]): Piece => {
-    if (isContiguous(view)) return { kind: "view", view };
-    const offset = take(bytesOf(view));
-    moves.push({ view, offset });
-    return { kind: "scratch", offset };
-  };
-  const builder: PlanBuilder = {
-    source: (view) => through(view, packs),
-    destination: (view) => through(view, unpacks),
-    identity: (count, dtype, op) => {
-      const offset = take(count * dtypes[dtype].bytes);
-      identities.push({ offset, count, dtype, op });
-      return { kind: "scratch", offset };
-    },
-    send: ({ view, peer }) => {
-      calls.push({ kind: "send", piece: builder.source(view), bytes: bytesOf(view), peer });
-    },
-    receive: ({ view, peer }) => {
-      calls.push({ kind: "recv", piece: builder.destination(view), bytes: bytesOf(view), peer });
-    },
-    call: (made) => {
-      calls.push(made);
-    },
-    done: () => ({ packs, identities, calls, unpacks, scratchBytes }),
-  };
-  return builder;
-}
-
-/** Whether the elements lie side by side in row-major order. */
-function isContiguous({ shape, strides }: View): boolean {
-  const dense = contiguousStrides(shape);
-  return shape.every((extent, axis) => extent === 1 || strides[axis] === dense[axis]);
-}
-
-function bytesOf({ shape, dtype }: View): number {
-  return elementCount(shape) * dtypes[dtype].bytes;
 }
 
 function required<T>(value: T | null): T {

@@ -5,7 +5,8 @@ import { at, invariant } from "../../../../support/invariant.ts";
 import { identityKernel } from "../../kernels/plan/kernel-steps.ts";
 import { alignmentOf } from "../../memory/alignment.ts";
 import { transferActions } from "../../nccl/transfer-actions.ts";
-import { planCollective, planGroup, type TransferPlan } from "../../nccl/transfer-plan.ts";
+import { planCollective, planGroup } from "../../nccl/transfer-plan.ts";
+import type { TransferPlan } from "../../nccl/plan-builder.ts";
 import { type Action, type ActionContext, addressIn } from "./action-context.ts";
 import { copyLaunch } from "./copy-actions.ts";
 
