@@ -1,38 +1,9 @@
-/** Units against their steps evaluated one by one, bit for bit: random ones, and those that are hard to fuse. */
-import fc from "fast-check";
+/** Units against their steps evaluated one by one, bit for bit: those that are hard to fuse. Random ones: random-units.sampled.test.ts. */
 import { describe, expect, it } from "vitest";
-import type { UnitKernel } from "../../src/commands/kernel.ts";
-import { at } from "../../src/support/invariant.ts";
-import { createRandom } from "../../src/support/random.ts";
 import { arithmeticDTypes } from "./reference.ts";
-import { makeUnit } from "./random-unit.ts";
-import { asStored, offsetsOf, runKernel } from "./run-kernel.ts";
-import { unitChoices } from "./unit-arbitrary.ts";
+import { runKernel } from "./run-kernel.ts";
+import { checkUnit } from "./check-unit.ts";
 import { buildUnit, type UnitBuilder } from "./unit-builder.ts";
-import { evaluateUnit } from "./unit-reference.ts";
-import { firstDifference, randomValues } from "./values.ts";
-
-function check(unit: UnitKernel, seed: number): void {
-  const random = createRandom(seed);
-  const inputs = unit.inputs.map((input) =>
-    asStored(input, randomValues(input.dtype, offsetsOf(input).length, random)),
-  );
-  const found = runKernel(unit, inputs);
-  const expected = evaluateUnit(unit, inputs);
-  for (const [i, values] of expected.entries()) {
-    const difference = firstDifference(at(found, i), values);
-    if (difference !== null) expect.fail(`result ${i} of ${JSON.stringify(unit)}: ${difference}`);
-  }
-}
-
-describe("a unit", () => {
-  it("is its steps, one by one", () => {
-    fc.assert(
-      fc.property(unitChoices, fc.nat(1000), (choice, seed) => check(makeUnit(choice), seed)),
-      { numRuns: 1500, seed: 1 },
-    );
-  });
-});
 
 type Build = (unit: UnitBuilder, ...inputs: readonly number[]) => readonly number[];
 
@@ -123,7 +94,7 @@ const hard: readonly (readonly [name: string, inputs: readonly (readonly number[
 ];
 
 describe.each(hard)("%s", (_, inputs, build) => {
-  it.each(arithmeticDTypes)("in %s", (dtype) => check(buildUnit(inputs, build, dtype), 5));
+  it.each(arithmeticDTypes)("in %s", (dtype) => checkUnit(buildUnit(inputs, build, dtype), 5));
 });
 
 it("rounds each step to its dtype, as the steps alone do", () => {

@@ -8,7 +8,7 @@ import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
-import { loweringNames, options as schema } from "../../src/compile/options.ts";
+import { flagOf, loweringNames, options as schema } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -106,4 +106,12 @@ function codeOr<T extends object>(make: () => T): T | string {
     if (error instanceof DiagnosticError) return at(error.diagnostics, 0).code;
     throw error;
   }
+}
+
+/** The flags of an idiom as docs/matrix.md writes them. */
+export function flagsOf(given: Partial<LoweringOptions>): string {
+  return loweringNames
+    .filter((name) => given[name] !== undefined)
+    .map((name) => `\`${flagOf(name)} ${String(given[name])}\``)
+    .join(" ");
 }

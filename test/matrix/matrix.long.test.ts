@@ -1,9 +1,9 @@
 /** docs/matrix.md holds what this test finds; `npx vitest run test/matrix -u` writes it anew. */
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
-import { flagOf, loweringNames, options } from "../../src/compile/options.ts";
+import { flagOf, options } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
-import { devices, exampleFusions, idioms, outcomesOf, streams, switches, switchNames } from "./cells.ts";
+import { devices, exampleFusions, flagsOf, idioms, outcomesOf, streams, switches, switchNames } from "./cells.ts";
 
 const file = new URL("../../docs/matrix.md", import.meta.url).pathname;
 
@@ -35,13 +35,6 @@ ${table}
 `;
   await expect(await format(text, { ...(await resolveConfig(file)), parser: "markdown" })).toMatchFileSnapshot(file);
 }, 300_000);
-
-function flagsOf(given: Partial<LoweringOptions>): string {
-  return loweringNames
-    .filter((name) => given[name] !== undefined)
-    .map((name) => `\`${flagOf(name)} ${String(given[name])}\``)
-    .join(" ");
-}
 
 interface Cell {
   readonly switched: Partial<LoweringOptions>;

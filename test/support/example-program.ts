@@ -6,12 +6,12 @@ import { loadProgram } from "../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { Built, ProgramFile } from "../../src/host/program-file.ts";
 
-const folder = path.resolve(import.meta.dirname, "../../examples");
+export const examplesFolder = path.resolve(import.meta.dirname, "../../examples");
 
-export const exampleFiles: readonly string[] = readdirSync(folder).filter((name) => name.endsWith(".ts"));
+export const exampleFiles: readonly string[] = readdirSync(examplesFolder).filter((name) => name.endsWith(".ts"));
 
 export async function loadExample(name: string): Promise<ProgramFile> {
-  return (await loadProgram(path.join(folder, name))).program;
+  return (await loadProgram(path.join(examplesFolder, name))).program;
 }
 
 /** An example as a linked Program, lowered or as it is. */

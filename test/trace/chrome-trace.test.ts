@@ -1,30 +1,16 @@
-/** Traces in the Chrome Trace Event format: of small Programs in full, and of random Programs by what a viewer needs. */
-import fc from "fast-check";
+/** Traces in the Chrome Trace Event format: of small Programs in full. */
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
-import type { Program } from "../../src/commands/program.ts";
 import { partOf } from "../../src/commands/view.ts";
-import type { MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
 import { buildLists } from "../machine/list-builder.ts";
 import { randomLists } from "../machine/random-lists.ts";
-import { checkChromeTrace, type CheckedTrace, type RawTrace } from "./check-chrome-trace.ts";
+import { type CheckedTrace } from "./check-chrome-trace.ts";
+import { checkedTrace, millisecond, parsedTrace } from "./checked-trace.ts";
 import { tracedRun } from "./traced-run.ts";
-
-const millisecond = 1e6;
-
-function parsed(program: Program, events: readonly TraceEvent[]): RawTrace {
-  return JSON.parse([...chromeTraceText(program, events)].join("")) as RawTrace;
-}
-
-/** `slack` nanoseconds: what slices may move beyond the last measured time. */
-function checked(program: Program, events: readonly TraceEvent[], slack = 0): CheckedTrace {
-  const end = Math.max(0, ...events.flatMap((event) => [event.start, event.end])) * millisecond;
-  return checkChromeTrace(parsed(program, events), end + slack);
-}
 
 /** Arrows as text: `event: rank 0 recordEvent e0 -> rank 0 waitEvent e0`. */
 function arrowTexts({ arrows }: CheckedTrace): readonly string[] {
@@ -66,7 +52,7 @@ describe("chromeTrace", () => {
         for (const [i, stream] of [0, ...streams.slice(0, 3)].entries()) list.copy(stream, own, partOf(out, i));
       }),
     );
-    const { traceEvents } = parsed(program, tracedRun(program));
+    const { traceEvents } = parsedTrace(program, tracedRun(program));
     const names = traceEvents.filter(({ name }) => name === "thread_name" || name === "process_name");
     expect(names.map(({ args }) => args?.["name"])).toEqual(["rank 0", "caller", "worker 0", "nccl", "copies"]);
     expect(names.slice(1).map(({ tid }) => tid)).toEqual([2, 3, 5, 6]);
@@ -75,7 +61,7 @@ describe("chromeTrace", () => {
   });
 
   it("shows kernels, transfers, waits and events of every stream, but no lifetime marks", () => {
-    const { slices } = checked(gathering, tracedRun(gathering));
+    const { slices } = checkedTrace(gathering, tracedRun(gathering));
     const shown = slices.filter(({ pid }) => pid === 1).map(({ cat, name }) => `${cat}: ${name}`);
     expect(shown.filter((text) => !text.startsWith("wait: wait for e"))).toEqual([
       "order: recordEvent e0",
@@ -96,7 +82,7 @@ describe("chromeTrace", () => {
         const { kind } = at(at(gathering.ranks, event.rank).commands, event.command);
         return kind === "waitEvent" ? { ...event, reached: event.start - later } : event;
       });
-      const { slices } = checked(gathering, events);
+      const { slices } = checkedTrace(gathering, events);
       const own = slices.filter(({ pid, name }) => pid === 1 && name === "wait for e2");
       return own.map(({ name, start, end }) => [name, start / millisecond, end / millisecond]);
     };
@@ -106,7 +92,7 @@ describe("chromeTrace", () => {
   });
 
   it("says of each command where it came from and how much it did", () => {
-    const { slices } = checked(gathering, tracedRun(gathering));
+    const { slices } = checkedTrace(gathering, tracedRun(gathering));
     const argsOf = (cat: string): unknown => slices.find((slice) => slice.cat === cat)?.args;
     expect(argsOf("kernel")).toEqual({ command: 3, statement: "T1 = add(T0, T0) on 0", bytes: 48, flops: 4 });
     expect(argsOf("transfer")).toMatchObject({ command: 6, bytes: 32 });
@@ -119,12 +105,12 @@ describe("chromeTrace", () => {
       origins: rank.origins.map((origin) => ({ ...origin, iteration: [2, 0] })),
     }));
     const program = { ...gathering, ranks };
-    const { slices } = checked(program, tracedRun(program));
+    const { slices } = checkedTrace(program, tracedRun(program));
     expect(slices[0]?.args).toMatchObject({ iteration: "2, 0" });
   });
 
   it("draws arrows from events to their waits and from members to those that need their data", () => {
-    const text = arrowTexts(checked(gathering, tracedRun(gathering)));
+    const text = arrowTexts(checkedTrace(gathering, tracedRun(gathering)));
     expect(text.filter((line) => line.startsWith("event: rank 0"))).toEqual(
       [0, 1, 2].map((e) => `event: rank 0 recordEvent e${e} -> rank 0 waitEvent e${e}`),
     );
@@ -143,7 +129,7 @@ describe("chromeTrace", () => {
         list.collective(0, "Reduce", { team: [0, 1, 2], root: 1, reduceOp: "sum", input: own, output: out });
       }),
     );
-    const trace = checked(program, tracedRun(program));
+    const trace = checkedTrace(program, tracedRun(program));
     expect(arrowTexts(trace)).toEqual([
       "transfer: rank 0 wait for members: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
       "transfer: rank 2 wait for members: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
@@ -163,7 +149,7 @@ describe("chromeTrace", () => {
       }),
     );
     const at = (rank: number, start: number, end: number): TraceEvent => ({ rank, stream: 0, command: 0, start, end });
-    const { slices, arrows } = checked(program, [at(0, 0, 9), at(1, 4, 10)]);
+    const { slices, arrows } = checkedTrace(program, [at(0, 0, 9), at(1, 4, 10)]);
     expect(slices.map(({ name, start, end }) => [name, start / millisecond, end / millisecond])).toEqual([
       ["wait for members: send to 1, recv from 1", 0, 4],
       ["send to 1, recv from 1 32 B", 4, 9],
@@ -189,7 +175,7 @@ describe("chromeTrace", () => {
         list.synchronize(0, lane);
       }),
     );
-    const trace = checked(program, tracedRun(program));
+    const trace = checkedTrace(program, tracedRun(program));
     expect(trace.slices.filter(({ cat }) => cat === "copy").map(({ name }) => name)).toEqual([
       "copy from rank 1, 16 B",
       "copy from rank 0, 16 B",
@@ -213,7 +199,7 @@ describe("chromeTrace", () => {
       { rank: 0, stream: 0, command: 0, start: 2, end: 3 },
       { rank: 0, stream: 1, command: 1, start: 8, end: 9 },
     ];
-    const { slices } = checked(program, events);
+    const { slices } = checkedTrace(program, events);
     expect(slices.map(({ name, start, end }) => [name, start / millisecond, end / millisecond])).toEqual([
       ["recordEvent e0", 2, 3],
       ["wait for e0", 0, 3],
@@ -223,14 +209,14 @@ describe("chromeTrace", () => {
 
   it("leaves out ranks that were not traced, with their arrows", () => {
     const own = tracedRun(gathering).filter(({ rank }) => rank === 1);
-    const { slices, arrows } = checked(gathering, own);
+    const { slices, arrows } = checkedTrace(gathering, own);
     expect(new Set(slices.map(({ pid }) => pid))).toEqual(new Set([2]));
     expect(arrows.map(({ name }) => name)).toEqual(["event", "event", "event"]);
-    expect(parsed(gathering, [])).toEqual({ displayTimeUnit: "ns", traceEvents: [] });
+    expect(parsedTrace(gathering, [])).toEqual({ displayTimeUnit: "ns", traceEvents: [] });
   });
 
   it("counts the bytes that copies and transfers have moved", () => {
-    const { traceEvents } = parsed(gathering, tracedRun(gathering));
+    const { traceEvents } = parsedTrace(gathering, tracedRun(gathering));
     const counter = traceEvents.filter(({ ph, pid }) => ph === "C" && pid === 1);
     expect(counter.map(({ args }) => args?.["bytes"])).toEqual([0, 32]);
   });
@@ -244,63 +230,3 @@ describe("chromeTrace", () => {
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(70_000);
   });
 });
-
-describe("the trace of any run", () => {
-  const modes: readonly MachineOptions[] = [{}, { transfers: "eager" }, { queues: "ranks" }];
-
-  it("is well-formed: of every schedule, with eager and synchronous transfers", () => {
-    fc.assert(
-      fc.property(fc.nat(), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 25 }), (seed, world, size) => {
-        const program = link(randomLists(createRandom(seed), world, size).lists);
-        for (const mode of [...modes, { schedule: { kind: "seed", seed } } as const]) {
-          const { arrows } = checked(program, tracedRun(program, mode));
-          expect(arrows).toHaveLength(expectedArrows(program));
-        }
-      }),
-      { numRuns: 60 },
-    );
-  });
-
-  it("is well-formed where clocks of threads differ and have coarse ticks", () => {
-    const tick = 1 / 4096;
-    fc.assert(
-      fc.property(fc.nat(), fc.integer({ min: 0, max: 20 }), (seed, microseconds) => {
-        const random = createRandom(seed);
-        const program = link(randomLists(random, 3, 20).lists);
-        const blurred = (time: number): number => {
-          const late = (microseconds / 1000) * (random.integer(1000) / 1000);
-          // A millisecond of the run becomes a microsecond, less than clocks differ.
-          return Math.floor((time / 1000 + late) / tick) * tick;
-        };
-        const events = tracedRun(program, { schedule: { kind: "seed", seed } }).map((event) => ({
-          ...event,
-          start: blurred(event.start),
-          end: blurred(event.end),
-        }));
-        // At most 1 ns for each slice of no length that others are behind.
-        const { arrows } = checked(program, events, 3 * events.length);
-        expect(arrows).toHaveLength(expectedArrows(program));
-      }),
-      { numRuns: 60 },
-    );
-  });
-});
-
-/** Counted apart from the code under test: a wait has one cause, a receive one sender, a member of a team all others. */
-function expectedArrows({ ranks, transfers }: Program): number {
-  const waits = ranks.flatMap(({ commands }) =>
-    commands.filter(({ kind }) => kind === "waitEvent" || kind === "waitSignal"),
-  );
-  const moves = transfers.map(({ participants, kind }) =>
-    kind === "collective"
-      ? participants.length * (participants.length - 1)
-      : participants.reduce(
-          (sum, { rank, operation }) =>
-            operation.kind === "group"
-              ? sum + operation.ops.filter(({ type, peer }) => type === "recv" && peer !== rank).length
-              : sum,
-          0,
-        ),
-  );
-  return waits.length + moves.reduce((sum, count) => sum + count, 0);
-}

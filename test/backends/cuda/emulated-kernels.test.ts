@@ -1,49 +1,23 @@
-/** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and random units against their steps one by one. */
-import fc from "fast-check";
+/** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and what kernels have to do with layouts. Random units and large tensors have files of their own. */
 import { describe, expect, it } from "vitest";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
 import { compileUnary } from "../../../src/ir/ops/functions/compile.ts";
-import { elementsOf, type Value } from "../../../src/numerics/tensor/storage.ts";
+import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { keysOf } from "../../../src/support/keys-of.ts";
-import { createRandom, type Random } from "../../../src/support/random.ts";
-import { makeUnit } from "../../kernels/random-unit.ts";
+import { createRandom } from "../../../src/support/random.ts";
 import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, unary } from "../../kernels/reference.ts";
-import { asStored, count, offsetsOf, operand, type Values } from "../../kernels/run-kernel.ts";
-import { unitChoices } from "../../kernels/unit-arbitrary.ts";
+import { count, operand, type Values } from "../../kernels/run-kernel.ts";
 import { evaluateUnit } from "../../kernels/unit-reference.ts";
-import { edgePairs, edges, firstDifference } from "../../kernels/values.ts";
+import { edgePairs, edges } from "../../kernels/values.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
-import { type EmulatedCase, runEmulated } from "./emulate/run-emulated.ts";
+import { differences, type Expected, wholeValues } from "./emulate/differences.ts";
+import { runEmulated } from "./emulate/run-emulated.ts";
 
 const obstacle = emulationObstacle();
 if (obstacle !== null) console.log(`test/backends/cuda/emulated-kernels is skipped: ${obstacle}`);
-
-interface Expected extends EmulatedCase {
-  readonly name: string;
-  readonly expected: readonly Values[];
-}
-
-/** The first difference of every case, with its name. */
-function differences(cases: readonly Expected[], alignments?: readonly number[]): readonly string[] {
-  const found = runEmulated(cases, alignments);
-  return cases.flatMap(({ name, expected, kernel }, i) =>
-    expected.flatMap((values, output) => {
-      const difference = firstDifference(at(at(found, i), output), values);
-      return difference === null ? [] : [`${name}, output ${output}: ${difference} in ${JSON.stringify(kernel)}`];
-    }),
-  );
-}
-
-/** Small whole numbers: sums and products of them are exact in every order. */
-function wholeValues(dtype: UnitKernel["values"][number]["dtype"], length: number, random: Random): Values {
-  return Array.from({ length }, (): Value => {
-    const value = random.integer(5) - 2;
-    return dtype === "int64" ? BigInt(value) : dtype === "bool" ? Math.abs(value) % 2 : value;
-  });
-}
 
 describe.skipIf(obstacle !== null)("generated kernels", () => {
   it("do every elementwise op with every dtype as the CPU does", () => {
@@ -123,21 +97,6 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(wrong.slice(0, 5)).toEqual([]);
   });
 
-  it("compute random units as their steps say, at addresses of every alignment", () => {
-    const choices = fc.sample(unitChoices, { numRuns: 500, seed: 5 });
-    const random = createRandom(3);
-    const cases = choices.flatMap((choice, i): readonly Expected[] => {
-      const unit = makeUnit(choice);
-      if (unit.steps.some((step) => step.kind === "Unary" && (step.op === "exp" || step.op === "gelu"))) return [];
-      const inputs = unit.inputs.map((input) =>
-        asStored(input, wholeValues(input.dtype, offsetsOf(input).length, random)),
-      );
-      return [{ name: `unit ${i}`, kernel: unit, inputs, expected: evaluateUnit(unit, inputs) }];
-    });
-    expect(cases.length).toBeGreaterThan(250);
-    expect(differences(cases, [256, 16, 8])).toEqual([]);
-  }, 120_000);
-
   it("turn operands that lie along another axis by tiles", () => {
     const random = createRandom(17);
     const extents = [16, 17, 32, 63, 64, 65, 96, 130] as const;
@@ -190,76 +149,6 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     const inputs = [0, 1].map(() => wholeValues("half", count(shape), random));
     expect(differences([{ name: "unit", kernel, inputs, expected: evaluateUnit(kernel, inputs) }])).toEqual([]);
   });
-
-  it("reduce long rows and columns in parts", () => {
-    const random = createRandom(4);
-    const shapes = [
-      { shape: [3, 70_000], axes: [1], dtype: "float" },
-      { shape: [9000, 40], axes: [0], dtype: "bfloat16" },
-      { shape: [2, 5000, 6], axes: [1], dtype: "int" },
-      { shape: [70_001], axes: [0], dtype: "half" },
-      { shape: [4, 3, 2050], axes: [0, 2], dtype: "double" },
-      { shape: [300, 256], axes: [0], dtype: "half" },
-      { shape: [37, 1024], axes: [1], dtype: "bfloat16" },
-    ] as const;
-    const cases = shapes.flatMap(({ shape, axes, dtype }) =>
-      (["sum", "amax"] as const).map((op): Expected => {
-        const kept = shape.filter((_, axis) => !axes.some((each) => each === axis));
-        const values = wholeValues(dtype, count(shape), random);
-        const kernel: UnitKernel = {
-          kind: "unit",
-          inputs: [operand(dtype, shape)],
-          outputs: [operand(dtype, kept)],
-          values: [
-            { dtype, shape },
-            { dtype, shape: kept },
-          ],
-          steps: [{ kind: "Reduction", op, axes, inputs: [0], output: 1 }],
-          results: [1],
-        };
-        return {
-          name: `${op} of [${shape.join(", ")}]`,
-          kernel,
-          inputs: [values],
-          expected: evaluateUnit(kernel, [values]),
-        };
-      }),
-    );
-    expect(differences(cases)).toEqual([]);
-  }, 120_000);
-
-  it("take several vectors per thread of a large tensor, the last block not full", () => {
-    const random = createRandom(8);
-    const shape = [2100, 1001];
-    const values = wholeValues("int", count(shape), random);
-    const row = wholeValues("int", 1001, random);
-    const kernel: Kernel = {
-      kind: "binary",
-      op: "sub",
-      inputs: [operand("int", shape), operand("int", shape, [0, 1])],
-      outputs: [operand("int", shape)],
-    };
-    const flat = operand("int", [count(shape) - 1]);
-    const [left, right] = [values.slice(1), values.slice(0, -1)];
-    const whole: Kernel = { kind: "binary", op: "add", inputs: [flat, flat], outputs: [flat] };
-    const repeated = Array.from({ length: 2100 }, () => row).flat();
-    expect(
-      differences([
-        {
-          name: "rows",
-          kernel,
-          inputs: [values, repeated],
-          expected: [values.map((x, i) => Number(x) - Number(at(repeated, i)))],
-        },
-        {
-          name: "flat",
-          kernel: whole,
-          inputs: [left, right],
-          expected: [left.map((x, i) => Number(x) + Number(at(right, i)))],
-        },
-      ]).map((line) => line.slice(0, 300)),
-    ).toEqual([]);
-  }, 120_000);
 
   it("add products to what the output holds, with a bias and in batches", () => {
     const random = createRandom(12);

@@ -1,74 +1,15 @@
-/** `parse` is the inverse of `print` for every example, every fixture of a pass, and hand-built programs of everything that prints. */
+/** `parse` is the inverse of `print` for every fixture of a pass, the programs of nvFuser's dumps, and hand-built programs of everything that prints. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import {
-  add,
-  DeviceMesh,
-  DiagnosticError,
-  exp,
-  Fusion,
-  HostProgramBuilder,
-  type HostProgram,
-  isFusion,
-  lower,
-  type LowerOptions,
-  parse,
-  print,
-} from "braid";
+import { add, DeviceMesh, DiagnosticError, exp, Fusion, HostProgramBuilder, lower, parse, print } from "braid";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";
 import { keysOf } from "../../../src/support/keys-of.ts";
 import type { Fixture } from "../../support/fixture.ts";
-import { exampleFiles, loadExample } from "../../support/example-program.ts";
-import * as fusions from "../../support/point-to-point-fusions.ts";
-import { schedules } from "../../support/point-to-point-schedules.ts";
+import { dumpPrograms } from "../dump-programs.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
-
-/** The programs of all ranks; none where lowering refuses one. */
-function lowered(fusion: Fusion, devices: number, options: Omit<LowerOptions, "rank">): readonly HostProgram[] {
-  try {
-    return Array.from({ length: devices }, (_, rank) => lower(fusion, { ...options, rank }));
-  } catch (error) {
-    if (error instanceof DiagnosticError) return [];
-    throw error;
-  }
-}
-
-function expectAll(programs: readonly HostProgram[]): void {
-  programs.forEach((program, rank) =>
-    expectRoundTrip(
-      program,
-      [1, 3].map((streams) => ({ rank, streams })),
-    ),
-  );
-}
-
-const variants: readonly Omit<LowerOptions, "rank">[] = [
-  {},
-  { deallocate: false, shrink: false },
-  { insertReshardingAfter: true },
-  { interStreamSync: true, p2p: "broadcast" },
-  { backend: "cuda" },
-  { disablePass: ["convert-op-to-communication"] },
-];
-
-describe("examples", () => {
-  it.each(exampleFiles)("%s", async (name) => {
-    const example = await loadExample(name);
-    let read = 0;
-    for (const devices of [1, 2, 8]) {
-      const built = example.build({ devices });
-      const programs = isFusion(built)
-        ? variants.flatMap((options) => lowered(built, devices, options))
-        : Array.from({ length: devices }, (_, rank) => example.build({ devices, rank }) as HostProgram);
-      for (const program of programs) expectRoundTrip(program, [{ rank: 0 }, { rank: devices - 1 }]);
-      read += programs.length;
-    }
-    expect(read).toBeGreaterThan(10);
-  });
-});
 
 describe("fixtures of passes", () => {
   const folder = path.join(root, "test/fixtures");
@@ -89,12 +30,14 @@ describe("fixtures of passes", () => {
   });
 });
 
-describe("loops over the devices", () => {
-  const cases = Object.entries(fusions).flatMap(([name, build]) =>
-    Object.entries(schedules).map(([schedule, options]) => ({ name: `${name}, ${schedule}`, build, options })),
-  );
-  it.each(cases)("$name", ({ build, options }) => {
-    for (const devices of [2, 5]) expectAll(lowered(build(devices), devices, options));
+describe("hand-built programs of nvFuser's dumps", () => {
+  it.each(dumpPrograms)("$name", ({ build }) => {
+    const sizes = [
+      { i0: 8, i2: 6, i3: 4, i4: 5, i5: 5, i6: 3 },
+      { i0: 8, i2: 8, i3: 1, i4: 1, i5: 1, i6: 7 },
+    ];
+    const runs = [0, 3, 7].flatMap((rank) => sizes.map((own) => ({ rank, sizes: own, streams: 3 })));
+    expectRoundTrip(build(), runs);
   });
 });
 

@@ -1,10 +1,10 @@
-/** `parse` is the inverse of `print`: lowered random fusions, by all options that change what is printed, and the hand-built dumps. */
+/** `parse` is the inverse of `print` for lowered random fusions, by all options that change what is printed. */
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { DiagnosticError, type Fusion, type HostProgram, lower, type LowerOptions } from "braid";
-import { dumpPrograms } from "../dump-programs.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
+import { draws, runs } from "../../support/suite.ts";
 
 function lowered(fusion: Fusion, options: LowerOptions): HostProgram | null {
   try {
@@ -16,6 +16,7 @@ function lowered(fusion: Fusion, options: LowerOptions): HostProgram | null {
 }
 
 it("random fusions", () => {
+  const counts = { quick: 40, long: 400 };
   let read = 0;
   const options = fc.record({
     backend: fc.constantFrom("nccl", "cuda"),
@@ -32,18 +33,7 @@ it("random fusions", () => {
         read++;
       }
     }),
-    { numRuns: 400 },
+    draws(counts),
   );
-  expect(read).toBeGreaterThan(400);
+  expect(read).toBeGreaterThan(runs(counts));
 }, 120_000);
-
-describe("hand-built programs of nvFuser's dumps", () => {
-  it.each(dumpPrograms)("$name", ({ build }) => {
-    const sizes = [
-      { i0: 8, i2: 6, i3: 4, i4: 5, i5: 5, i6: 3 },
-      { i0: 8, i2: 8, i3: 1, i4: 1, i5: 1, i6: 7 },
-    ];
-    const runs = [0, 3, 7].flatMap((rank) => sizes.map((own) => ({ rank, sizes: own, streams: 3 })));
-    expectRoundTrip(build(), runs);
-  });
-});

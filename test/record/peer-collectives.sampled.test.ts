@@ -3,7 +3,7 @@
  * dtype and reduction, over iterations on several streams, and in repeated runs.
  */
 import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import {
   collectives,
@@ -15,8 +15,11 @@ import {
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
+import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
+import { combinations } from "../support/split-cases.ts";
+import { sample } from "../support/suite.ts";
 import { onRanks, runPrograms } from "./run-programs.ts";
 
 const width = 5;
@@ -127,61 +130,60 @@ const teams = [[0, 1, 2, 3], [1, 2], [2, 0, 3], [3]];
 const reduceOps: readonly ReduceOpType[] = ["sum", "prod", "min", "max"];
 const allDTypes = keysOf(dtypes);
 
-describe.each(keysOf(collectives).filter((type) => type !== "SendRecv"))("%s", (type) => {
-  const rooted = isRooted(type);
-  const { reduces } = collectives[type];
+const types = keysOf(collectives).filter((type) => type !== "SendRecv");
+const onTeams = combinations({ type: types, team: teams, dtype: allDTypes });
 
-  describe.each(teams)("team %j", (...team) => {
-    it.each(allDTypes)("gives the bits of the library: %s", async (dtype) => {
-      for (const [i, reduceOp] of (reduces ? reduceOps : [undefined]).entries()) {
-        const root = (i + 1) % team.length;
-        const streams = ((allDTypes.indexOf(dtype) + i) % 4) + 1;
-        await expectBitsOfLibrary({
-          type,
-          team,
-          dtype,
-          streams,
-          ...(rooted ? { root } : {}),
-          ...(reduceOp === undefined ? {} : { reduceOp }),
-        });
-      }
+it.each(sample(onTeams, 11))("$type of $dtype by team $team", async ({ type, team, dtype }) => {
+  const ops = collectives[type].reduces ? reduceOps : [undefined];
+  for (const [i, reduceOp] of ops.entries()) {
+    const root = (i + 1) % team.length;
+    const streams = ((allDTypes.indexOf(dtype) + i) % 4) + 1;
+    await expectBitsOfLibrary({
+      type,
+      team,
+      dtype,
+      streams,
+      ...(isRooted(type) ? { root } : {}),
+      ...(reduceOp === undefined ? {} : { reduceOp }),
     });
-  });
+  }
 });
 
-describe("Allreduce of many members, each with a slice of its own width or none", () => {
-  const eight = [3, 1, 4, 0, 5, 2, 6, 7];
-  it.each([2, 5, 7, 8])("%i members", async (members) => {
-    const team = eight.filter((rank) => rank < members);
-    for (const [i, dtype] of (["bfloat16", "half", "int64", "double"] as const).entries()) {
-      const reduceOp = reduceOps[(i + members) % reduceOps.length];
-      if (reduceOp === undefined) throw new Error("an index counts the operations");
-      await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 1 + (i % 3), iterations: 2 });
-      await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 2, iterations: 2, inPlace: true });
-    }
-  });
+const bySlices = combinations({ members: [2, 5, 7, 8], dtype: ["bfloat16", "half", "int64", "double"] as const });
+const slicesTitle = "Allreduce of $dtype by $members members, each with a slice of its own width or none";
+
+it.each(sample(bySlices, 5))(slicesTitle, async ({ members, dtype }) => {
+  const team = [3, 1, 4, 0, 5, 2, 6, 7].filter((rank) => rank < members);
+  const i = ["bfloat16", "half", "int64", "double"].indexOf(dtype);
+  const reduceOp = at(reduceOps, (i + members) % reduceOps.length);
+  await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 1 + (i % 3), iterations: 2 });
+  await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 2, iterations: 2, inPlace: true });
 });
 
-describe("roots that are in one mesh only", () => {
-  const appended = { team: [1, 2, 0], root: 2 };
-  it.each<Case>([
-    { type: "Gather", ...appended, from: [1, 2], to: [0] },
-    { type: "Reduce", ...appended, from: [1, 2], to: [0], reduceOp: "max" },
-    { type: "Broadcast", ...appended, from: [0], to: [1, 2] },
-    { type: "Scatter", ...appended, from: [0], to: [1, 2] },
-    // One sender, so that nothing is combined.
-    { type: "Reduce", team: [3, 1], root: 1, from: [3], to: [1], reduceOp: "sum" },
-  ])("$type", expectBitsOfLibrary);
+const appended = { team: [1, 2, 0], root: 2 };
+const rootsInOneMesh: readonly Case[] = [
+  { type: "Gather", ...appended, from: [1, 2], to: [0] },
+  { type: "Reduce", ...appended, from: [1, 2], to: [0], reduceOp: "max" },
+  { type: "Broadcast", ...appended, from: [0], to: [1, 2] },
+  { type: "Scatter", ...appended, from: [0], to: [1, 2] },
+  // One sender, so that nothing is combined.
+  { type: "Reduce", team: [3, 1], root: 1, from: [3], to: [1], reduceOp: "sum" },
+];
+
+it.each(sample(rootsInOneMesh, 1))("$type with a root that is in one mesh only", expectBitsOfLibrary);
+
+const pairs = combinations({
+  pair: [
+    { team: [1, 3], root: 0 },
+    { team: [1, 3], root: 1 },
+    { team: [2], root: 0 },
+  ],
+  protocol: ["get", "put"] as const,
 });
 
-describe("SendRecv", () => {
-  it.each([
-    [[1, 3], 0],
-    [[1, 3], 1],
-    [[2], 0],
-  ])("of team %j with root %i", async (team, root) => {
-    for (const protocol of ["get", "put"] as const) {
-      await expectBitsOfLibrary({ type: "SendRecv", team, root, protocol });
-    }
-  });
-});
+it.each(sample(pairs, 1))(
+  "SendRecv of team $pair.team with root $pair.root by $protocol",
+  async ({ pair, protocol }) => {
+    await expectBitsOfLibrary({ type: "SendRecv", ...pair, protocol });
+  },
+);

@@ -1,0 +1,25 @@
+/** A sample of docs/matrix.md, which matrix.long.test.ts writes: outcomes are in their cells. */
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { at } from "../../src/support/invariant.ts";
+import { combinations, splitCases } from "../support/split-cases.ts";
+import { exampleFusions, flagsOf, idioms, outcomesOf, switches } from "./cells.ts";
+
+const file = new URL("../../docs/matrix.md", import.meta.url);
+
+it("examples under some combinations of lowering options do what docs/matrix.md says", async () => {
+  const [head = [], , ...rows] = readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+  const examples = await exampleFusions();
+  const outcomes = new Map(examples.map(({ name, fusion }) => [name, outcomesOf(fusion)]));
+  const cases = combinations({ name: [...outcomes.keys()], idiom: idioms, switched: switches });
+  const { quick } = splitCases(cases, 499);
+  expect(quick.length).toBeGreaterThan(50);
+  for (const { name, idiom, switched } of quick) {
+    const outcome = await outcomes.get(name)?.({ ...idiom, ...switched });
+    const row = rows.find((cells) => cells[1] === flagsOf(idiom)) ?? [];
+    expect(at(row, head.indexOf(name)), `${name} ${JSON.stringify({ ...idiom, ...switched })}`).toContain(outcome);
+  }
+});
