@@ -6,7 +6,7 @@ import { failAt } from "../syntax/parse-error.ts";
 import { failExpected, quoted, readWord, type Scanner } from "../syntax/scanner.ts";
 import { definitionReaders, type Header, wordReaders } from "../syntax/statements.ts";
 import { atTensor, parseTensor } from "../syntax/tensor.ts";
-import { failUnknownOp, parseComputed } from "./ops/parse-op.ts";
+import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
 
 /** A statement without the statements in it. */
 export function parseStatement(context: ReadContext): Op | Header {

@@ -10,7 +10,7 @@ import type { HostProgram, HostUnit } from "../nodes.ts";
 import type { PrintContext } from "../syntax/context.ts";
 import { printTensorOf } from "../syntax/fields.ts";
 import { indentation } from "../syntax/statements.ts";
-import { printOp } from "./op.ts";
+import { printOp } from "../syntax/ops/ops.ts";
 import { printScope } from "./statement.ts";
 import { transformLines } from "./transforms.ts";
 import { walk } from "../traverse.ts";

@@ -4,7 +4,7 @@ import type { HostProgram, Statement } from "../nodes.ts";
 import { isOp } from "../traverse.ts";
 import type { PrintContext } from "../syntax/context.ts";
 import { elseWord, indentation, rowOf } from "../syntax/statements.ts";
-import { printOp } from "./op.ts";
+import { printOp } from "../syntax/ops/ops.ts";
 
 /** The lines of statements, with those of the statements in them. */
 export function printScope(body: readonly Statement[], context: PrintContext, indent: string): readonly string[] {

@@ -1,11 +1,13 @@
-/** Readers of ops that move, name or leave out elements and compute nothing. */
-import { type Tensor, withoutReductions } from "../../../ir/domain.ts";
-import type { Op } from "../../../ir/ops/op.ts";
-import { parseNamed } from "../../syntax/names.ts";
-import { permuteOrder } from "./op-axes.ts";
-import { opened, type OpContext, type OpReader } from "./op-context.ts";
-import { axisPosition, parseAxis } from "../../syntax/axis.ts";
-import { failAt } from "../../syntax/parse-error.ts";
+/** Ops that move, name or leave out elements and compute nothing. */
+import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
+import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, SqueezeOp } from "../../../ir/ops/op.ts";
+import { printIterDomain } from "../../../ir/print-tensor.ts";
+import { printScalarName } from "../../../ir/scalar/print.ts";
+import { at } from "../../../support/invariant.ts";
+import { axisPosition, parseAxis } from "../axis.ts";
+import type { PrintContext } from "../context.ts";
+import { parseNamed } from "../names.ts";
+import { failAt } from "../parse-error.ts";
 import {
   expect,
   expectField,
@@ -15,7 +17,17 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../../syntax/scanner.ts";
+} from "../scanner.ts";
+import { permuteOrder } from "./implied-axes.ts";
+import { opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+
+export const setSyntax: OpSyntax<SetOp> = {
+  print: (op, context) => `Set( ${printOperand(op, 0, context)}, cache_op=Streaming )`,
+  readers: [
+    ["Set", set],
+    ["SegmenterSet", segmenterSet],
+  ],
+};
 
 /** `, cache_op=Streaming )`: how nvFuser's copy goes through caches, which says nothing about the copy. */
 function closeSet(scanner: Scanner): void {
@@ -39,6 +51,11 @@ function segmenterSet(context: OpContext, output: Tensor): Op {
   return { kind: "Set", inputs: [input.id], output: output.id };
 }
 
+export const permuteSyntax: OpSyntax<PermuteOp> = {
+  print: (op, context) => `Set.Permute( ${printOperand(op, 0, context)}, cache_op=Streaming )`,
+  readers: [["Set.Permute", permute]],
+};
+
 function permute(context: OpContext, output: Tensor, start: number): Op {
   const input = opened(context);
   closeSet(context.scanner);
@@ -47,35 +64,37 @@ function permute(context: OpContext, output: Tensor, start: number): Op {
   return { kind: "Permute", order, inputs: [input.id], output: output.id };
 }
 
+export const reshapeSyntax: OpSyntax<ReshapeOp> = {
+  print: (op, context) => `view( ${printOperand(op, 0, context)} )`,
+  readers: [
+    ["view", reshape],
+    ["reshape", reshape],
+  ],
+};
+
 function reshape(context: OpContext, output: Tensor): Op {
   const input = opened(context);
   expect(context.scanner, ")");
   return { kind: "Reshape", inputs: [input.id], output: output.id };
 }
 
-function flags({ scanner }: OpContext): readonly boolean[] {
-  expect(scanner, ",");
-  expectField(scanner, "flags");
-  expect(scanner, "{");
-  const values: boolean[] = [];
-  if (!take(scanner, "}")) {
-    do {
-      skipBlanks(scanner);
-      const value = take(scanner, "true");
-      if (!value && !take(scanner, "false")) failExpected(scanner, "true or false");
-      values.push(value);
-      skipBlanks(scanner);
-    } while (take(scanner, ","));
-    expect(scanner, "}");
-  }
-  expect(scanner, ")");
-  return values;
-}
+export const broadcastSyntax: OpSyntax<BroadcastOp> = {
+  print: (op, context) => `broadcast( ${printOperand(op, 0, context)}, flags = {${op.flags.join(", ")}} )`,
+  readers: [["broadcast", broadcast]],
+};
 
 function broadcast(context: OpContext, output: Tensor): Op {
   const input = opened(context);
   return { kind: "Broadcast", flags: flags(context), inputs: [input.id], output: output.id };
 }
+
+export const squeezeSyntax: OpSyntax<SqueezeOp> = {
+  print: (op, context) => {
+    const squeezed = axesOf(op, context).map((_, i) => op.axes.includes(i));
+    return `squeeze( ${printOperand(op, 0, context)}, flags = {${squeezed.join(", ")}} )`;
+  },
+  readers: [["squeeze", squeeze]],
+};
 
 function squeeze(context: OpContext, output: Tensor, start: number): Op {
   const input = opened(context);
@@ -98,7 +117,34 @@ function squeeze(context: OpContext, output: Tensor, start: number): Op {
   };
 }
 
+function flags({ scanner }: OpContext): readonly boolean[] {
+  expect(scanner, ",");
+  expectField(scanner, "flags");
+  expect(scanner, "{");
+  const values: boolean[] = [];
+  if (!take(scanner, "}")) {
+    do {
+      skipBlanks(scanner);
+      const value = take(scanner, "true");
+      if (!value && !take(scanner, "false")) failExpected(scanner, "true or false");
+      values.push(value);
+      skipBlanks(scanner);
+    } while (take(scanner, ","));
+    expect(scanner, "}");
+  }
+  expect(scanner, ")");
+  return values;
+}
+
 /** `{ {0, 8, 1} {2, 6, 1} }`: start, stop and step of every axis. */
+export const sliceSyntax: OpSyntax<SliceOp> = {
+  print: (op, context) => {
+    const ranges = op.ranges.map(({ start, stop }) => `{${start}, ${stop}, 1}`).join(" ");
+    return `slice( ${printOperand(op, 0, context)}, { ${ranges} } )`;
+  },
+  readers: [["slice", slice]],
+};
+
 function slice(context: OpContext, output: Tensor): Op {
   const { scanner } = context;
   const input = opened(context);
@@ -145,6 +191,15 @@ function bound(scanner: Scanner): number {
   return expectNumber(scanner, "a bound of the slice");
 }
 
+export const selectSyntax: OpSyntax<SelectOp> = {
+  print: (op, context) => {
+    const axis = printIterDomain(at(axesOf(op, context), op.axis), context.spelling);
+    const index = printScalarName(op.index, context.spelling);
+    return `select( ${printOperand(op, 0, context)}, axis = ${axis}, index = ${index} )`;
+  },
+  readers: [["select", select]],
+};
+
 function select(context: OpContext, output: Tensor): Op {
   const { scanner, names } = context;
   const input = opened(context);
@@ -159,14 +214,7 @@ function select(context: OpContext, output: Tensor): Op {
   return { kind: "Select", axis, index, inputs: [input.id], output: output.id };
 }
 
-export const layoutReaders: readonly (readonly [name: string, reader: OpReader])[] = [
-  ["Set", set],
-  ["SegmenterSet", segmenterSet],
-  ["Set.Permute", permute],
-  ["view", reshape],
-  ["reshape", reshape],
-  ["broadcast", broadcast],
-  ["squeeze", squeeze],
-  ["slice", slice],
-  ["select", select],
-];
+/** The axes of the first operand. */
+function axesOf({ inputs }: Op, { program }: PrintContext): readonly IterDomain[] {
+  return withoutReductions(at(program.tensors, at(inputs, 0)).domain.logical);
+}

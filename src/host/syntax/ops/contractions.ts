@@ -1,21 +1,16 @@
-/** Readers of matmul and linear; Braid's may read an operand permuted in place and add to what the output holds. */
+/** matmul and linear. Braid's may read an operand permuted in place and add to what the output holds; nvFuser's do neither. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
-import type { MatmulOp, Op } from "../../../ir/ops/op.ts";
-import { operand, type OpContext, type OpReader } from "./op-context.ts";
-import {
-  expect,
-  expectAcrossLines,
-  expectField,
-  expectNumber,
-  failExpected,
-  skipSpace,
-  take,
-} from "../../syntax/scanner.ts";
+import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
+import { expect, expectAcrossLines, expectField, expectNumber, failExpected, skipSpace, take } from "../scanner.ts";
+import { operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
-interface ReadOperand {
-  readonly id: TensorId;
-  readonly order: readonly number[] | null;
-}
+export const matmulSyntax: OpSyntax<MatmulOp> = {
+  print: (op, context, indent) => {
+    const [a, b] = [printOperand(op, 0, context), printOperand(op, 1, context)];
+    return `matmul(${a},\n${indent}            ${b}${accumulationText(op)})`;
+  },
+  readers: [["matmul", matmul]],
+};
 
 function matmul(context: OpContext, output: Tensor): Op {
   expect(context.scanner, "(");
@@ -28,7 +23,17 @@ function matmul(context: OpContext, output: Tensor): Op {
   return { kind: "Matmul", ...contraction(operands, accumulate), output: output.id };
 }
 
-/** The blanks before commas, and those before the bias, are nvFuser's. */
+/** The blanks before commas, and those before the bias, are nvFuser's; so is the indent in the middle of a line. */
+export const linearSyntax: OpSyntax<LinearOp> = {
+  print: (op, context, indent) => {
+    const inner = `${indent}  `;
+    const [x, weight] = [printOperand(op, 0, context), printOperand(op, 1, context)];
+    const bias = op.inputs.length > 2 ? `,\n          ${printOperand(op, 2, context)}${inner}` : "";
+    return `linear(${x},\n${indent}            ${weight}${inner}${bias}${accumulationText(op)})`;
+  },
+  readers: [["linear", linear]],
+};
+
 function linear(context: OpContext, output: Tensor): Op {
   const { scanner } = context;
   expect(scanner, "(");
@@ -46,6 +51,15 @@ function linear(context: OpContext, output: Tensor): Op {
   }
   expectAcrossLines(scanner, ")");
   return { kind: "Linear", ...contraction(operands, accumulate), output: output.id };
+}
+
+function accumulationText({ accumulate }: MatmulOp | LinearOp): string {
+  return accumulate === undefined ? "" : `, accumulate = ${accumulate}`;
+}
+
+interface ReadOperand {
+  readonly id: TensorId;
+  readonly order: readonly number[] | null;
 }
 
 /** A tensor, or `permute( T0, order = {1, 0} )`. */
@@ -85,8 +99,3 @@ function contraction(
     ...(accumulate === null ? {} : { accumulate }),
   };
 }
-
-export const contractionReaders: readonly (readonly [name: string, reader: OpReader])[] = [
-  ["matmul", matmul],
-  ["linear", linear],
-];

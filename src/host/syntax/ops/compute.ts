@@ -1,0 +1,175 @@
+/** Ops that compute elements. */
+import type { Tensor } from "../../../ir/domain.ts";
+import { binaryFunctions } from "../../../ir/ops/functions/binary.ts";
+import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
+import { unaryFunctions } from "../../../ir/ops/functions/unary.ts";
+import type { BinaryOp, CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, UnaryOpType } from "../../../ir/ops/op.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { failAt } from "../parse-error.ts";
+import {
+  expect,
+  expectAcrossLines,
+  expectField,
+  failExpected,
+  readWord,
+  type Scanner,
+  skipBlanks,
+  skipSpace,
+  take,
+} from "../scanner.ts";
+import { reducedAxes } from "./implied-axes.ts";
+import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+
+export const unarySyntax: OpSyntax<UnaryOp> = {
+  print: (op, context) => `${op.op}(${printOperand(op, 0, context)});`,
+  readers: [
+    ...keysOf(unaryFunctions).map((op) => [op, unary(op)] as const),
+    ...keysOf(unaryFunctions).flatMap((op) => unaryFunctions[op].alsoRead.map((name) => [name, unary(op)] as const)),
+  ],
+};
+
+function unary(op: UnaryOpType): OpReader {
+  return (context, output) => {
+    const input = opened(context);
+    expectAcrossLines(context.scanner, ")");
+    take(context.scanner, ";");
+    return { kind: "Unary", op, inputs: [input.id], output: output.id };
+  };
+}
+
+/** `-T0;`: nvFuser's spelling of neg; the scanner is behind the sign. */
+export function readNegation(context: OpContext, output: Tensor): Op {
+  const input = operand(context);
+  expectAcrossLines(context.scanner, ";");
+  return { kind: "Unary", op: "neg", inputs: [input.id], output: output.id };
+}
+
+const floats = ["half", "bfloat", "float", "double"];
+
+/** Braid's `__cast( T0, __bfloat )`; nvFuser names the conversion (`__float2bfloat(T0)`). The output's dtype says what it is. */
+export const castSyntax: OpSyntax<CastOp> = {
+  print: (op, context) => {
+    const { dtype } = at(context.program.tensors, op.output);
+    return `__cast( ${printOperand(op, 0, context)}, ${dtypes[dtype].printed} )`;
+  },
+  readers: [["__cast", cast], ...floats.flatMap((from) => floats.map((to) => [`__${from}2${to}`, cast] as const))],
+};
+
+function cast(context: OpContext, output: Tensor): Op {
+  const input = opened(context);
+  skipBlanks(context.scanner);
+  if (take(context.scanner, ",")) {
+    skipBlanks(context.scanner);
+    readWord(context.scanner);
+  }
+  expect(context.scanner, ")");
+  take(context.scanner, ";");
+  return { kind: "Cast", to: output.dtype, inputs: [input.id], output: output.id };
+}
+
+/** `(float)(T0)`: nvFuser's other spelling of a conversion; the scanner is before its first parenthesis. */
+export function readCastInParentheses(context: OpContext, output: Tensor): Op {
+  expect(context.scanner, "(");
+  if (readWord(context.scanner) === "") failExpected(context.scanner, "a dtype");
+  expect(context.scanner, ")");
+  return cast(context, output);
+}
+
+/** `<lhs>` and, on the next line, `+ <rhs>;`. It has no name: `readBinary` reads what begins with a tensor. */
+export const binarySyntax: OpSyntax<BinaryOp> = {
+  print: (op, context, indent) =>
+    `${printOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${printOperand(op, 1, context)};`,
+  readers: [],
+};
+
+const binarySigns = keysOf(binaryFunctions).map((op) => [binaryFunctions[op].symbol, op] as const);
+
+export function readBinary(context: OpContext, output: Tensor): Op {
+  const { scanner } = context;
+  const lhs = operand(context);
+  skipSpace(scanner);
+  const { position } = scanner;
+  const op = binarySigns.find(([sign]) => take(scanner, sign));
+  if (op === undefined) {
+    failAt(scanner.source, position, {
+      code: "dump-unsupported",
+      message: "two tensors are joined by an operator that Braid does not have",
+      expected: binarySigns.map(([sign]) => sign).join(" "),
+      help: "write the program with these operators",
+    });
+  }
+  const rhs = operand(context);
+  expectAcrossLines(scanner, ";");
+  return { kind: "Binary", op: op[1], inputs: [lhs.id, rhs.id], output: output.id };
+}
+
+export const reductionSyntax: OpSyntax<ReductionOp> = {
+  print: (op, context) => {
+    const initial = initialValue(op.op, at(context.program.tensors, op.output).dtype);
+    const { printed } = reductionFunctions[op.op];
+    return `reduction( ${printOperand(op, 0, context)}, op = ${printed}, initial value = ${initial}, allreduce = false )`;
+  },
+  readers: [["reduction", reduction]],
+};
+
+/** The neutral element, in nvFuser's form. */
+function initialValue(op: ReductionOpType, dtype: DType): string {
+  const value = reductionFunctions[op].identity[dtype];
+  if (dtype === "bool") return String(value !== 0);
+  if (dtypes[dtype].family !== "float") return String(value);
+  // The sum's identity is -0, which prints as 0.
+  return Number.isFinite(Number(value))
+    ? `float(${Math.abs(Number(value))})`
+    : String(value).replace("Infinity", "inf");
+}
+
+/** By the names of all, the printed ones first. */
+const reductions: ReadonlyMap<string, ReductionOpType> = new Map([
+  ...keysOf(reductionFunctions).map((op) => [reductionFunctions[op].printed, op] as const),
+  ...keysOf(reductionFunctions).flatMap((op) => reductionFunctions[op].alsoRead.map((name) => [name, op] as const)),
+]);
+
+function reduction(context: OpContext, output: Tensor, start: number): Op {
+  const { scanner } = context;
+  const input = opened(context);
+  expect(scanner, ",");
+  expectField(scanner, "op");
+  const opStart = scanner.position;
+  const name = readWord(scanner);
+  const op = reductions.get(name);
+  if (op === undefined) {
+    failAt(scanner.source, opStart, {
+      code: "dump-unsupported",
+      message: `there is no reduction ${name}`,
+      expected: [...reductions.keys()].join(", "),
+      help: "reduce with one of these",
+    });
+  }
+  expect(scanner, ",");
+  expect(scanner, "initial");
+  expectField(scanner, "value");
+  skipInitialValue(scanner);
+  expect(scanner, ",");
+  expectField(scanner, "allreduce");
+  if (!take(scanner, "false") && !take(scanner, "true")) failExpected(scanner, "true or false");
+  expect(scanner, ")");
+  return {
+    kind: "Reduction",
+    op,
+    axes: reducedAxes(scanner, start, input, output),
+    inputs: [input.id],
+    output: output.id,
+  };
+}
+
+/** The neutral element follows from the op: `float(0)`, `-inf`, `-2147483648`, `true`. */
+function skipInitialValue(scanner: Scanner): void {
+  take(scanner, "-");
+  if (readWord(scanner) === "") failExpected(scanner, "a value");
+  if (!take(scanner, "(")) return;
+  take(scanner, "-");
+  readWord(scanner);
+  if (!take(scanner, ")")) failExpected(scanner, '")"');
+}

@@ -1,0 +1,55 @@
+/** How the ops of one kind stand in dumps, in both directions, and the operands that all of them print and read. */
+import type { Tensor } from "../../../ir/domain.ts";
+import { operandOrder } from "../../../ir/ops/axis-map.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { at } from "../../../support/invariant.ts";
+import type { PrintContext, ReadContext } from "../context.ts";
+import { printTensorOf } from "../fields.ts";
+import { failAt } from "../parse-error.ts";
+import { expect, failExpected, type Scanner, skipSpace } from "../scanner.ts";
+import { atTensor, parseTensor } from "../tensor.ts";
+
+export interface OpSyntax<T extends Op> {
+  /** The text behind `=`. Lines after the first begin with `indent`. */
+  print(op: T, context: PrintContext, indent: string): string;
+  /** The names that an op of the kind begins with. */
+  readonly readers: readonly (readonly [name: string, reader: OpReader])[];
+}
+
+export type OpContext = Pick<ReadContext, "scanner" | "tensors" | "names">;
+
+/** Reads what follows an op's name, which began at `start`. */
+export type OpReader = (context: OpContext, output: Tensor, start: number) => Op;
+
+/** A tensor, or `permute( T0, order = {1, 0} )` where the op reads it permuted. */
+export function printOperand(op: Op, position: number, context: PrintContext): string {
+  const text = printTensorOf(at(op.inputs, position), context);
+  const order = operandOrder(op, position);
+  return order === null ? text : `permute( ${text}, order = {${order.join(", ")}} )`;
+}
+
+/** A tensor; in front of it white space and ends of lines. */
+export function operand({ scanner, tensors }: OpContext): Tensor {
+  skipSpace(scanner);
+  if (!atTensor(scanner)) failOperand(scanner);
+  return parseTensor(scanner, tensors);
+}
+
+function failOperand(scanner: Scanner): never {
+  const { text, position, source } = scanner;
+  if (!/^(?:[a-z]+\(|[bdfi]?\d|-\d|true|false)/u.test(text.slice(position, position + 40))) {
+    failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
+  }
+  failAt(source, position, {
+    code: "dump-unsupported",
+    message: "an operand of an op is a scalar",
+    expected: "tensors alone",
+    help: "make the scalar a tensor; Braid's ops take no scalar operands",
+  });
+}
+
+/** `( <operand>`; the fields that follow are the caller's. */
+export function opened(context: OpContext): Tensor {
+  expect(context.scanner, "(");
+  return operand(context);
+}
