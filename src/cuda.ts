@@ -3,7 +3,7 @@
 export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
 export type { GraphUse } from "./backends/cuda/run/runner.ts";
 export { requireGpus } from "./backends/cuda/require-gpus.ts";
-export { type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
+export { type EndOfWorld, type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 
 import type { Backend } from "./backends/backend.ts";
 import { driverPrototypes } from "./backends/cuda/bindings/driver-api.ts";

@@ -58,3 +58,4 @@ export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
 export type { ExecutorOptions, RunOptions } from "./executor/executor-options.ts";
 export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";
 export type { Shards, TensorArgument } from "./executor/tensor-arguments.ts";
+export type * from "./types.ts";

@@ -81,14 +81,14 @@ export interface WaitRank extends RankCommand {
   readonly slot: SlotRole;
 }
 /** Becomes a copy of the piece of this rank's result that the rank at `position` has; that may be this rank. */
-interface CopyRank extends RankCommand {
+export interface CopyRank extends RankCommand {
   readonly kind: "copyRank";
 }
 /**
  * Becomes a launch that combines the inputs in team order, into this rank's result or, slice by slice, into all
  * results.
  */
-interface CombineRanks extends CollectiveCommand {
+export interface CombineRanks extends CollectiveCommand {
   readonly kind: "combineRanks";
 }
 

@@ -48,16 +48,16 @@ export interface Copy extends CommandBase {
   readonly engine?: CopyEngine;
 }
 /** One rank's half of a transfer. Link matches the k-th use of a communicator on all ranks. */
-interface Transfer extends CommandBase {
+export interface Transfer extends CommandBase {
   readonly kind: "transfer";
   readonly communicator: string;
   readonly operation: Collective | PointToPointGroup;
 }
-interface RecordEvent extends CommandBase {
+export interface RecordEvent extends CommandBase {
   readonly kind: "recordEvent";
   readonly event: EventId;
 }
-interface WaitEvent extends CommandBase {
+export interface WaitEvent extends CommandBase {
   readonly kind: "waitEvent";
   readonly event: EventId;
 }
@@ -69,11 +69,11 @@ export interface WaitSignal extends CommandBase {
   readonly kind: "waitSignal";
   readonly slot: SlotId;
 }
-interface Alloc extends CommandBase {
+export interface Alloc extends CommandBase {
   readonly kind: "alloc";
   readonly buffer: BufferId;
 }
-interface Free extends CommandBase {
+export interface Free extends CommandBase {
   readonly kind: "free";
   readonly buffer: BufferId;
 }

@@ -32,7 +32,7 @@ import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
 
 /** New tensors are made for the outputs. */
-interface Unplaced {
+export interface Unplaced {
   readonly outputs?: undefined;
 }
 

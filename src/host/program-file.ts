@@ -22,7 +22,7 @@ export interface BuildContext<P extends Parameters> {
 /** What the function of a program file may return. */
 export type Built = Fusion | HostProgram;
 
-interface BuildRequest<P extends Parameters> {
+export interface BuildRequest<P extends Parameters> {
   readonly devices: number;
   /** 0 if not given. */
   readonly rank?: number;

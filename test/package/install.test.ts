@@ -43,6 +43,8 @@ describe("the package", () => {
   it("holds what users need and nothing of the workshop", () => {
     for (const file of [
       "bench/peers/torch_peer.py",
+      "docs/architecture.md",
+      "examples/allgather-matmul.ts",
       "dist/index.js",
       "dist/index.d.ts",
       "dist/cli/main.js",
@@ -55,9 +57,19 @@ describe("the package", () => {
     }
     expect(
       packed.filter((file) =>
-        /^(test|bench\/(?!peers\/torch_peer\.py)|examples|scripts|\.)|tsbuildinfo$|\.npmrc/.test(file),
+        /^(test\/(?!README)|bench\/(?!peers\/|configs\/|README|results\/README)|docs\/api|scripts|\.)|tsbuildinfo$|\.npmrc/.test(
+          file,
+        ),
       ),
     ).toEqual([]);
+  });
+
+  it("has what README links to", () => {
+    const readme = readFileSync(path.join(root, "README.md"), "utf8");
+    const links = [...readme.matchAll(/\]\(([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+    const local = links.filter((target) => !target.includes("://"));
+    expect(local.length).toBeGreaterThan(10);
+    expect(local.filter((target) => !packed.includes(target))).toEqual([]);
   });
 
   it("installs few packages, and no script but koffi's", () => {

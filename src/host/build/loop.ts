@@ -8,7 +8,7 @@ import type { ForLoop } from "../nodes.ts";
 
 export type LoopIndex = ForLoop["index"];
 
-interface LoopSteps {
+export interface LoopSteps {
   /** 0 if not given. */
   readonly start?: ScalarLike;
   /** A whole number of at least 1; 1 if not given. */

@@ -10,7 +10,7 @@ import { elementsOf, type StorageOf, type Value } from "./storage.ts";
 
 export type { NestedValues };
 
-interface TensorOf<D extends DType> {
+export interface TensorOf<D extends DType> {
   readonly dtype: D;
   readonly shape: readonly number[];
   /** One element per index, the last axis fastest. */

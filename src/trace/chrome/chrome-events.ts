@@ -11,7 +11,7 @@ export interface Metadata {
   readonly tid?: number;
   readonly args: Arguments;
 }
-interface Complete {
+export interface Complete {
   readonly ph: "X";
   readonly name: string;
   readonly cat: SliceCategory;
@@ -21,7 +21,7 @@ interface Complete {
   readonly dur: number;
   readonly args: Arguments;
 }
-interface FlowStart {
+export interface FlowStart {
   readonly ph: "s";
   readonly name: Arrow["kind"];
   readonly cat: "order";
@@ -30,7 +30,7 @@ interface FlowStart {
   readonly tid: number;
   readonly ts: number;
 }
-interface FlowEnd extends Omit<FlowStart, "ph"> {
+export interface FlowEnd extends Omit<FlowStart, "ph"> {
   readonly ph: "f";
   /** Ends at the slice that encloses it, not at the next one. */
   readonly bp: "e";

@@ -1,0 +1,60 @@
+/**
+ * The types that public signatures mention: data of Fusions, host programs, command lists and Programs, and options. Names that the API
+ * has a class for end in `Data` here.
+ */
+export type * from "./host/nodes.ts";
+export type { CollectiveType, CommunicationType, CommunicatorBackend, ReduceOpType } from "./host/collectives.ts";
+export type {
+  BuildContext,
+  BuildRequest,
+  Built,
+  Parameters,
+  ProgramFile,
+  ProgramOptions,
+} from "./host/program-file.ts";
+export type { CommunicationOptions, PeerOptions, SharedPeer } from "./host/build/communication.ts";
+export type { OutputOption } from "./host/build/compute.ts";
+export type { LoopRange, LoopSteps } from "./host/build/loop.ts";
+export type { ContractionOptions } from "./host/build/ops.ts";
+export type { ScalarArithmetic } from "./host/build/scalars.ts";
+export type { Awaitable, ScalarLike } from "./host/build/state.ts";
+export type { AxisSpec, TensorOptions } from "./host/build/tensors.ts";
+export type { RootMeaning } from "./host/parse/container.ts";
+export type { NestedDevices } from "./ir/device-mesh.ts";
+export type { IterDomain as IterDomainData, IterDomainId, IterType, MemoryType, TensorId } from "./ir/domain.ts";
+export type { Tensor as TensorData, TensorDomain, Transform } from "./ir/domain.ts";
+export type { SplitOptions } from "./ir/api/tensor-view.ts";
+export type { TensorHandle } from "./ir/api/handle.ts";
+export type * from "./ir/ops/op.ts";
+export type { DIDType, ParallelType } from "./ir/parallel-type.ts";
+export type { Scalar, ScalarOp } from "./ir/scalar/scalar.ts";
+export type { Sizes } from "./ir/sizes.ts";
+export type { TensorOf } from "./numerics/tensor/host-tensor.ts";
+export type { NestedValues } from "./numerics/tensor/nested-values.ts";
+export type { Value } from "./numerics/tensor/storage.ts";
+export type * from "./passes/pass.ts";
+export type { LoweringOptions } from "./passes/options.ts";
+export type { HostPass, PassObserver } from "./passes/pipeline.ts";
+export type { Id } from "./support/ids.ts";
+export type { HasFusionData } from "./compile/lower.ts";
+export type { NamedNumbers } from "./compile/record.ts";
+export type * from "./commands/buffer.ts";
+export type * from "./commands/command-list.ts";
+export type * from "./commands/command.ts";
+export type * from "./commands/kernel.ts";
+export type * from "./commands/program.ts";
+export type * from "./commands/transfer.ts";
+export type { View } from "./commands/view.ts";
+export type { PrintProgramOptions } from "./commands/print-program.ts";
+export type { Grouping } from "./schedule/draft/grouping.ts";
+export type { ScheduleOptions } from "./schedule/schedule.ts";
+export type { ScheduleCandidate } from "./tune/choose/candidates.ts";
+export type { MarginGrid } from "./simulate/machine-profile.ts";
+export type { Insertion } from "./verify/explain/insert-order.ts";
+export type { Repair } from "./verify/explain/repair.ts";
+export type { RepairStep } from "./verify/finding.ts";
+export type { LineOf } from "./verify/order/graph.ts";
+export type { ProgramSize } from "./verify/verify.ts";
+export type { ChromeEvent, Complete, Counter, FlowEnd, FlowStart, Metadata } from "./trace/chrome/chrome-events.ts";
+export type { Unplaced } from "./executor/multi-device-executor.ts";
+export type { ExecuteOptions, OpenOptions } from "./backends/backend.ts";
