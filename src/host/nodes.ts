@@ -69,7 +69,10 @@ export interface IfThenElse {
   readonly then: readonly Statement[];
   readonly else: readonly Statement[];
 }
-/** Binds `output` to the view of `input` at `index` along `axis`, a position in the logical domain that counts reduced axes. */
+/**
+ * Binds `output` to the view of `input` at `index` along `axis`, a position in the logical domain that counts reduced
+ * axes.
+ */
 export interface HirAliasSelect {
   readonly kind: "HirAliasSelect";
   readonly input: TensorId;

@@ -1,6 +1,6 @@
 /**
- * A program file exports a Fusion, or one host program per rank, as a function of the device count and of named parameters.
- * `program(defaults, build)` wraps that function; the command line's --set overrides the defaults.
+ * A program file exports a Fusion, or one host program per rank, as a function of the device count and of named
+ * parameters. `program(defaults, build)` wraps that function; the command line's --set overrides the defaults.
  */
 import { type Call, reject } from "../ir/ops/call.ts";
 import { type Fusion, isFusion } from "../ir/api/fusion.ts";
@@ -38,15 +38,19 @@ export interface ProgramOptions<P extends Parameters> {
 export interface ProgramFile<P extends Parameters = Parameters, B extends Built = Built> {
   readonly [programMarker]: true;
   readonly defaults: Readonly<P>;
-  /** Throws `device-count`, `option-unknown`, `option-value`, `program-invalid`, and any error of the program's own calls. */
+  /**
+   * Throws `device-count`, `option-unknown`, `option-value`, `program-invalid`, and any error of the program's own
+   * calls.
+   */
   readonly build: (request: BuildRequest<P>) => B;
   /** Null if the file names no reference. Throws the same as `build`. */
   readonly reference: ((request: BuildRequest<P>) => Fusion) | null;
 }
 
 /**
- * The default export of a program file. `build` makes a Fusion, or the HostProgram of `rank`, for a device count and for parameters
- * whose names and default values are those of `defaults`. Throws `option-value` if a default is not a finite number.
+ * The default export of a program file. `build` makes a Fusion, or the HostProgram of `rank`, for a device count and
+ * for parameters whose names and default values are those of `defaults`. Throws `option-value` if a default is not a
+ * finite number.
  */
 export function program<P extends Parameters, B extends Built>(
   defaults: P,

@@ -7,9 +7,10 @@ import type { IterDomain, IterType, MemoryType, ParallelType, Tensor } from "./d
 import { defaultSpelling, type IrSpelling } from "./print-style.ts";
 import { printScalar } from "./scalar/print.ts";
 
-const iterLetters: { readonly [K in IterType]: string } = { iteration: "i", reduction: "r", broadcast: "b" };
+/** `host/syntax` reads axes and tensors by the same tables. */
+export const iterLetters: { readonly [K in IterType]: string } = { iteration: "i", reduction: "r", broadcast: "b" };
 
-const memoryLetters: { readonly [K in MemoryType]: string } = { local: "l", global: "g", symmetric: "sym" };
+export const memoryLetters: { readonly [K in MemoryType]: string } = { local: "l", global: "g", symmetric: "sym" };
 
 const parallelTexts: { readonly [K in ParallelType]: (spelling: IrSpelling) => string } = {
   Serial: () => "S",

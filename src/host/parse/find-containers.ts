@@ -1,22 +1,21 @@
 /**
- * Finds the containers of a text: everything between is other output. The text before a header on its line is taken off every line that
- * follows: blanks of an indented copy stay, since they do no harm; another prefix (a launcher's, a mail's `> `) is cut off.
+ * Finds the containers in a text; everything between them is other output. A prefix before the title of a container (a
+ * launcher's, or a mail's `> `) is cut off all of its lines. Blanks of an indented copy stay, since they do no harm.
  */
+import { containerTitle } from "../syntax/sections.ts";
 import type { Source } from "../syntax/source.ts";
 
 const byteOrderMark = 0xfeff;
 
-const header = "%HostIrContainer {";
-
-/** One source per container, from the line of its header to the next header. */
+/** One source per container, from the line of its title to the next title. */
 export function findContainers(text: string, file: string): readonly Source[] {
   const sources: Source[] = [];
   let line = 1;
   let counted = 0;
-  for (let found = text.indexOf(header); found >= 0;) {
-    const next = text.indexOf(header, found + header.length);
+  for (let found = text.indexOf(containerTitle); found >= 0;) {
+    const next = text.indexOf(containerTitle, found + containerTitle.length);
     const lineStart = text.lastIndexOf("\n", found) + 1;
-    // A byte order mark is no character of the first line.
+    // A byte order mark does not count as a character of the first line.
     const start = text.charCodeAt(lineStart) === byteOrderMark ? lineStart + 1 : lineStart;
     const end = next < 0 ? text.length : text.lastIndexOf("\n", next) + 1;
     line += countLines(text, counted, start);
@@ -27,7 +26,7 @@ export function findContainers(text: string, file: string): readonly Source[] {
         ? withoutPrefix(text.slice(start, Math.max(end, start)), prefix, file, line)
         : {
             file,
-            text: text.slice(start, Math.max(end, found + header.length)),
+            text: text.slice(start, Math.max(end, found + containerTitle.length)),
             firstLine: line,
             prefixLength: 0,
             lines: null,
@@ -44,7 +43,7 @@ function countLines(text: string, from: number, to: number): number {
   return count;
 }
 
-/** Lines without the prefix are other output, but for blank ones and for those whose prefix lost its last blanks. */
+/** A line without the prefix is other output, unless it is blank or only the last blanks of its prefix are missing. */
 function withoutPrefix(text: string, prefix: string, file: string, firstLine: number): Source {
   const kept: string[] = [];
   const lines: number[] = [];

@@ -1,7 +1,7 @@
 /**
- * Reads nvFuser's Host IR dumps, and Braid's own: the inverse of `print`. All eras are understood, from the drafts of early 2025
- * (`select`, `i83`) to the call-style verbs of 2026; what surrounds a container is ignored. docs/dumps.md says what each era lacks
- * and how it is filled in.
+ * Reads nvFuser's Host IR dumps and Braid's own; the inverse of `print`. It understands all eras, from the drafts of
+ * early 2025 (`select`, `i83`) to the call-style verbs of 2026, and ignores text around containers. docs/dumps.md lists
+ * what each era leaves out and how it is filled in.
  */
 import { DiagnosticError, type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
@@ -12,16 +12,19 @@ import { parseContainer, type ParsedContainer, type RootMeaning } from "./contai
 export type { ParsedContainer, RootMeaning };
 
 export interface ParseOptions {
-  /** What diagnostics call the text; "dump" if not given. */
+  /** The name of the text in diagnostics; "dump" if not given. */
   readonly file?: string;
-  /** `devices`: constant roots are device ids, as printed until 2025; `positions`: they count the team; by the dump's era if not given. */
+  /**
+   * What a constant root of a communication is. "devices": a device id, as dumps print until 2025. "positions": a
+   * position in the team. "era", the default: by the era of the dump.
+   */
   readonly roots?: RootMeaning;
 }
 
 /**
- * The host program of a text with one container, or of the `container`-th, counted from 0.
- * Throws `dump-syntax`, `dump-unsupported`, `dump-incomplete`, `dump-contradiction`, `dump-container` and what a host program that
- * breaks a rule gets (`host-program-invalid`), all with the line of the text.
+ * The host program of a text with one container, or of container number `container`, counted from 0. Throws
+ * `dump-syntax`, `dump-unsupported`, `dump-incomplete`, `dump-contradiction`, `dump-container`, and
+ * `host-program-invalid` if the program breaks a rule, all with the line of the text.
  */
 export function parse(text: string, options: ParseOptions & { readonly container?: number } = {}): HostProgram {
   const { container, file = "dump" } = options;
@@ -43,7 +46,7 @@ export function parse(text: string, options: ParseOptions & { readonly container
   return checked(parseContainer(source, options.roots ?? "era"), file).program;
 }
 
-/** All containers of a text, in order: one program per rank, or one after each pass. Throws as `parse`. */
+/** All containers of a text in order: one per rank, or one per pass that was printed. Throws the same as `parse`. */
 export function parseContainers(text: string, options: ParseOptions = {}): readonly ParsedContainer[] {
   const { file = "dump", roots = "era" } = options;
   return requireContainers(text, file).map((source) => checked(parseContainer(source, roots), file));
@@ -68,7 +71,7 @@ function checked(container: ParsedContainer, file: string): ParsedContainer {
   return container;
 }
 
-/** The same at the line in which its statement stands. */
+/** The finding at the line of its statement. */
 function withLine(finding: Diagnostic, container: ParsedContainer, file: string): Diagnostic {
   const { place, notes = [] } = finding;
   if (place?.kind !== "statement") return finding;
@@ -77,7 +80,7 @@ function withLine(finding: Diagnostic, container: ParsedContainer, file: string)
   return { ...finding, place: { kind: "file", path: file, line }, notes: [`in ${place.text}`, ...notes] };
 }
 
-/** Findings of statements end in the way to them: `Wait at body[3].then[1]`. */
+/** The statement at the end of a finding's place: `Wait at body[3].then[1]`. */
 function findStatement({ program }: ParsedContainer, text: string): Statement | null {
   const [, path] = / at (body\[.*\])$/u.exec(text) ?? [];
   if (path === undefined) return null;

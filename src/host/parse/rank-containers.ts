@@ -1,6 +1,6 @@
 /**
- * Which container of a dump is whose. nvFuser prints device 0's container alone: it serves all ranks where every mesh and every team
- * has all devices, for then all ranks have the same one. Else a text must hold one container per rank, in order.
+ * Which rank runs which container of a dump. nvFuser prints device 0's container alone. If every mesh and every team
+ * has all devices, all ranks have the same container. Otherwise the text must have one container per rank, in order.
  */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -9,11 +9,11 @@ import { walk } from "../traverse.ts";
 import type { ParsedContainer } from "./container.ts";
 
 export interface RankRequest {
-  /** What diagnostics call the text. */
+  /** The name of the text in diagnostics. */
   readonly file: string;
-  /** As many as the dump names if null. */
+  /** Null: as many as the dump names. */
   readonly devices: number | null;
-  /** The container for all ranks, counted from 0; the rules above if null. */
+  /** The container that all ranks run, counted from 0. Null: by the rule above. */
   readonly container: number | null;
 }
 
@@ -67,7 +67,7 @@ export function rankContainers(
   });
 }
 
-/** One more than the largest device id that meshes and teams name. */
+/** One more than the largest device id in meshes and teams. */
 function devicesOf({ tensors, body }: HostProgram): number {
   let count = 1;
   const include = (devices: readonly number[]): void => {
@@ -78,7 +78,7 @@ function devicesOf({ tensors, body }: HostProgram): number {
   return count;
 }
 
-/** What shows that ranks differ; null where nothing does. */
+/** Why other ranks have another program, for a diagnostic; null if they have the same. */
 function partialIn({ tensors, body }: HostProgram, devices: number): string | null {
   const mesh = [...meshesOf(tensors)].find((own) => own.devices.length < devices);
   if (mesh !== undefined) return `${mesh.toString()} of ${devices} devices`;
@@ -89,7 +89,7 @@ function partialIn({ tensors, body }: HostProgram, devices: number): string | nu
   return meshesOf(tensors).size === 0 ? `no mesh, with ${devices} devices` : null;
 }
 
-/** Tensors mostly share few meshes. */
+/** One of each mesh: most tensors share a few. */
 function meshesOf(tensors: HostProgram["tensors"]): ReadonlySet<DeviceMesh> {
   const byText = new Map<string, DeviceMesh>();
   for (const { mesh } of tensors) if (mesh !== null) byText.set(mesh.toString(), mesh);

@@ -1,11 +1,11 @@
 /**
- * Scopes in dump text: as in Python, the body of a loop or branch is indented further than its first line, and ends before the first line
- * that is not.
+ * Scopes in dump text: as in Python, the body of a loop or branch is indented further than its first line, and ends
+ * before the first line that is not.
  */
 import type { Op } from "../../ir/ops/op.ts";
 import type { Statement } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { failAt } from "../syntax/parse-error.ts";
+import { failAt } from "../syntax/source.ts";
 import { expect, expectLineEnd, type Scanner, skipBlanks, take } from "../syntax/scanner.ts";
 import { elseWord, type Header, indentation } from "../syntax/statements.ts";
 import { parseStatement } from "./statement.ts";
@@ -24,7 +24,10 @@ export interface ScopeContext extends ReadContext {
 /** Deeper than host programs nest; bounds the stack. */
 const deepest = 64;
 
-/** The statements from here on that begin in `column`; the scanner is left at the beginning of the first line that does not. */
+/**
+ * The statements from here on that begin in `column`. The scanner stops at the beginning of the first line that does
+ * not.
+ */
 export function parseScope(context: ScopeContext, column: number, depth: number): readonly Statement[] {
   const { scanner } = context;
   const statements: Statement[] = [];
@@ -41,7 +44,7 @@ export function parseScope(context: ScopeContext, column: number, depth: number)
   return statements;
 }
 
-/** The line of the file at the scanner's position; positions must not go back. */
+/** The line of the file at the scanner's position, which must not have gone back since the last call. */
 function currentLine({ scanner, counted }: ScopeContext): number {
   const { source, text, position } = scanner;
   for (let end = text.indexOf("\n", counted.position); end >= 0 && end < position;) {
@@ -52,7 +55,10 @@ function currentLine({ scanner, counted }: ScopeContext): number {
   return source.lines?.[counted.index] ?? source.firstLine + counted.index;
 }
 
-/** Goes to the next line that is not blank; into it if it begins in `column`, to its beginning if it ends the scope. */
+/**
+ * Whether the next line that is not blank belongs to the scope. If so, the scanner goes to its first word, else to its
+ * beginning.
+ */
 function enterLine(scanner: Scanner, column: number): boolean {
   const { text } = scanner;
   let lineStart = scanner.position;

@@ -1,8 +1,8 @@
-/** One statement: a tensor and what it is made from, or a statement of the Host IR by its first word. */
+/** One statement: `<tensor> = ...`, or a statement of the Host IR that is found by its first word. */
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { failAt } from "../syntax/parse-error.ts";
+import { failAt } from "../syntax/source.ts";
 import { failExpected, quoted, readWord, type Scanner } from "../syntax/scanner.ts";
 import { definitionReaders, type Header, wordReaders } from "../syntax/statements.ts";
 import { atTensor, parseTensor } from "../syntax/tensor.ts";
@@ -31,7 +31,7 @@ function failUnsupported(scanner: Scanner, start: number, word: string, reason: 
   });
 }
 
-/** What only nvFuser's FusionExecutorCache path emits. */
+/** Statements that nvFuser prints and Braid does not support, most of them from the FusionExecutorCache path. */
 const foreign: ReadonlyMap<string, string> = new Map([
   ["LaunchKernel", "runs a kernel that the dump does not print"],
   ["CollectivePermute", "is of nvFuser's FusionExecutorCache path"],
@@ -43,7 +43,7 @@ const foreign: ReadonlyMap<string, string> = new Map([
   ["MoeCombine", "moves tokens by counts that are known only at run time"],
 ]);
 
-/** `<T> = ...`: on the same line for memory, on the next for views and computations. */
+/** `<T> = ...`, on the same line for allocations, on the next for views and computations. */
 function parseDefined(context: ReadContext, output: Tensor): Op | Header {
   return parseComputed<Op | Header>(context, output, (name, start) => {
     const read = definitionReaders.get(name);

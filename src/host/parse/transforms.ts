@@ -1,5 +1,6 @@
 /**
- * What a dump says of domains that are more than the printed axes, in the form of nvFuser's transform printer:
+ * The section of a dump that describes domains which are more than the printed axes, in the form of nvFuser's transform
+ * printer (print/transforms.ts prints it):
  *
  *   TransformPrinter :
  *   T0_g_float[ideviceIdx.x2{2}, iS3{4}] (DeviceMesh{0 1})
@@ -8,12 +9,12 @@
  *     Outer split: iS0{8} by factor 2 -> ideviceIdx.x2{2}, iS3{4}
  *    loop domain : (ideviceIdx.x2{2}, iS3{4})
  *
- * A `root domain` before the logical one says in which order a Permute read its operand.
+ * A `root domain` before the logical one has the order in which a Permute read its operand.
  */
 import type { IterDomain, IterDomainId, Transform } from "../../ir/domain.ts";
-import type { DomainNote, DomainNotes } from "../syntax/tensor-table.ts";
+import type { DomainNote, DomainNotes } from "../syntax/domain-notes.ts";
 import { parseAxis } from "../syntax/axis.ts";
-import { failAt } from "../syntax/parse-error.ts";
+import { failAt } from "../syntax/source.ts";
 import {
   expect,
   expectNumber,
@@ -26,9 +27,7 @@ import {
   take,
 } from "../syntax/scanner.ts";
 
-export const transformsTitle = "TransformPrinter :";
-
-/** Reads the section behind its title. The scanner stops before the first line that is not one of a tensor's. */
+/** Reads the section after its title. The scanner stops at the first line that does not describe a tensor. */
 export function parseTransforms(scanner: Scanner): DomainNotes {
   const notes = new Map<number, DomainNote>();
   for (;;) {
@@ -58,7 +57,7 @@ function parseNote(scanner: Scanner): DomainNote {
       if (logical === null) failExpected(scanner, 'the line "logical domain : (...)" before this one');
       return { root, logical, allocation, transforms };
     } else if (logical === null && root !== null) {
-      // How a reshape came from its root: the logical axes are all that matters.
+      // Skips how a reshape came from its root: only the logical axes matter.
       if (!/\S/u.test(scanner.text.slice(scanner.position, scanner.position + 1))) failExpected(scanner, "a domain");
       skipLine(scanner);
     } else transforms.push(parseTransform(scanner));

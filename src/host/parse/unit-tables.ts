@@ -1,16 +1,17 @@
 /**
- * The tensors of host units. Numbers are positions in a unit's table, and the units of a lowered program are numbered through, so that
- * a table of its own for each would grow with the square of their number. Units that do not contradict one another share one.
+ * The tables of host units. Tensor numbers are positions in a unit's table. A lowered program numbers the tensors of
+ * all its units through, so one table per unit would take space in the square of their number. Units that do not
+ * contradict one another share a table.
  */
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import type { HostUnit } from "../nodes.ts";
-import { failAt } from "../syntax/parse-error.ts";
-import type { Source } from "../syntax/source.ts";
+import { makeId } from "../../support/ids.ts";
+import type { HostUnit, UnitId } from "../nodes.ts";
+import { failAt, type Source } from "../syntax/source.ts";
 import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "../syntax/tensor-table.ts";
 
 export interface ParsedUnit {
-  readonly id: HostUnit["id"];
+  readonly id: UnitId;
   readonly tensors: TensorTable;
   readonly inputs: HostUnit["fusion"]["inputs"];
   readonly outputs: HostUnit["fusion"]["outputs"];
@@ -19,10 +20,11 @@ export interface ParsedUnit {
   readonly position: number;
 }
 
-/** Entries of all tables together that no tensor takes. */
+/** The number of entries, in all tables together, that belong to no tensor. */
 const mostUnused = 1_000_000;
 
-export function finishUnits(source: Source, units: readonly ParsedUnit[]): ReadonlyMap<number, HostUnit> {
+/** The units by number. A number that the dump does not show gets an empty unit, which nothing posts. */
+export function finishUnits(source: Source, units: readonly ParsedUnit[]): readonly HostUnit[] {
   const shared = new Map<number, { readonly tensor: Tensor; readonly text: string }>();
   const sharing = new Set<ParsedUnit>();
   for (const unit of units) {
@@ -33,28 +35,29 @@ export function finishUnits(source: Source, units: readonly ParsedUnit[]): Reado
     sharing.add(unit);
   }
   const common = tensorsByNumber(shared);
+  const finished = new Map<number, HostUnit>();
   let unused = 0;
-  const own = (unit: ParsedUnit): readonly Tensor[] => {
-    const tensors = tensorsByNumber(unit.tensors.byNumber);
-    unused += tensors.length - unit.tensors.byNumber.size;
+  let count = 0;
+  for (const unit of units) {
+    const { byNumber } = unit.tensors;
+    const tensors = sharing.has(unit) ? common : tensorsByNumber(byNumber);
+    if (tensors !== common) unused += tensors.length - byNumber.size;
     if (unused > mostUnused) failUnused(source, unit);
-    return tensors;
-  };
-  return new Map(
-    units.map((unit) => {
-      const { id, inputs, outputs, ops } = unit;
-      const fusion: HostUnit["fusion"] = {
-        kind: "Fusion",
-        tensors: sharing.has(unit) ? common : own(unit),
-        ops,
-        inputs,
-        outputs,
-        iterDomainCount: iterDomainCountOf(unit.tensors),
-        scalarCount: scalarCountOf(unit.tensors.symbols),
-      };
-      return [id, { id, fusion }];
-    }),
-  );
+    finished.set(unit.id, finishUnit(unit, tensors));
+    count = Math.max(count, unit.id + 1);
+  }
+  return Array.from({ length: count }, (_, i) => finished.get(i) ?? unusedUnit(i));
+}
+
+function finishUnit({ id, inputs, outputs, ops, tensors: own }: ParsedUnit, tensors: readonly Tensor[]): HostUnit {
+  const iterDomainCount = iterDomainCountOf(own);
+  const scalarCount = scalarCountOf(own.symbols);
+  return { id, fusion: { kind: "Fusion", tensors, ops, inputs, outputs, iterDomainCount, scalarCount } };
+}
+
+function unusedUnit(number: number): HostUnit {
+  const nothing = { tensors: [], ops: [], inputs: [], outputs: [], iterDomainCount: 0, scalarCount: 0 };
+  return { id: makeId<UnitId>(number), fusion: { kind: "Fusion", ...nothing } };
 }
 
 function failUnused(source: Source, { id, position }: ParsedUnit): never {

@@ -1,6 +1,6 @@
 /**
- * Host programs and Fusions in nvFuser's dump format. The style says which dumps are reproduced; it changes spelling and which
- * sections print, never meaning.
+ * Prints host programs and Fusions in nvFuser's dump format. A style is named after the month of the dumps that it
+ * reproduces. It changes spelling and which sections print, never the meaning.
  */
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
@@ -9,6 +9,7 @@ import { printScalarDefinition } from "../../ir/scalar/print.ts";
 import type { HostProgram, HostUnit } from "../nodes.ts";
 import type { PrintContext } from "../syntax/context.ts";
 import { printTensorOf } from "../syntax/fields.ts";
+import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle } from "../syntax/sections.ts";
 import { indentation } from "../syntax/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 import { printScope } from "./statement.ts";
@@ -18,16 +19,18 @@ import { walk } from "../traverse.ts";
 export interface PrintOptions {
   /** "2025-10" if not given. */
   readonly style?: DumpStyle;
-  /** Whether the definitions of named index values follow; as in nvFuser, style 2025-10 has them if not given. */
+  /**
+   * Whether the definitions of named index values follow. If not given, they follow in style 2025-10, as in nvFuser.
+   */
   readonly indexDefinitions?: boolean;
   /**
-   * Whether domains that are more than the printed axes follow, in the form of nvFuser's transform printer; so in style 2025-10 if not
-   * given. With both sections `parse` reads back the same program.
+   * Whether domains that are more than the printed axes follow, in the form of nvFuser's transform printer. If not
+   * given, they follow in style 2025-10. With both sections `parse` reads back the same program.
    */
   readonly transforms?: boolean;
 }
 
-/** The dump of a host program; begins and ends with an empty line. */
+/** The dump of a host program. It begins and ends with an empty line. */
 export function print(
   program: HostProgram,
   {
@@ -41,21 +44,21 @@ export function print(
   const outputs = program.outputs.map((id) => printTensorOf(id, context)).join(", ");
   const lines = [
     "",
-    `%HostIrContainer { (${inputs}) -> (${outputs}) :`,
+    `${containerTitle} (${inputs}) -> (${outputs}) :`,
     ...printScope(program.body, context, indentation),
     ...program.units.flatMap((unit) => printUnit(unit, context, transforms)),
-    "} // %HostIrContainer",
+    containerEnd,
     "",
   ];
   const definitions = indexDefinitions ? definitionLines(program, style) : [];
-  if (definitions.length > 0) lines.push("Index definitions:", ...definitions, "");
+  if (definitions.length > 0) lines.push(definitionsTitle, ...definitions, "");
   const { tensors, inputs: from, outputs: to, body } = program;
   const domains = transforms ? transformLines(tensors, [...from, ...to], walk(body), context.spelling) : [];
   if (domains.length > 0) lines.push(...domains, "");
   return lines.join("\n");
 }
 
-/** A Fusion in the form in which nvFuser prints kernels: its ops between its inputs and outputs. */
+/** A Fusion as nvFuser prints kernels: inputs, outputs, ops. */
 export function printFusion(
   fusion: FusionData,
   { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
@@ -63,25 +66,24 @@ export function printFusion(
   const context: PrintContext = {
     program: { tensors: fusion.tensors, streams: [] },
     spelling: irSpellings[style],
-    sliceMeshes: true,
-    slices: new Set(),
+    withoutMesh: new Set(),
   };
   return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
 }
 
-/** What a pass returned: a Fusion or a host program. */
+/** The result of a pass. */
 export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
   return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
 }
 
 function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
-  const slices = new Set(walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : [])));
-  return { program, spelling: irSpellings[style], sliceMeshes: style !== "2025-04", slices };
+  const slices = walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : []));
+  return { program, spelling: irSpellings[style], withoutMesh: new Set(style === "2025-04" ? slices : []) };
 }
 
 /** A unit's Fusion has tensors of its own. */
 function printUnit({ id, fusion }: HostUnit, outer: PrintContext, transforms: boolean): readonly string[] {
-  const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, slices: new Set() };
+  const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, withoutMesh: new Set() };
   const list = (ids: typeof fusion.inputs): string =>
     ids.map((tensor) => `${printTensorOf(tensor, context)}, `).join("");
   const [first, ...rest] = signature(fusion, context);
@@ -98,14 +100,14 @@ function signature(fusion: FusionData, context: PrintContext): readonly string[]
 
 function kernelLines(fusion: FusionData, context: PrintContext, domains: readonly string[] = []): readonly string[] {
   const ops = fusion.ops.map((op) => printOp(op, context, ""));
-  return ["", "%kernel {", ...ops, ...(domains.length > 0 ? ["", ...domains] : []), "} // %kernel"];
+  return ["", kernelTitle, ...ops, ...(domains.length > 0 ? ["", ...domains] : []), kernelEnd];
 }
 
 /** `i84 = rank + streamIdx;` for every named value, by number (nvFuser's order is that of a hash set). */
 function definitionLines(program: HostProgram, style: DumpStyle): readonly string[] {
   const definitions = new Map<string, string>();
   const collect = (scalar: Scalar): void => {
-    // A value without a name prints in full, and its parts with it.
+    // A value without a name prints with its parts.
     if (scalar.kind !== "binary" || scalar.name === undefined) return;
     collect(scalar.lhs);
     collect(scalar.rhs);

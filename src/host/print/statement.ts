@@ -33,13 +33,13 @@ function printHeader(statement: Statement, context: PrintContext, indent: string
 }
 
 /**
- * A printer for the statements of one program, as diagnostics and the origins of commands name them: on one line, in style 2025-10, and
- * of a loop or branch the first line alone. The ids in the statements must be valid.
+ * A printer for the statements of one program, as diagnostics and the origins of commands name them: on one line, in
+ * style 2025-10, and of a loop or branch the first line alone. The ids in the statements must be valid.
  */
 export function createStatementText(
   program: Pick<HostProgram, "tensors" | "streams">,
 ): (statement: Statement) => string {
-  const context: PrintContext = { program, spelling: defaultSpelling, sliceMeshes: true, slices: new Set() };
+  const context: PrintContext = { program, spelling: defaultSpelling, withoutMesh: new Set() };
   return (statement) => {
     const text = printHeader(statement, context, "");
     return text.includes("\n") ? text.replaceAll(/\s*\n\s*/gu, " ") : text;

@@ -1,6 +1,7 @@
 /**
- * What the axes of a tensor do not show, in the form of nvFuser's transform printer: a logical domain that was split or merged, an
- * order in memory, and the root domain of a permuted tensor whose numbers do not tell its order. parse/parse-transforms.ts reads it.
+ * The section of a dump with what the axes of a tensor do not show, in the form of nvFuser's transform printer: a
+ * logical domain that was split or merged, an order in memory, and the root domain of a permuted tensor whose axis
+ * numbers do not give its order. parse/transforms.ts reads it.
  *
  *   TransformPrinter :
  *   T0_g_float[ideviceIdx.x2{2}, iS3{4}] (DeviceMesh{0 1})
@@ -17,9 +18,10 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { foldCeilDiv, foldMul } from "../../ir/scalar/fold.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Statement } from "../nodes.ts";
+import { transformsTitle } from "../syntax/sections.ts";
 import { accessesOf } from "../traverse.ts";
 
-/** The section's lines; none where every tensor shows all that it is. Tensors come in the order of their numbers. */
+/** The section's lines, tensors in the order of their numbers; none if the axes show everything. */
 export function transformLines(
   tensors: readonly Tensor[],
   arguments_: readonly TensorId[],
@@ -36,10 +38,12 @@ export function transformLines(
   const lines = [...mentioned]
     .sort((a, b) => a - b)
     .flatMap((id) => tensorLines(at(tensors, id), roots.get(id) ?? null, spelling));
-  return lines.length === 0 ? [] : ["TransformPrinter :", ...lines];
+  return lines.length === 0 ? [] : [transformsTitle, ...lines];
 }
 
-/** The axes of a permuted tensor are numbered in the order of its operand's, as a rule. */
+/**
+ * Notes the root of a permuted tensor unless its axes are numbered in the order of the operand's, as they usually are.
+ */
 function addRoot(
   roots: Map<TensorId, readonly IterDomain[]>,
   { order, output }: PermuteOp,
@@ -73,7 +77,7 @@ function tensorLines(tensor: Tensor, root: readonly IterDomain[] | null, spellin
   ];
 }
 
-/** All axes of a tensor, with those that a transform made and a later one took. */
+/** All axes of a tensor, including those that one transform made and a later one consumed. */
 function axesById({ domain: { logical, loop, transforms } }: Tensor): ReadonlyMap<IterDomainId, IterDomain> {
   const axes = new Map([...logical, ...loop].map((axis) => [axis.id, axis]));
   const derive = (id: IterDomainId, from: IterDomain, extent: IterDomain["extent"]): void => {

@@ -1,17 +1,16 @@
 /** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
 import type { IterDomain, IterDomainId, IterType, ParallelType, Tensor } from "../../ir/domain.ts";
+import { irSpellings } from "../../ir/print-style.ts";
+import { iterLetters } from "../../ir/print-tensor.ts";
 import { makeId } from "../../support/ids.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import { parseScalar } from "./scalar.ts";
-import { failAt } from "./parse-error.ts";
+import { failAt } from "./source.ts";
 import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
 
-const iterTypes: ReadonlyMap<string, IterType> = new Map([
-  ["i", "iteration"],
-  ["r", "reduction"],
-  ["b", "broadcast"],
-]);
+const iterTypes: ReadonlyMap<string, IterType> = new Map(keysOf(iterLetters).map((type) => [iterLetters[type], type]));
 
-/** Iteration types of nvFuser's that no tensor of Braid's has. */
+/** nvFuser's iteration types that no tensor of Braid's has. */
 const foreignIterTypes: ReadonlyMap<string, string> = new Map([
   ["s", "Stride"],
   ["n", "GatherScatter"],
@@ -19,12 +18,15 @@ const foreignIterTypes: ReadonlyMap<string, string> = new Map([
   ["?", "Symbolic"],
 ]);
 
-/** Each is followed by the axis' number, so that none is the beginning of another. */
+/**
+ * With the names of all eras; drafts of early 2025 print `Stream`. Each is followed by a digit, so that no name is
+ * taken for a longer one.
+ */
 const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = [
   ["S", "Serial"],
-  ["streamIdx", "Stream"],
-  ["StreamIdx", "Stream"],
-  ["Stream", "Stream"],
+  ...[...new Set(Object.values(irSpellings).map(({ stream }) => stream)), "Stream"].map(
+    (text) => [text, "Stream"] as const,
+  ),
   ["deviceIdx.x", "DIDx"],
   ["deviceIdx.y", "DIDy"],
   ["deviceIdx.z", "DIDz"],
@@ -39,7 +41,7 @@ export function parseAxis(scanner: Scanner): IterDomain {
   const extent = parseScalar(scanner);
   skipBlanks(scanner);
   if (!take(scanner, "}")) failExtent(scanner);
-  // How the axis came about: by a reshape (rf), padded (_p), clustered (_c). None of it changes what it means.
+  // The origin of the axis, which changes nothing here: a reshape (rf), padding (_p), clustering (_c).
   while (take(scanner, "rf") || take(scanner, "_p") || take(scanner, "_c"));
   return { id, extent, iterType, parallelType };
 }
@@ -79,7 +81,7 @@ function parseParallelType(scanner: Scanner, start: number): ParallelType {
   });
 }
 
-/** `{start : stop : extent}` and `{1 ex 4 expanded}` are nvFuser's, and nothing that an axis of Braid's can be. */
+/** nvFuser also has `{start : stop : extent}` and `{1 ex 4 expanded}`, for axes that Braid does not have. */
 function failExtent(scanner: Scanner): never {
   const code = peek(scanner);
   if (code === 58 || scanner.text.startsWith("ex ", scanner.position)) {
@@ -94,7 +96,7 @@ function failExtent(scanner: Scanner): never {
   return failExpected(scanner, '"}" after the extent');
 }
 
-/** The position among `axes`, which are the tensor's, of the axis that is printed. */
+/** The position of the printed axis among `axes`, which are the tensor's. */
 export function axisPosition(
   scanner: Scanner,
   start: number,

@@ -1,14 +1,14 @@
 /**
- * Numbers for EndCoalescing lines of dumps before 2025-06, which print none. A Wait names the number all the same: one that nothing
- * else in the container has belongs to the group that ended before it.
+ * The numbers of coalesced groups in dumps before 2025-06, which print none at EndCoalescing. A Wait still names the
+ * number: one that no communication has belongs to the group that ended before the Wait.
  */
-import { failAt } from "./parse-error.ts";
+import { failAt } from "./source.ts";
 import type { Source } from "./source.ts";
 
 const mention =
   /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;
 
-/** The number for each EndCoalescing without one, by the position behind the word. */
+/** The number for each EndCoalescing without one, by the position after the word. */
 export function numberGroups(source: Source): ReadonlyMap<number, number> {
   const numbers = new Map<number, number>();
   const posted = new Set<number>();

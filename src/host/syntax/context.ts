@@ -1,4 +1,4 @@
-/** What the fields of statements are printed with, and what they are read into. */
+/** What fields need to print and to read: the tables of a program, complete or growing. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { IrSpelling } from "../../ir/print-style.ts";
 import type { HostProgram } from "../nodes.ts";
@@ -10,24 +10,22 @@ import type { TensorTable } from "./tensor-table.ts";
 export interface PrintContext {
   readonly program: Pick<HostProgram, "tensors" | "streams">;
   readonly spelling: IrSpelling;
-  /** Whether slices print their mesh: not before 2025-05. */
-  readonly sliceMeshes: boolean;
-  /** Tensors bound by HirAliasSelect. */
-  readonly slices: ReadonlySet<TensorId>;
+  /** Tensors that print no mesh: in style 2025-04 those that HirAliasSelect binds. */
+  readonly withoutMesh: ReadonlySet<TensorId>;
 }
 
-/** A container that is being read: the scanner, and the tables that grow. It lives for one call of `parse`. */
+/** A container that is being read, for one call of `parse`. */
 export interface ReadContext {
   readonly scanner: Scanner;
   readonly tensors: TensorTable;
   readonly streams: StreamTable;
   readonly names: Names;
-  /** The numbers of posted units, with the position of the first post. */
+  /** The numbers of the posted units, with the position of the first post. */
   readonly posted: Map<number, number>;
   /** The next free number of a communication. */
   exprCount: number;
   /** Whether a constant root is a device id, as before 2026, or a position in the team. */
   readonly rootsAreDevices: boolean;
-  /** Numbers of groups that print none, found when the first such group is met. */
+  /** The numbers of groups that print none (coalescing-numbers.ts); null until the first such group. */
   groupNumbers: ReadonlyMap<number, number> | null;
 }

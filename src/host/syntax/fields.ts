@@ -12,12 +12,12 @@ import type { PrintContext, ReadContext } from "./context.ts";
 import { parseNamed } from "./names.ts";
 import type { Field } from "./row.ts";
 import { parseScalar } from "./scalar.ts";
-import { expect, expectNumber, failExpected, isDigit, readWord, skipBlanks, take } from "./scanner.ts";
+import { expectNumber, failExpected, isDigit, readWord, take } from "./scanner.ts";
 import { parseStream } from "./stream-table.ts";
-import { parseTensor } from "./tensor.ts";
+import { parseTensor, parseTensorList } from "./tensor.ts";
 
-export function printTensorOf(id: TensorId, { program, spelling, sliceMeshes, slices }: PrintContext): string {
-  return printTensor(at(program.tensors, id), spelling, sliceMeshes || !slices.has(id));
+export function printTensorOf(id: TensorId, { program, spelling, withoutMesh }: PrintContext): string {
+  return printTensor(at(program.tensors, id), spelling, !withoutMesh.has(id));
 }
 
 export const tensor: Field<TensorId> = {
@@ -26,29 +26,19 @@ export const tensor: Field<TensorId> = {
   defining: (id) => id,
 };
 
-/** `T0, T1, `, up to a brace: nvFuser puts a comma after each. */
+/** `T0, T1, ` before a brace: nvFuser prints a comma after each. */
 export const tensorList: Field<readonly TensorId[]> = {
   print: (ids, context) => ids.map((id) => `${printTensorOf(id, context)}, `).join(""),
-  read: ({ scanner, tensors }) => {
-    const ids: TensorId[] = [];
-    for (;;) {
-      skipBlanks(scanner);
-      if (scanner.text.startsWith("}", scanner.position)) return ids;
-      ids.push(parseTensor(scanner, tensors).id);
-      skipBlanks(scanner);
-      if (scanner.text.startsWith("}", scanner.position)) return ids;
-      expect(scanner, ",");
-    }
-  },
+  read: ({ scanner, tensors }) => parseTensorList(scanner, tensors),
 };
 
-/** A value with all of its parts: `( i0 * i2 )`. */
+/** A value that prints with its parts: `( i0 * i2 )`. */
 export const scalar: Field<Scalar> = {
   print: (value, { spelling }) => printScalar(value, spelling),
   read: ({ scanner }) => parseScalar(scanner),
 };
 
-/** A value by its name, which the index definitions explain: `i84`. `what` says in diagnostics what it is. */
+/** A value that prints by its name, which the index definitions explain: `i84`. `what` is for diagnostics: "a peer". */
 export function namedScalar(what: string): Field<Scalar> {
   return {
     print: (value, { spelling }) => printScalarName(value, spelling),
@@ -56,18 +46,18 @@ export function namedScalar(what: string): Field<Scalar> {
   };
 }
 
-/** What stands behind `Stream `: a number, or an index. */
+/** The number or index after `Stream `. */
 export const stream: Field<StreamId> = {
   print: (id, { program, spelling }) => {
     const { index } = at(program.streams, id);
     if (index === null) return String(id);
-    // Without parentheses it would be the number of a stream.
+    // Without parentheses a constant index would be read as the number of a stream.
     return index.kind === "constant" ? `( ${index.value} )` : printScalar(index, spelling);
   },
   read: ({ scanner, streams }) => parseStream(scanner, streams),
 };
 
-/** The number of a communication that is posted. */
+/** The number of a communication, which Waits name. */
 export const exprId: Field<ExprId> = {
   print: String,
   read: (context) => numbered(context, expectNumber(context.scanner, "the number of the communication")),
@@ -99,7 +89,7 @@ export function word<W extends string>(words: readonly W[], expected: string = w
   };
 }
 
-/** One of the values of a table, by the name that the table gives it. */
+/** One of the keys of a table, printed by the table's name for it. */
 export function named<V extends string>(names: Readonly<Record<V, string>>, what: string): Field<V> {
   const values = new Map(keysOf(names).map((value) => [names[value], value]));
   return {

@@ -1,13 +1,16 @@
 /**
- * Names where a dump prints no more than a name: slice indices, peers and roots. `i84` is defined below the container, or is the index
- * of a loop around, or an extent; a word without a number (`streamIdx`, `rank`) is bound by the run. Anything else is missing from
- * the dump: eras without index definitions print names that they never explain.
+ * Names that a dump prints in place of a value: slice indices, peers and roots. `i84` may be defined below the
+ * container (`i84 = i82 % 8;`), be the index of a loop around the statement, or be an extent. A word without a number
+ * (`streamIdx`, `rank`) gets its value from the run. Eras without index definitions print names that they never
+ * explain, which is an error.
+ *
+ * Definitions stand after the container and are located before it is read. A definition is only read when its name is
+ * used: nvFuser also prints parts of sizes there, in forms that no scalar of Braid's has.
  */
 import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { type Definitions, lookUp } from "./definitions.ts";
-import { leafOf, type LookupName, parseScalar } from "./scalar.ts";
-import { failAt } from "./parse-error.ts";
-import { readWord, type Scanner } from "./scanner.ts";
+import { leafOf, type LookupName, parseDefinition, parseScalar } from "./scalar.ts";
+import { expectAcrossLines, isWordStart, peek, readWord, type Scanner, skipBlanks } from "./scanner.ts";
+import { failAt } from "./source.ts";
 
 export interface Names {
   readonly definitions: Definitions;
@@ -17,16 +20,62 @@ export interface Names {
   readonly loops: readonly string[];
 }
 
-/** A value at a place where dumps print names; expressions that have no name stand there in full. */
+/** The index definitions of a dump. */
+export interface Definitions {
+  /** Where the right-hand side of a name starts. */
+  readonly starts: ReadonlyMap<string, number>;
+  /** The values of names that were used. */
+  readonly known: Map<string, Defined>;
+  /** Names whose definition is being read, to find circles. */
+  readonly open: Set<string>;
+}
+
+interface Defined {
+  readonly scalar: Scalar;
+  /** The number of leaves when written out in full. */
+  readonly leaves: number;
+}
+
+/** Names may stand for names many times over; index arithmetic of nvFuser's has a handful of leaves. */
+const mostLeaves = 1024;
+
+export const noDefinitions: Definitions = { starts: new Map(), known: new Map(), open: new Set() };
+
+const definitionLine = /^[^\S\n]*(?<name>[A-Za-z_]\w*) = (?<value>[^;\n]*);[^\S\n]*\r?$/u;
+
+/** Locates the definitions in the lines from `position` on, up to the first other line, where `end` is. */
+export function collectDefinitions(
+  text: string,
+  position: number,
+): { readonly definitions: Definitions; readonly end: number } {
+  const starts = new Map<string, number>();
+  let start = position;
+  while (start < text.length) {
+    const next = text.indexOf("\n", start);
+    const end = next < 0 ? text.length : next;
+    const line = text.slice(start, end);
+    const match = definitionLine.exec(line);
+    if (match?.groups === undefined) break;
+    const { name = "" } = match.groups;
+    starts.set(name, start + line.indexOf("=") + 2);
+    start = end + 1;
+  }
+  return { definitions: { starts, known: new Map(), open: new Set() }, end: Math.min(start, text.length) };
+}
+
+/**
+ * A value where dumps print names. An expression that has no name stands there in full. `what` is for diagnostics: "a
+ * slice index".
+ */
 export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar {
   const start = scanner.position;
-  const word = startsWord(scanner) ? readWord(scanner) : "";
+  const word = isWordStart(peek(scanner)) ? readWord(scanner) : "";
   if (word === "" || scanner.text[scanner.position] === "(") {
     scanner.position = start;
     return parseScalar(scanner);
   }
   const leafAt: LookupName = (name, position) => knownLeaf(scanner, names, name, position, what);
-  return lookUp(scanner, names.definitions, word, leafAt) ?? leafAt(word, start);
+  return lookUp(scanner, names.definitions, word, leafAt)?.scalar ?? leafAt(word, start);
 }
 
 function knownLeaf(scanner: Scanner, names: Names, word: string, position: number, what: string): Scalar {
@@ -41,7 +90,50 @@ function knownLeaf(scanner: Scanner, names: Names, word: string, position: numbe
   });
 }
 
-function startsWord({ text, position }: Scanner): boolean {
-  const code = text.charCodeAt(position);
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95;
+/**
+ * The value of a defined name with its parts written out, whose leaves are those of `leafAt`; null for a name without
+ * definition.
+ */
+function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt: LookupName): Defined | null {
+  const { starts, known, open } = definitions;
+  const ready = known.get(name);
+  if (ready !== undefined) return ready;
+  const start = starts.get(name);
+  if (start === undefined) return null;
+  if (open.has(name)) failCircle(scanner, start, name);
+  open.add(name);
+  let leaves = 0;
+  const inner: Scanner = { ...scanner, position: start };
+  const value = parseDefinition(inner, (part, position) => {
+    const defined = lookUp(scanner, definitions, part, leafAt);
+    leaves += defined?.leaves ?? 1;
+    if (leaves > mostLeaves) failSize(scanner, start, name);
+    return defined?.scalar ?? leafAt(part, position);
+  });
+  skipBlanks(inner);
+  expectAcrossLines(inner, ";");
+  open.delete(name);
+  const scalar: Scalar = value.kind === "binary" ? { ...value, name } : value;
+  const defined = { scalar, leaves };
+  known.set(name, defined);
+  return defined;
+}
+
+function failCircle(scanner: Scanner, position: number, name: string): never {
+  failAt(scanner.source, position, {
+    code: "dump-contradiction",
+    message: `the index definition of ${name} leads back to ${name}`,
+    expected: "definitions in terms of other values",
+    help: "correct the index definitions",
+  });
+}
+
+function failSize(scanner: Scanner, position: number, name: string): never {
+  failAt(scanner.source, position, {
+    code: "dump-unsupported",
+    message: `the index definition of ${name} is too large`,
+    found: `more than ${mostLeaves} values when written out`,
+    expected: "index arithmetic of a few values",
+    help: "simplify the index definitions",
+  });
 }

@@ -3,8 +3,8 @@
  *
  *   Communication <id> (type=<type>, team=<team>, [root=<root>, ]input=<input>, output=<output>, backend=<backend>)
  *
- * `<name>` is a field of the statement. `[...]` stands only where its field has a text. The rest is literal: a reader accepts any
- * blanks, or none, between its words and signs. Lines after the first are indented with the statement.
+ * `<name>` is a field of the statement. `[...]` stands only where its field has a text. The rest is literal: a reader
+ * accepts any blanks, or none, between its words and signs. Lines after the first are indented with the statement.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { Draft } from "../../support/draft.ts";
@@ -54,7 +54,9 @@ interface Alternative<S> {
   readonly word: string;
 }
 
-/** A form whose statements are found by a word: the first one, or, where the form is `<head> = word...`, the one after the sign. */
+/**
+ * A form with the word by which a reader finds it: the first word, or in `<head> = word...` the word after the sign.
+ */
 export interface Entry<S> {
   readonly word: string;
   readonly head: Hole<S> | null;
@@ -98,7 +100,7 @@ function choice<S>(alternatives: readonly (readonly Part<S>[])[]): Choice<S> {
   };
 }
 
-/** Neighbouring literals as one, which is read at once where the text has the very same blanks. */
+/** Joins neighbouring literals, so that text with exactly the same blanks is read in one comparison. */
 export function merged<S>(parts: readonly Part<S>[]): readonly Part<S>[] {
   const all: Part<S>[] = [];
   for (const part of parts) {
@@ -122,7 +124,7 @@ function wordOf<S>(part: Part<S> | undefined): string {
   return part?.kind === "literal" ? (part.tokens[0]?.text ?? "") : "";
 }
 
-/** One list of parts for several forms: what they begin with in common, and a choice between the rest. */
+/** One list of parts for several forms: their common beginning, then a choice between the rests. */
 export function joined<S>(forms: readonly (readonly Part<S>[])[]): readonly Part<S>[] {
   const [first = [], ...others] = forms;
   if (others.length === 0) return merged(first);

@@ -31,8 +31,8 @@ type FieldName<S> = Exclude<keyof S & string, "kind">;
 
 interface RowSpec<S> {
   /**
-   * The texts of the statement. Printing takes the first whose fields all have a text; reading takes the one that fits. A form with the
-   * month `since` which dumps have it is only read: Braid prints in the styles of 2025.
+   * The texts of the statement. Printing takes the first whose fields all have a text; reading takes the one that fits.
+   * A form with the month `since` which dumps have it is only read: Braid prints in the styles of 2025.
    */
   readonly forms: readonly (string | { readonly since: string; readonly text: string })[];
   readonly fields: { readonly [K in FieldName<S>]: Field<S[K], S> };

@@ -1,10 +1,8 @@
-/**
- * Scalars in dump text. Where a dump prints in full: `( ( 8 + ( rank - streamIdx ) ) % 8 )`, `( ceilDiv(i0, 3) )`. Where it prints
- * names (slice indices, peers, roots), `i84` stands for its line in the index definitions (definitions.ts).
- */
+/** Scalars that a dump prints in full: `( ( 8 + ( rank - streamIdx ) ) % 8 )`, `( ceilDiv(i0, 3) )`. */
+import { irSpellings } from "../../ir/print-style.ts";
 import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../ir/scalar/scalar.ts";
 import { keysOf } from "../../support/keys-of.ts";
-import { failAt } from "./parse-error.ts";
+import { failAt } from "./source.ts";
 import {
   expect,
   expectAcrossLines,
@@ -33,16 +31,15 @@ const calls: ReadonlyMap<string, ScalarOp> = new Map(
   operators.filter((op) => scalarOps[op].call === true).map((op) => [scalarOps[op].text, op] as const),
 );
 
-/** How eras spell the names that the IR spells in one way. */
-const spellings: ReadonlyMap<string, string> = new Map([
-  ["StreamIdx", "streamIdx"],
-  ["deviceIdx.x", "rank"],
-]);
+/** The IR's names by the names that some era prints. */
+const spellings: ReadonlyMap<string, string> = new Map(
+  Object.values(irSpellings).flatMap(({ namedScalars }) => [...namedScalars].map(([name, printed]) => [printed, name])),
+);
 
 /** `i84`, `b3`: a value of the program, which nvFuser numbers. Other words are names that a run binds. */
 const numberedName = /^[bdfi]\d+$/u;
 
-/** What a name stands for. */
+/** The value that a name stands for. */
 export type LookupName = (name: string, position: number) => Scalar;
 
 /** A name as a leaf: an extent, a loop's index, or a name that the run binds. */
@@ -50,7 +47,7 @@ export function leafOf(name: string): Extract<Scalar, { kind: "named" | "symbol"
   return numberedName.test(name) ? { kind: "symbol", name } : { kind: "named", name: spellings.get(name) ?? name };
 }
 
-/** A scalar in the form that expands definitions. `lookup` answers for names; leaves if not given. */
+/** A scalar with its parts. `lookup` gives the values of names, which are leaves if it is not given. */
 export function parseScalar(scanner: Scanner, lookup: LookupName = leafOf, depth = 0): Scalar {
   const code = peek(scanner);
   if (isDigit(code)) return constant(parseInteger(scanner));
@@ -120,7 +117,7 @@ function takeOperator(scanner: Scanner): ScalarOp | null {
   return infix.find(({ text }) => take(scanner, text))?.op ?? null;
 }
 
-/** Floats are no sizes or indices. */
+/** Refuses floats, which are neither sizes nor indices. */
 function parseInteger(scanner: Scanner): number {
   const value = expectNumber(scanner, "a whole number");
   if (scanner.text[scanner.position] === ".") failExpected(scanner, "a whole number, without a fraction");

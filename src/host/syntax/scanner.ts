@@ -1,8 +1,8 @@
 /**
- * Reads a dump from left to right. Nothing is looked at twice but for single characters, so a dump takes time in proportion to its
- * length. What cannot be read fails at once, with its place in the file (parse-error.ts).
+ * Reads a dump from left to right, without going back further than the last word, so that the time is proportional to
+ * the length. The first text that does not fit ends the reading with a diagnostic.
  */
-import { failAt } from "./parse-error.ts";
+import { failAt } from "./source.ts";
 import type { Source } from "./source.ts";
 
 export interface Scanner {
@@ -23,7 +23,7 @@ export function peek({ text, position }: Scanner): number {
   return text.charCodeAt(position);
 }
 
-/** Skips blanks, but not the end of the line. */
+/** Skips blanks within the line. */
 export function skipBlanks(scanner: Scanner): void {
   const { text } = scanner;
   let position = scanner.position;
@@ -31,7 +31,7 @@ export function skipBlanks(scanner: Scanner): void {
   scanner.position = position;
 }
 
-/** Skips blanks and ends of lines. */
+/** Skips blanks and line breaks. */
 export function skipSpace(scanner: Scanner): void {
   const { text } = scanner;
   let position = scanner.position;
@@ -43,7 +43,7 @@ export function skipSpace(scanner: Scanner): void {
   scanner.position = position;
 }
 
-/** Steps over `literal`, if it is what comes next. */
+/** Steps over `literal` if it comes next. */
 export function take(scanner: Scanner, literal: string): boolean {
   if (!scanner.text.startsWith(literal, scanner.position)) return false;
   scanner.position += literal.length;
@@ -57,7 +57,7 @@ export function expect(scanner: Scanner, literal: string): void {
   skipBlanks(scanner);
 }
 
-/** Steps over white space, ends of lines too, and `literal`. */
+/** Steps over blanks, line breaks and `literal`. */
 export function expectAcrossLines(scanner: Scanner, literal: string): void {
   skipSpace(scanner);
   if (!take(scanner, literal)) failExpected(scanner, quoted(literal));
@@ -69,7 +69,7 @@ export function expectField(scanner: Scanner, name: string): void {
   expect(scanner, "=");
 }
 
-/** A whole number. Signs are no part of it. */
+/** A whole number without a sign. */
 export function expectNumber(scanner: Scanner, what: string): number {
   const start = scanner.position;
   const { text } = scanner;
@@ -87,7 +87,7 @@ export function expectNumber(scanner: Scanner, what: string): number {
   return value;
 }
 
-/** A word of letters, digits and `_`, with dots inside: `deviceIdx.x`, `Set.Permute`. Empty where none stands. */
+/** A word of letters, digits, `_` and dots: `deviceIdx.x`, `Set.Permute`. Empty if there is none. */
 export function readWord(scanner: Scanner): string {
   const { text, position: start } = scanner;
   let position = start;
@@ -96,7 +96,7 @@ export function readWord(scanner: Scanner): string {
   return text.slice(start, position);
 }
 
-/** What follows a statement on its line: nothing but blanks. Stops at the end of the line. */
+/** Steps over blanks to the end of the line. */
 export function expectLineEnd(scanner: Scanner): void {
   skipBlanks(scanner);
   if (!atLineEnd(scanner)) failExpected(scanner, "the end of the line");
@@ -128,11 +128,16 @@ export function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** Also the blanks that do not break, which copies from web pages have. */
+/** Includes non-breaking spaces, which copies from web pages have. */
 export function isBlank(code: number): boolean {
   return code === 32 || code === 9 || code === 13 || code === 160;
 }
 
+/** A letter or `_`. */
+export function isWordStart(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95;
+}
+
 function isWordPart(code: number): boolean {
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigit(code) || code === 95 || code === 46;
+  return isWordStart(code) || isDigit(code) || code === 46;
 }

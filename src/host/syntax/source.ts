@@ -1,6 +1,9 @@
+/** The text of one container with its place in the file, and diagnostics that show the line with a caret. */
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+
 /**
- * The text of one container, and where it stands in the file. Copies may be indented, and launchers put a prefix before every line
- * (`[1,0]<stdout>:`): the prefix is not part of the text, and lines of other ranks between are left out.
+ * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). The prefix is not
+ * part of `text`, and lines of other ranks are left out.
  */
 export interface Source {
   /** As the user names it. */
@@ -8,23 +11,49 @@ export interface Source {
   readonly text: string;
   /** The line of the file, from 1, in which `text` starts. */
   readonly firstLine: number;
-  /** Characters before the text's lines in the file. */
+  /** The length of the prefix. */
   readonly prefixLength: number;
   /** The line of the file for every line of `text`, where lines were left out; else null. */
   readonly lines: readonly number[] | null;
 }
 
-export interface SourcePlace {
+export type DumpFault = Omit<Diagnostic, "place" | "excerpt" | "found" | "expected" | "help"> &
+  Required<Pick<Diagnostic, "expected" | "help">> & {
+    /** If not given, the word or sign at the position. */
+    readonly found?: string;
+  };
+
+/** Lines of dumps have hundreds of characters; this many are shown on each side. */
+const reach = 48;
+
+export function failAt(source: Source, position: number, fault: DumpFault): never {
+  const { line, column, lineText, offset } = placeOf(source, position);
+  const from = Math.max(0, offset - reach);
+  const to = Math.min(lineText.length, offset + reach);
+  const before = from > 0 ? "..." : "";
+  const after = to < lineText.length ? "..." : "";
+  return fail({
+    ...fault,
+    found: fault.found ?? foundText(source.text, position),
+    place: { kind: "file", path: source.file, line, column },
+    excerpt: {
+      text: `${before}${lineText.slice(from, to)}${after}`.replaceAll("\t", " "),
+      caret: before.length + offset - from,
+    },
+  });
+}
+
+interface SourcePlace {
+  /** Line and column in the file, from 1. */
   readonly line: number;
-  /** From 1. */
   readonly column: number;
   /** The line's text, without prefix and line end. */
   readonly lineText: string;
-  /** Where in `lineText` the place is, from 0. */
+  /** The place in `lineText`, from 0. */
   readonly offset: number;
 }
 
-export function placeOf({ text, firstLine, prefixLength, lines }: Source, position: number): SourcePlace {
+function placeOf({ text, firstLine, prefixLength, lines }: Source, position: number): SourcePlace {
   let index = 0;
   let start = 0;
   for (let end = text.indexOf("\n"); end >= 0 && end < position; end = text.indexOf("\n", start)) {
@@ -35,4 +64,12 @@ export function placeOf({ text, firstLine, prefixLength, lines }: Source, positi
   const lineText = text.slice(start, end < 0 ? text.length : end).replace(/\r$/u, "");
   const offset = Math.min(position - start, lineText.length);
   return { line: lines?.[index] ?? firstLine + index, column: offset + prefixLength + 1, lineText, offset };
+}
+
+function foundText(text: string, position: number): string {
+  if (position >= text.length) return "the end of the text";
+  const [line = ""] = text.slice(position, position + 40).split(/\r?\n/u, 1);
+  if (line.trim() === "") return "the end of the line";
+  const [word = ""] = /^(?:[\w.]+|\s*\S)/u.exec(line) ?? [];
+  return `"${word.trim()}"`;
 }

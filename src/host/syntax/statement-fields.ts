@@ -1,4 +1,4 @@
-/** Fields that one kind of statement has, and which other fields of the statement or the rest of the dump have a say in. */
+/** Fields of single kinds of statements, most of which depend on other fields of the statement or on the dump's era. */
 import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import { printIterDomain } from "../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
@@ -23,21 +23,21 @@ import { numberGroups } from "./coalescing-numbers.ts";
 import type { ReadContext } from "./context.ts";
 import { exprId, flag, named, numbered, printTensorOf } from "./fields.ts";
 import { parseNamed } from "./names.ts";
-import { failAt } from "./parse-error.ts";
+import { failAt } from "./source.ts";
 import type { Field, Mark } from "./row.ts";
 import { leafOf } from "./scalar.ts";
 import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "./scanner.ts";
 import { largestNumber } from "./tensor-table.ts";
 import { failNumber, parseTensor } from "./tensor.ts";
 
-/** A tensor of the statement that has been read. */
+/** A tensor that has been read. */
 export function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
   const tensor = id === undefined ? undefined : tensors.byNumber.get(id)?.tensor;
   invariant(tensor !== undefined, "a tensor is read before what depends on it", { id });
   return tensor;
 }
 
-/** `buffer=` and the allocated tensor once more. */
+/** `buffer=` and the allocated tensor, which the statement already begins with. */
 export const buffer: Mark<Allocate> = {
   print: (context, { tensor }) => `buffer=${printTensorOf(tensor, context)}`,
   read: ({ scanner, tensors }, { tensor }) => {
@@ -56,7 +56,7 @@ export const buffer: Mark<Allocate> = {
   begins: (text, position) => text.startsWith("buffer=", position),
 };
 
-/** Whether memory is zeroed again after its use: Braid never does. */
+/** Whether memory is zeroed again after its use, which Braid never does. */
 export const resetsToZero: Mark<Allocate> = {
   print: () => "false",
   read: (context, draft) => {
@@ -71,7 +71,7 @@ export const resetsToZero: Mark<Allocate> = {
   },
 };
 
-/** A position in the logical domain of the sliced tensor, printed as the axis there. */
+/** A position in the logical domain of the sliced tensor, which prints as the axis there. */
 export const slicedAxis: Field<number, HirAliasSelect> = {
   print: (axis, { program, spelling }, { input }) =>
     printIterDomain(at(at(program.tensors, input).domain.logical, axis), spelling),
@@ -93,7 +93,7 @@ export const loopIndex: Field<ForLoop["index"]> = {
   },
 };
 
-/** An axis stands for all of its indices, one after the other: a loop over other indices prints its bounds. */
+/** The axis stands for all of its indices in order. A loop over other indices prints its bounds instead. */
 export const loopAxis: Field<ForLoop["iterDomain"], LoopHeader> = {
   print: (axis, { spelling }, { start, stop, step }) => {
     const isWhole = axis !== null && isConstant(start, 0) && isConstant(step, 1) && sameScalar(stop, axis.extent);
@@ -103,7 +103,7 @@ export const loopAxis: Field<ForLoop["iterDomain"], LoopHeader> = {
   absent: () => null,
 };
 
-/** The axis of the tensor that it belongs to, if that prints in the same way. */
+/** The axis of the tensor with this number, if it prints the same; else `axis`. */
 function ownAxis({ axes }: ReadContext["tensors"], axis: IterDomain): IterDomain {
   const own = axes.get(axis.id)?.axis;
   if (own === undefined || own.iterType !== axis.iterType || own.parallelType !== axis.parallelType) return axis;
@@ -126,8 +126,8 @@ export const team: Field<readonly number[]> = {
 };
 
 /**
- * Before 2026 a constant root is a device id; from then on it is a position in the team, as in the IR. Other roots, such as the index of
- * a loop over the devices, count the team in every era.
+ * A constant root prints as a device id before 2026, and as a position in the team from 2026 on. Other roots, such as
+ * the index of a loop over the devices, are positions in every era. The IR has positions.
  */
 export const root: Field<Communication["root"], Communication> = {
   print: (value, { spelling }, { team: devices }) => {
@@ -153,14 +153,14 @@ export const root: Field<Communication["root"], Communication> = {
 
 const anyReduceOp = named(reduceOpNames, "a reduction");
 
-/** nvFuser prints no reduction. Braid prints all but the usual sum, which would be lost. */
+/** nvFuser prints no reduction op. Braid prints all but the default, sum, which would be lost. */
 export const reduceOp: Field<Communication["reduceOp"], Communication> = {
   print: (op, context, statement) => (op === null || op === "sum" ? null : anyReduceOp.print(op, context, statement)),
   read: anyReduceOp.read,
   absent: (_, { type }) => (type !== undefined && collectives[type].reduces ? "sum" : null),
 };
 
-/** Dumps before 2025-06 print no number here, although Waits name it. */
+/** Dumps before 2025-06 print no number at EndCoalescing, although Waits name it. */
 export const groupId: Field<EndCoalescing["id"]> = {
   ...exprId,
   absent: (context) => {
@@ -173,7 +173,7 @@ export const groupId: Field<EndCoalescing["id"]> = {
 
 const awaitable: ReadonlySet<string> = new Set(["Communication", "P2PCommunication", "EndCoalescing"]);
 
-/** `Communication 39`, whatever 39 is. */
+/** `Communication 39`, whichever kind of communication 39 is. Reading also accepts the other kinds' names. */
 export const awaited: Field<Wait["target"]> = {
   print: (id) => `Communication ${id}`,
   read: ({ scanner }) => {

@@ -1,7 +1,9 @@
 /**
- * The text of every statement of the Host IR, one row per kind. Printing and parsing both work from it. A loop or branch has a row for
- * its first line; print/statement.ts and parse/scope.ts add the bodies. Ops and the sections around the statements are not here: an
- * op has several spellings and axes that it does not print.
+ * The text of every statement of the Host IR, one row per kind, from which both printing and parsing work. A loop or
+ * branch has a row for its first line; print/statement.ts and parse/scope.ts add the bodies.
+ *
+ * Ops have rows of their own (ops/), because one op has several spellings and leaves out axes that follow from its
+ * output. The sections around the statements are printed and read by hand: host units, index definitions, transforms.
  */
 import { allocationSize } from "../../ir/allocation-size.ts";
 import type { TensorId } from "../../ir/domain.ts";
@@ -42,7 +44,7 @@ const peerRow = row<P2PCommunication>("P2PCommunication", {
   fields: { id: exprId, type: word(["send", "recv"]), buffer: tensor, peer: namedScalar("a peer"), backend },
 });
 
-/** nvFuser ends the list with a comma, and leaves the parenthesis open. */
+/** nvFuser ends the list with a comma and leaves the parenthesis open. */
 const peers: Field<readonly P2PCommunication[]> = {
   print: (list, context) => list.map((each) => `${peerRow.print(each, context, "")},`).join(" "),
   read: (context) => {
@@ -155,10 +157,10 @@ export function rowOf<K extends HostStatement["kind"]>(kind: K): Row<HeaderOf<K>
   return rows[kind];
 }
 
-/** How much further in than its first line the body of a loop or branch stands. */
+/** The indentation of the body of a loop or branch relative to its first line. */
 export const indentation = "  ";
 
-/** Before the second body of a branch, where that is not empty. */
+/** The word before the second body of a branch, which prints if that is not empty. */
 export const elseWord = "ELSE";
 
 type ReadHeader = (context: ReadContext) => Header;

@@ -1,6 +1,6 @@
 /**
- * The streams of a container. Streams without an index have numbers of their own, which dumps print; from 2026 on an address stands
- * there instead. Streams with an index print the index, and take the numbers that are left.
+ * The streams of a container. A stream without an index prints its number, or from 2026 on an address. A stream with an
+ * index prints the index, and gets a number that no other stream has.
  */
 import { makeId } from "../../support/ids.ts";
 import type { HostStream, StreamId } from "../nodes.ts";
@@ -10,13 +10,13 @@ import { parseScalar } from "./scalar.ts";
 import { expectNumber, failExpected, isDigit, peek, type Scanner } from "./scanner.ts";
 
 export interface StreamTable {
-  /** By number; those that the dump does not show are missing. */
+  /** By number, without numbers that the dump does not show. */
   readonly streams: Map<number, HostStream>;
-  /** Streams by the text after `Stream `. */
+  /** By the text after `Stream `. */
   readonly byText: Map<string, StreamId>;
   /** Numbers that the dump prints. */
   readonly printed: ReadonlySet<number>;
-  /** From 2026 on a number is an index, and streams without one print an address. */
+  /** Whether streams without an index print an address, as from 2026 on. A number is then an index. */
   readonly addresses: boolean;
   /** No number below it is free. */
   next: number;
@@ -27,7 +27,7 @@ export function createStreamTable(text: string, addresses: boolean): StreamTable
   return { streams: new Map(), byText: new Map(), printed, addresses, next: 0 };
 }
 
-/** Found before anything is read, so that streams with an index do not take a number that is printed later. */
+/** They are found first, so that a stream with an index does not take a number that is printed later. */
 function printedNumbers(text: string): ReadonlySet<number> {
   const numbers = new Set<number>();
   for (let found = text.indexOf(title); found >= 0; found = text.indexOf(title, found + title.length)) {
@@ -44,7 +44,7 @@ function printedNumbers(text: string): ReadonlySet<number> {
 
 const title = "Stream ";
 
-/** What stands behind `Stream `: `0`, `( streamIdx % numberOfStreams )`, `0x174e5c80`. */
+/** The text after `Stream `: `0`, `( streamIdx % numberOfStreams )` or `0x174e5c80`. */
 export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
   const start = scanner.position;
   const address = scanner.text.startsWith("0x", start)
@@ -77,7 +77,7 @@ function add(table: StreamTable, text: string, number: number, index: HostStream
   return id;
 }
 
-/** By number; numbers between that the dump does not show get streams that nothing uses. */
+/** The streams by number. A number that the dump does not show gets a stream that nothing uses. */
 export function streamsOf({ streams }: StreamTable): readonly HostStream[] {
   let count = 0;
   for (const number of streams.keys()) count = Math.max(count, number + 1);

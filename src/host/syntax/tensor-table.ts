@@ -1,31 +1,13 @@
 /**
- * The tensors of one container or kernel as they are met in the text. A tensor stands in a dump as often as it is used, always in the
- * same words: it is read once, and found again by its text.
+ * The tensors of one container or kernel, in the order of the text. A dump prints a tensor wherever it is used, always
+ * in the same words: it is read once and found again by its text.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import {
-  type IterDomain,
-  type IterDomainId,
-  plainDomain,
-  type Tensor,
-  type TensorId,
-  type Transform,
-} from "../../ir/domain.ts";
+import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
-import { failAt } from "./parse-error.ts";
-import type { Source } from "./source.ts";
-
-/** The domains of a tensor, where they are more than the axes that the tensor prints. */
-export interface DomainNote {
-  readonly root: readonly IterDomainId[] | null;
-  readonly logical: readonly IterDomain[];
-  readonly allocation: readonly IterDomain[] | null;
-  readonly transforms: readonly Transform[];
-}
-
-/** By tensor number. */
-export type DomainNotes = ReadonlyMap<number, DomainNote>;
+import type { DomainNotes } from "./domain-notes.ts";
+import { failAt, type Source } from "./source.ts";
 
 export interface TensorTable {
   readonly byText: Map<string, Tensor>;
@@ -42,18 +24,19 @@ export interface TensorTable {
 interface Met {
   readonly tensor: Tensor;
   readonly text: string;
-  /** Where it was read. */
-  readonly position: number;
 }
 
-/** Numbers are positions in tables, so one number far out would make a large table. */
+/** Numbers are positions in tables: one large number would make a large table. */
 export const largestNumber = 65_535;
 
 export function createTensorTable(notes: DomainNotes, meshes: TensorTable["meshes"] = new Map()): TensorTable {
   return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes };
 }
 
-/** Adds a tensor that was read at `position`. Throws `dump-contradiction` where the number stands for another tensor. */
+/**
+ * Adds a tensor that was read at `position`. Throws `dump-contradiction` if another tensor has its number or one of its
+ * axes.
+ */
 export function addTensor(table: TensorTable, source: Source, position: number, text: string, tensor: Tensor): Tensor {
   const other = table.byNumber.get(tensor.id);
   if (other !== undefined) {
@@ -81,7 +64,7 @@ export function addTensor(table: TensorTable, source: Source, position: number, 
     table.axes.set(axis.id, { axis, tensor: tensor.id });
     collectSymbols(axis.extent, table.symbols);
   }
-  table.byNumber.set(tensor.id, { tensor, text, position });
+  table.byNumber.set(tensor.id, { tensor, text });
   table.byText.set(text, tensor);
   return tensor;
 }
@@ -93,7 +76,7 @@ function collectSymbols(scalar: Scalar, symbols: Set<string>): void {
   collectSymbols(scalar.rhs, symbols);
 }
 
-/** The tensors by their numbers; numbers that the dump does not show get a scalar that nothing uses. */
+/** The tensors by number. A number that the dump does not show gets a scalar tensor, which nothing uses. */
 export function tensorsByNumber(met: ReadonlyMap<number, { readonly tensor: Tensor }>): readonly Tensor[] {
   let count = 0;
   for (const number of met.keys()) count = Math.max(count, number + 1);
@@ -110,14 +93,14 @@ function unused(number: number): Tensor {
   };
 }
 
-/** The next number of an axis. */
+/** The next free number of an axis. */
 export function iterDomainCountOf(table: TensorTable): number {
   let last = -1;
   for (const number of table.axes.keys()) last = Math.max(last, number);
   return last + 1;
 }
 
-/** The next number of a scalar `i<n>` after the extents'. */
+/** The next free number of a scalar: one more than the largest `i<n>` of `names`. */
 export function scalarCountOf(names: Iterable<string>): number {
   let last = -1;
   for (const name of names) {

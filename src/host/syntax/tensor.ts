@@ -1,34 +1,26 @@
 /**
- * Tensors in dump text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. The axes are those of the loop domain; a
- * domain that is more than that stands in the dump's transforms (parse-transforms.ts).
+ * Tensors and meshes in dump text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. The axes are
+ * those of the loop domain; domain-notes.ts has the other domains.
  */
-import {
-  type IterDomain,
-  type MemoryType,
-  plainDomain,
-  type Tensor,
-  type TensorDomain,
-  type TensorId,
-} from "../../ir/domain.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
+import { type IterDomain, type MemoryType, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { memoryLetters } from "../../ir/print-tensor.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { parseAxis } from "./axis.ts";
-import { failAt } from "./parse-error.ts";
-import { parseMesh } from "./mesh.ts";
+import { notedDomain, requireWhole } from "./domain-notes.ts";
+import { failAt } from "./source.ts";
 import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
-import { addTensor, type DomainNote, largestNumber, type TensorTable } from "./tensor-table.ts";
+import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));
 
-const memories: readonly (readonly [text: string, memory: MemoryType])[] = [
-  ["l_", "local"],
-  ["g_", "global"],
-  ["sym_", "symmetric"],
-];
+const memories = keysOf(memoryLetters).map((memory) => [`${memoryLetters[memory]}_`, memory] as const);
 
-/** Whether a tensor begins here: `T` and its number. */
+/** Whether a tensor begins here, with `T` and a number. */
 export function atTensor(scanner: Scanner): boolean {
   return peek(scanner) === 84 && isDigit(scanner.text.charCodeAt(scanner.position + 1));
 }
@@ -43,7 +35,10 @@ export function parseTensor(scanner: Scanner, table: TensorTable): Tensor {
   return known;
 }
 
-/** Where the text of a tensor ends, with its mesh; -1 if it does not, or has positions in it. Axes hold no bracket. */
+/**
+ * Where the text of a tensor ends, with its mesh; -1 if it has no end, or has positions in it. There are no brackets in
+ * axes.
+ */
 function tensorEnd(text: string, start: number): number {
   const bracket = text.indexOf("]", start) + 1;
   if (bracket === 0 || text.startsWith(" ca_pos(", bracket) || text.startsWith(" produce_pos(", bracket)) return -1;
@@ -65,7 +60,7 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   skipPositions(scanner);
   const meshStart = scanner.position;
   const mesh = parseMesh(scanner, table);
-  // Positions differ from place to place.
+  // Without positions, which differ between the places of one tensor.
   const text = scanner.text.slice(start, axesEnd) + scanner.text.slice(meshStart, scanner.position);
   const known = table.byText.get(text);
   if (known !== undefined) return known;
@@ -132,7 +127,7 @@ function parseAxes(scanner: Scanner): readonly IterDomain[] {
   }
 }
 
-/** `ca_pos( 1 )` and `produce_pos( 2 )`: where nvFuser's kernels inline a tensor. Host programs do not. */
+/** `ca_pos( 1 )` and `produce_pos( 2 )` say where nvFuser's kernels inline a tensor. Host programs do not. */
 function skipPositions(scanner: Scanner): void {
   while (take(scanner, " ca_pos(") || take(scanner, " produce_pos(")) {
     skipBlanks(scanner);
@@ -140,36 +135,6 @@ function skipPositions(scanner: Scanner): void {
     skipBlanks(scanner);
     if (!take(scanner, ")")) failExpected(scanner, '")"');
   }
-}
-
-function notedDomain({ logical, allocation, transforms }: DomainNote, loop: readonly IterDomain[]): TensorDomain {
-  const own = new Map(loop.map((axis) => [axis.id, axis]));
-  // An axis that is both logical and loop is one object, as in tensors that were never printed.
-  const shared = logical.map((axis) => own.get(axis.id) ?? axis);
-  const plain = shared.length === loop.length && shared.every((axis, i) => axis === loop[i]);
-  return {
-    logical: plain ? loop : shared,
-    transforms,
-    loop,
-    allocation: allocation?.map((axis) => own.get(axis.id) ?? axis) ?? null,
-  };
-}
-
-/** Extents that round up are those of split axes, whose whole a container does not print. */
-function requireWhole(scanner: Scanner, start: number, number: number, loop: readonly IterDomain[]): void {
-  const split = loop.find(({ extent }) => rounds(extent));
-  if (split === undefined) return;
-  failAt(scanner.source, start, {
-    code: "dump-incomplete",
-    message: `T${number} has split axes, and the dump does not print what was split`,
-    found: `an extent that rounds up, on axis number ${split.id}`,
-    expected: `the logical domain of T${number} under "TransformPrinter :"`,
-    help: "print the program with Braid's style 2025-10, which prints the transforms of split axes, or shape the tensor without splits",
-  });
-}
-
-function rounds(extent: Scalar): boolean {
-  return extent.kind === "binary" && (extent.op === "ceilDiv" || rounds(extent.lhs) || rounds(extent.rhs));
 }
 
 export function failNumber(scanner: Scanner, position: number, name: string): never {
@@ -181,15 +146,50 @@ export function failNumber(scanner: Scanner, position: number, name: string): ne
   });
 }
 
-/** The tensors of a list that `close` ends; a comma may stand before it. */
-export function parseTensorList(scanner: Scanner, table: TensorTable, close: string): readonly TensorId[] {
+/** Tensors with commas between, up to a brace; a comma may stand before it, too. */
+export function parseTensorList(scanner: Scanner, table: TensorTable): readonly TensorId[] {
   const ids: TensorId[] = [];
   for (;;) {
     skipBlanks(scanner);
-    if (take(scanner, close)) return ids;
+    if (scanner.text.startsWith("}", scanner.position)) return ids;
     ids.push(parseTensor(scanner, table).id);
     skipBlanks(scanner);
-    if (take(scanner, close)) return ids;
+    if (scanner.text.startsWith("}", scanner.position)) return ids;
     expect(scanner, ",");
+  }
+}
+
+/** ` (DeviceMesh{0 1})` or ` (DeviceMesh{{0 1}{2 3}})`; null if neither follows. */
+function parseMesh(scanner: Scanner, { meshes }: TensorTable): DeviceMesh | null {
+  if (!take(scanner, " (DeviceMesh")) return null;
+  const start = scanner.position;
+  const close = scanner.text.indexOf(")", start) + 1;
+  const known = close === 0 ? undefined : meshes.get(scanner.text.slice(start, close));
+  if (known !== undefined) {
+    scanner.position = close;
+    return known;
+  }
+  const devices = parseDevices(scanner, 1);
+  if (!take(scanner, ")")) failExpected(scanner, '")" after the mesh');
+  try {
+    const mesh = new DeviceMesh(devices);
+    meshes.set(scanner.text.slice(start, scanner.position), mesh);
+    return mesh;
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    const { code, message, found = "", expected = "", help = "" } = at(error.diagnostics, 0);
+    return failAt(scanner.source, start, { code, message, found, expected, help });
+  }
+}
+
+function parseDevices(scanner: Scanner, depth: number): NestedDevices {
+  if (!take(scanner, "{")) failExpected(scanner, '"{" and device ids');
+  const devices: (number | NestedDevices)[] = [];
+  for (;;) {
+    skipBlanks(scanner);
+    if (take(scanner, "}")) return devices;
+    if (peek(scanner) !== 123) devices.push(expectNumber(scanner, 'a device id or "}"'));
+    else if (depth < 3) devices.push(parseDevices(scanner, depth + 1));
+    else failExpected(scanner, "a mesh of at most 3 dimensions");
   }
 }

@@ -1,6 +1,7 @@
 /**
- * A tensor is bound before it is used. Bindings are followed along every path that may run, and a use is reported where no path binds
- * the tensor. A tensor with a mesh that nothing in the program binds may lie on other devices: `record` knows the rank and checks it.
+ * A tensor is bound before it is used. Bindings are followed along every path that may run, and a use is reported where
+ * no path binds the tensor. A tensor with a mesh that nothing in the program binds may lie on other devices: `record`
+ * knows the rank and checks it.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
@@ -12,7 +13,10 @@ import type { Fault, Report } from "./fault.ts";
 export function checkBindings(program: HostProgram, report: Report): void {
   const written = once(() => new Set(writtenIn(program.body)));
   const bound = createBoundTensors([...program.inputs, ...program.outputs]);
-  /** `carried`: tensors that earlier iterations may have bound. Only a branch can use them, since the first iteration has none. */
+  /**
+   * `carried`: tensors that earlier iterations may have bound. Only a branch can use them, since the first iteration
+   * has none.
+   */
   const visit = (scope: readonly Statement[], carried: () => ReadonlySet<TensorId>, branch: boolean): void => {
     for (const statement of scope) {
       for (const tensor of needsBound(statement)) {
@@ -76,13 +80,15 @@ export interface BoundTensors {
   readonly has: (tensor: TensorId) => boolean;
   readonly add: (tensor: TensorId) => void;
   readonly delete: (tensor: TensorId) => void;
-  /** Walks both sides of a branch from the same state. Afterwards every tensor that either side leaves bound is bound. */
+  /**
+   * Walks both sides of a branch from the same state. Afterwards every tensor that either side leaves bound is bound.
+   */
   readonly either: (then: () => void, otherwise: () => void) => void;
 }
 
 /**
- * The state in which the tensors `initial` are bound. The changes of a side are taken back rather than made on a copy of the set, so that
- * a program of many branches takes time in proportion to its statements.
+ * The state in which the tensors `initial` are bound. The changes of a side are taken back rather than made on a copy
+ * of the set, so that a program of many branches takes time in proportion to its statements.
  */
 export function createBoundTensors(initial: Iterable<TensorId>): BoundTensors {
   const bound = new Set(initial);

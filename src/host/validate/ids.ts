@@ -1,7 +1,8 @@
 /**
- * The rules that come first: ids are the positions in their tables, every id, operand and axis that a statement names exists, an input
- * or output is listed once, and an ExprId names one Communication, P2PCommunication or EndCoalescing, which may be posted in several
- * places. A statement that breaks one of them can be neither checked further nor printed.
+ * The rules that come first: ids are the positions in their tables, every id, operand and axis that a statement names
+ * exists, an input or output is listed once, and an ExprId names one Communication, P2PCommunication or EndCoalescing,
+ * which may be posted in several places. A statement that breaks one of them can be neither checked further nor
+ * printed.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";

@@ -1,6 +1,6 @@
 /**
- * Whether a computation fits its operands and its output: the rules of the Fusion API's ops, applied to ops that a program
- * already has. Symbolic extents are taken as equal.
+ * Whether a computation fits its operands and its output: the rules of the Fusion API's ops, applied to ops that a
+ * program already has. Symbolic extents are taken as equal.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
@@ -83,7 +83,8 @@ function checkOutput(
   const fits =
     logical.length === axes.length &&
     partial.every(({ parallelType }) => isDID(parallelType)) &&
-    // Where a reduction stops at what each device has, the extent that it prints is a device's share; that of a chunk is the whole.
+    // Where a reduction stops at what each device has, the extent that it prints is a device's share; that of a chunk
+    // is the whole.
     logical.every((axis, i) =>
       // A batch axis that a matmul contracts, too.
       axis.iterType === "reduction" && op.kind === "Matmul" && i < axes.length - 3

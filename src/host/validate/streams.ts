@@ -1,6 +1,6 @@
 /**
- * A stream without an index exists from the GetCurrentStream that binds it or, if there is none, from the first SetCurrentStream that
- * makes it current. Used earlier, it holds nothing to wait for, or becomes another stream later:
+ * A stream without an index exists from the GetCurrentStream that binds it or, if there is none, from the first
+ * SetCurrentStream that makes it current. Used earlier, it holds nothing to wait for, or becomes another stream later:
  *
  *   Synchronize Stream 0                 refused: the next line binds Stream 0
  *   GetCurrentStream into Stream 0

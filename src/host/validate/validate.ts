@@ -1,7 +1,8 @@
 /**
- * Whether a host program is well-formed: faults that nvFuser's constructors and evaluator refuse, found before anything runs. The rules
- * come in three groups: ids (ids.ts); each statement by itself (statement.ts); the order of statements, which is when tensors and streams
- * are bound (bindings.ts, streams.ts) and how coalesced groups stand (groups.ts). `record` checks what depends on sizes and the rank.
+ * Whether a host program is well-formed: faults that nvFuser's constructors and evaluator refuse, found before anything
+ * runs. The rules come in three groups: ids (ids.ts); each statement by itself (statement.ts); the order of statements,
+ * which is when tensors and streams are bound (bindings.ts, streams.ts) and how coalesced groups stand (groups.ts).
+ * `record` checks what depends on sizes and the rank.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../nodes.ts";

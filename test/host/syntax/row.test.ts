@@ -1,7 +1,7 @@
 /** Rows: one list of forms from which a statement is printed and read. */
 import { describe, expect, it } from "vitest";
 import type { PrintContext, ReadContext } from "../../../src/host/syntax/context.ts";
-import { noDefinitions } from "../../../src/host/syntax/definitions.ts";
+import { noDefinitions } from "../../../src/host/syntax/names.ts";
 import { flag, scalar, word } from "../../../src/host/syntax/fields.ts";
 import { row } from "../../../src/host/syntax/row.ts";
 import { createScanner } from "../../../src/host/syntax/scanner.ts";
@@ -40,8 +40,7 @@ const launch = row<Launch>("Launch", {
 const printContext: PrintContext = {
   program: { tensors: [], streams: [] },
   spelling: defaultSpelling,
-  sliceMeshes: true,
-  slices: new Set(),
+  withoutMesh: new Set(),
 };
 
 function print(fields: Omit<Launch, "kind">): string {

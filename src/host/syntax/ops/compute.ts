@@ -7,7 +7,7 @@ import type { BinaryOp, CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, Unary
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
-import { failAt } from "../parse-error.ts";
+import { failAt } from "../source.ts";
 import {
   expect,
   expectAcrossLines,

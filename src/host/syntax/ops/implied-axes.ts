@@ -2,7 +2,7 @@
 import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { failAt } from "../parse-error.ts";
+import { failAt } from "../source.ts";
 import type { Scanner } from "../scanner.ts";
 
 /**

@@ -5,7 +5,7 @@ import type { Op } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { printTensorOf } from "../fields.ts";
-import { failAt } from "../parse-error.ts";
+import { failAt } from "../source.ts";
 import { expect, failExpected, type Scanner, skipSpace } from "../scanner.ts";
 import { atTensor, parseTensor } from "../tensor.ts";
 

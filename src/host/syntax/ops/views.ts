@@ -7,7 +7,7 @@ import { at } from "../../../support/invariant.ts";
 import { axisPosition, parseAxis } from "../axis.ts";
 import type { PrintContext } from "../context.ts";
 import { parseNamed } from "../names.ts";
-import { failAt } from "../parse-error.ts";
+import { failAt } from "../source.ts";
 import {
   expect,
   expectField,

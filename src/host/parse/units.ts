@@ -1,0 +1,161 @@
+/**
+ * The host units of a container. Each prints its body, a Fusion with tensors of its own:
+ *
+ *   HostUnit0: Inputs={T0_g_float[iS0{i0}], } -> Outputs={T1_g_float[iS1{i0}], }Inputs:
+ *     T0_g_float[iS0{i0}]
+ *   Outputs:
+ *     T1_g_float[iS1{i0}]
+ *
+ *   %kernel {
+ *   T1_g_float[iS1{i0}]
+ *      = relu(T0_g_float[iS0{i0}]);
+ *   } // %kernel
+ */
+import type { Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import type { HostUnit, UnitId } from "../nodes.ts";
+import type { ReadContext } from "../syntax/context.ts";
+import { noDefinitions } from "../syntax/names.ts";
+import { expect, expectAcrossLines, expectNumber, isDigit, type Scanner, skipSpace, take } from "../syntax/scanner.ts";
+import { kernelEnd, transformsTitle } from "../syntax/sections.ts";
+import { failAt } from "../syntax/source.ts";
+import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/tensor.ts";
+import { createTensorTable, largestNumber, type TensorTable } from "../syntax/tensor-table.ts";
+import type { OpContext } from "../syntax/ops/op-syntax.ts";
+import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
+import { parseTransforms } from "./transforms.ts";
+import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
+
+const unitName = "HostUnit";
+
+/** Reads the units after the statements, which stand in any order. */
+export function parseUnits(context: ReadContext): ReadonlyMap<number, ParsedUnit> {
+  const { scanner } = context;
+  const units = new Map<number, ParsedUnit>();
+  while (atUnit(scanner)) {
+    const start = scanner.position;
+    scanner.position += unitName.length;
+    const number = expectNumber(scanner, "the number of a host unit");
+    if (number > largestNumber) failNumber(scanner, start, `HostUnit${number}`);
+    if (units.has(number)) failTwice(scanner, start, number);
+    units.set(number, parseUnit(context, number, start));
+  }
+  return units;
+}
+
+/** The units by number. Throws `dump-incomplete` if the body of a posted unit is missing. */
+export function unitTable(
+  { scanner, posted }: ReadContext,
+  units: ReadonlyMap<number, ParsedUnit>,
+): readonly HostUnit[] {
+  for (const [number, position] of posted) if (!units.has(number)) failMissing(scanner, position, number);
+  return finishUnits(scanner.source, [...units.values()]);
+}
+
+/**
+ * Steps over blanks and line breaks, and before 2025-05 also over an empty list of aliases, to a unit if there is one.
+ */
+function atUnit(scanner: Scanner): boolean {
+  for (;;) {
+    skipSpace(scanner);
+    const { text, position } = scanner;
+    if (take(scanner, "Aliases:")) refuseAliases(scanner);
+    else return text.startsWith(unitName, position) && isDigit(text.charCodeAt(position + unitName.length));
+  }
+}
+
+function refuseAliases(scanner: Scanner): void {
+  const { position } = scanner;
+  expectAcrossLines(scanner, "{");
+  skipSpace(scanner);
+  if (take(scanner, "}")) return;
+  failAt(scanner.source, position, {
+    code: "dump-unsupported",
+    message: "the container has aliases between tensors",
+    found: "an alias",
+    expected: "Aliases:{}, or no aliases",
+    help: "write in place with one tensor that is both input and output",
+  });
+}
+
+/** Reads on behind the unit's number. Meshes are shared with the container. */
+function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number, start: number): ParsedUnit {
+  const tensors = createTensorTable(unitNotes(scanner), meshes);
+  const context: OpContext = {
+    scanner,
+    tensors,
+    names: { definitions: noDefinitions, symbols: tensors.symbols, loops: [] },
+  };
+  expect(scanner, ":");
+  expect(scanner, "Inputs={");
+  const inputs = parseTensorList(scanner, tensors);
+  expect(scanner, "}");
+  expect(scanner, "->");
+  expect(scanner, "Outputs={");
+  const outputs = parseTensorList(scanner, tensors);
+  expect(scanner, "}");
+  expect(scanner, "Inputs:");
+  skipListed(scanner, tensors);
+  expectAcrossLines(scanner, "Outputs:");
+  skipListed(scanner, tensors);
+  expectAcrossLines(scanner, "%kernel");
+  expect(scanner, "{");
+  const ops = parseOps(context);
+  return { id: makeId<UnitId>(number), tensors, inputs, outputs, ops, position: start };
+}
+
+/** The transforms stand at the end of the kernel, and are read first. */
+function unitNotes(scanner: Scanner): ReturnType<typeof parseTransforms> {
+  const { text, position } = scanner;
+  const close = text.indexOf(kernelEnd, position);
+  const title = text.slice(position, close < 0 ? text.length : close).indexOf(`\n${transformsTitle}`);
+  if (title < 0) return new Map();
+  return parseTransforms({ ...scanner, position: position + title + transformsTitle.length + 1 });
+}
+
+/** Steps over the second list of the inputs or outputs, one per line. */
+function skipListed(scanner: Scanner, tensors: TensorTable): void {
+  for (;;) {
+    skipSpace(scanner);
+    if (!atTensor(scanner)) return;
+    parseTensor(scanner, tensors);
+  }
+}
+
+function parseOps(context: OpContext): readonly Op[] {
+  const { scanner, tensors } = context;
+  const ops: Op[] = [];
+  for (;;) {
+    skipSpace(scanner);
+    if (take(scanner, kernelEnd)) return ops;
+    if (take(scanner, transformsTitle)) {
+      parseTransforms(scanner);
+      expectAcrossLines(scanner, kernelEnd);
+      return ops;
+    }
+    ops.push(parseOp(context, parseTensor(scanner, tensors)));
+  }
+}
+
+function parseOp(context: OpContext, output: Tensor): Op {
+  return parseComputed(context, output, (name, start) => failUnknownOp(context.scanner, start, name));
+}
+
+function failTwice({ source }: Scanner, position: number, number: number): never {
+  failAt(source, position, {
+    code: "dump-contradiction",
+    message: `HostUnit${number} has two bodies`,
+    expected: "one body per host unit",
+    help: "number the host units, or remove the second body",
+  });
+}
+
+function failMissing({ source }: Scanner, position: number, number: number): never {
+  failAt(source, position, {
+    code: "dump-incomplete",
+    message: `HostUnit${number} is posted, and the dump does not print its body`,
+    expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel behind the statements`,
+    help: "pass the whole container, up to its last line",
+  });
+}
