@@ -26,7 +26,7 @@ export type { Tensor as TensorData, TensorDomain, Transform } from "./ir/domain.
 export type { SplitOptions } from "./ir/api/tensor-view.ts";
 export type { TensorHandle } from "./ir/api/handle.ts";
 export type * from "./ir/ops/op.ts";
-export type { DIDType, ParallelType } from "./ir/parallel-type.ts";
+export type { DIDType, ParallelType } from "./ir/domain.ts";
 export type { Scalar, ScalarOp } from "./ir/scalar/scalar.ts";
 export type { Sizes } from "./ir/sizes.ts";
 export type { TensorOf } from "./numerics/tensor/host-tensor.ts";

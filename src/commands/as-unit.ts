@@ -1,4 +1,5 @@
 /** Kernels of one op as units of one step, so that plans and costs are stated for units alone. */
+import type { Shapes } from "../ir/ops/row.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { CombineKernel, FillKernel, Kernel, LinearKernel, MatmulKernel, UnitKernel, UnitStep } from "./kernel.ts";
@@ -43,9 +44,6 @@ function accumulation({ accumulate }: MatmulKernel | LinearKernel): { readonly a
 }
 
 /** The local sizes of a step's operands and output. */
-export function shapesOf(
-  { values }: Pick<UnitKernel, "values">,
-  { inputs, output }: UnitStep,
-): { readonly operands: readonly (readonly number[])[]; readonly output: readonly number[] } {
+export function shapesOf({ values }: Pick<UnitKernel, "values">, { inputs, output }: UnitStep): Shapes {
   return { operands: inputs.map((value) => at(values, value).shape), output: at(values, output).shape };
 }

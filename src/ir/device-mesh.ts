@@ -4,7 +4,9 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
-import type { DIDType } from "./parallel-type.ts";
+
+/** The dimensions of a mesh, innermost first. */
+export type DIDType = "DIDx" | "DIDy" | "DIDz";
 
 /** A list of device ids, nested once per mesh dimension: `[0, 1]` or `[[0, 1], [2, 3]]`. */
 export type NestedDevices = readonly (number | NestedDevices)[];

@@ -8,17 +8,30 @@
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { Id } from "../support/ids.ts";
-import type { DeviceMesh } from "./device-mesh.ts";
-import type { ParallelType } from "./parallel-type.ts";
+import type { DeviceMesh, DIDType } from "./device-mesh.ts";
+import { foldProduct } from "./scalar/fold.ts";
 import type { Scalar } from "./scalar/scalar.ts";
 
-export { type DIDType, didTypes, isDID, type ParallelType } from "./parallel-type.ts";
+export type { DIDType };
 
 export type TensorId = Id<"Tensor">;
 export type IterDomainId = Id<"IterDomain">;
 
 export type IterType = "iteration" | "reduction" | "broadcast";
 export type MemoryType = "local" | "global" | "symmetric";
+
+/**
+ * What runs the indices of an axis: nothing in particular (Serial), one iteration each of a host loop over streams (Stream), or one
+ * device each along a dimension of the mesh (DIDx, DIDy, DIDz).
+ */
+export type ParallelType = "Serial" | "Stream" | DIDType;
+
+export const didTypes: readonly DIDType[] = ["DIDx", "DIDy", "DIDz"];
+
+/** Whether the type distributes an axis over devices. */
+export function isDID(type: ParallelType): type is DIDType {
+  return type === "DIDx" || type === "DIDy" || type === "DIDz";
+}
 
 /** An axis before it belongs to a tensor. */
 export interface AxisShape {
@@ -79,4 +92,10 @@ export function isUnitAxis(axis: AxisShape): boolean {
 /** A domain whose loop axes are its logical axes and which lies in memory in that order. */
 export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
   return { logical, transforms: [], loop: logical, allocation: null };
+}
+
+/** The number of elements of the whole tensor, all devices' shards included: the `size` of its Allocate, in allocation order. */
+export function allocationSize(tensor: Tensor): Scalar {
+  const { allocation, logical } = tensor.domain;
+  return foldProduct(withoutReductions(allocation ?? logical).map((axis) => axis.extent));
 }

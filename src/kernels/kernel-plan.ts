@@ -1,10 +1,16 @@
-/** Every kind of kernel as phases: combine and fill as nests of their own, all else as a unit. */
-import type { Kernel } from "../commands/kernel.ts";
-import { arrangeLoops } from "./nests/arrange-loops.ts";
+/**
+ * Plans every kind of kernel as phases. A `fill` is a nest that writes 0 to every element. A `combine` is a nest that folds the parts at
+ * each index, in their order, and rounds once, and a nest per further output that copies what the first wrote. All others are units.
+ */
 import { asUnit } from "../commands/as-unit.ts";
-import { combineNests } from "./nests/combine-nest.ts";
-import { fillNest } from "./nests/fill-nest.ts";
-import type { Nest } from "./nests/nest.ts";
+import type { CombineKernel, FillKernel, Kernel, Operand } from "../commands/kernel.ts";
+import { reductionSemantics } from "../ir/ops/functions/expressions.ts";
+import { computeType, constant } from "../numerics/scalar/expression.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { dot } from "./nests/affine.ts";
+import { arrangeLoops } from "./nests/arrange-loops.ts";
+import { createIndexSpace, type IndexSpace, unsplit } from "./nests/index-space.ts";
+import type { Access, Instruction, Memory, Nest } from "./nests/nest.ts";
 import { planUnit, type UnitPlan } from "./unit-plan.ts";
 
 export function planKernel(kernel: Kernel): UnitPlan {
@@ -20,4 +26,55 @@ export function planKernel(kernel: Kernel): UnitPlan {
 
 function nests(list: readonly Nest[]): UnitPlan {
   return { phases: list.map((nest) => ({ kind: "nest", nest: arrangeLoops(nest) })), valueBytes: 0, workBytes: 0 };
+}
+
+function fillNest({ outputs }: FillKernel): Nest {
+  const { dtype, shape, strides } = at(outputs, 0);
+  const space = createIndexSpace(unsplit(shape));
+  return {
+    atoms: space.atoms,
+    loops: space.atoms.map(({ extent }, atom) => ({ atom, extent })),
+    reducedLoops: [],
+    reduction: null,
+    body: [{ kind: "apply", expression: constant(computeType[dtype], 0), operands: [] }],
+    target: { memory: { kind: "output", position: 0 }, dtype, offset: dot(space.axes, strides) },
+  };
+}
+
+/** At each index all parts are read before an output is written, so an output may be one of them. */
+function combineNests(kernel: CombineKernel): readonly Nest[] {
+  const [first, ...others] = kernel.outputs.map((_, position) => position);
+  invariant(first !== undefined, "a combination has an output", kernel);
+  return [sumNest(kernel), ...others.map((position) => copyNest(kernel, position))];
+}
+
+function sumNest(kernel: CombineKernel): Nest {
+  const space = createIndexSpace(unsplit(at(kernel.outputs, 0).shape));
+  const { combine, finish } = reductionSemantics(kernel.op, at(kernel.outputs, 0).dtype);
+  const body = kernel.inputs.map((operand, position): Instruction => {
+    return { kind: "load", access: accessOf(space, { kind: "input", position }, operand) };
+  });
+  // The identity is neutral, so the first part stands for it.
+  let sum = 0;
+  for (const position of kernel.inputs.keys()) {
+    if (position > 0) sum = body.push({ kind: "apply", expression: combine, operands: [sum, position] }) - 1;
+  }
+  body.push({ kind: "apply", expression: finish, operands: [sum] });
+  return nestOf(space, body, accessOf(space, { kind: "output", position: 0 }, at(kernel.outputs, 0)));
+}
+
+/** Output 0 to the output at `position`: in a kernel that does both, from a register. */
+function copyNest({ outputs }: CombineKernel, position: number): Nest {
+  const space = createIndexSpace(unsplit(at(outputs, 0).shape));
+  const load: Instruction = { kind: "load", access: accessOf(space, { kind: "output", position: 0 }, at(outputs, 0)) };
+  return nestOf(space, [load], accessOf(space, { kind: "output", position }, at(outputs, position)));
+}
+
+function accessOf(space: IndexSpace, memory: Memory, { dtype, strides }: Operand): Access {
+  return { memory, dtype, offset: dot(space.axes, strides) };
+}
+
+function nestOf({ atoms }: IndexSpace, body: readonly Instruction[], target: Access): Nest {
+  const loops = atoms.map(({ extent }, atom) => ({ atom, extent }));
+  return { atoms, loops, reducedLoops: [], reduction: null, body, target };
 }

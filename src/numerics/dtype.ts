@@ -26,3 +26,14 @@ export const dtypes: { readonly [K in DType]: DTypeFacts } = {
 export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(dtypes, value);
 }
+
+/** The dtype that back ends accumulate and compute in. half and bfloat16 are rounded once, at the end. */
+export const accumulatorOf: { readonly [K in DType]: DType } = {
+  double: "double",
+  float: "float",
+  half: "float",
+  bfloat16: "float",
+  int: "int",
+  int64: "int64",
+  bool: "bool",
+};

@@ -1,8 +1,7 @@
 /** A result against the oracle's, element by element, within the oracle's bounds. */
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { fromTensor } from "./convert.ts";
-import type { Element } from "./value.ts";
+import { type Element, fromTensor } from "./value.ts";
 
 export interface Difference {
   /** The position in row-major order. */

@@ -2,13 +2,11 @@
  * matmul and linear: sums of products in double, with the error that a float32 accumulator may make:
  * gamma(c) * sum |a||b|, and what the operands' own errors add. Integers wrap as their dtype does.
  */
-import { accumulatorOf } from "../numerics/accumulator.ts";
-import { dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { compileBinary } from "../ir/ops/functions/compile.ts";
 import { at } from "../support/invariant.ts";
-import { storeAccumulated } from "./accumulation.ts";
-import { accumulationError, contractionRoundings, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";
-import { type Bounded, elementAt, makeValue, type Value } from "./value.ts";
+import { accumulationError, contractionRoundings, gamma, storeAccumulated } from "./tolerance.ts";
+import { type Bounded, elementAt, makeValue, type Value, overflowThreshold, smallestRounding } from "./value.ts";
 
 /**
  * a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. `hops`: over how many hops of a wire devices

@@ -15,11 +15,10 @@ import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { linear, matmul } from "./contraction.ts";
-import { fromTensor, toTensor } from "./convert.ts";
+import { fromTensor, toTensor, type Value } from "./value.ts";
 import { binary, cast, unary } from "./pointwise.ts";
 import { broadcast, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
-import type { Value } from "./value.ts";
 
 export interface OracleResult {
   readonly outputs: readonly Tensor[];

@@ -1,8 +1,7 @@
 /** Elementwise ops: unary, binary with broadcasting, cast. */
-import { accumulatorOf } from "../numerics/accumulator.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { binaryFunctions, type BinaryOpType, type Moved } from "../ir/ops/functions/binary.ts";
 import { unaryFunctions, type UnaryOpType } from "../ir/ops/functions/unary.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
 import { compileBinary, compileCast, compileUnary } from "../ir/ops/functions/compile.ts";
 import { gamma } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";

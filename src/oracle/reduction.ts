@@ -2,14 +2,20 @@
  * Reductions. Floats accumulate in double and round once; the bound says what a float32 accumulator in any order, and
  * a collective that rounds to the dtype once per hop, may lose.
  */
-import { accumulatorOf } from "../numerics/accumulator.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { reductionFunctions, type ReductionOpType } from "../ir/ops/functions/reduction.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
 import { compileReduction } from "../ir/ops/functions/compile.ts";
 import { at } from "../support/invariant.ts";
-import { type Accumulated, storeAccumulated } from "./accumulation.ts";
-import { accumulationError, gamma, overflowThreshold, smallestRounding } from "./tolerance.ts";
-import { type Bounded, type Element, elementAt, makeValue, type Value } from "./value.ts";
+import { type Accumulated, accumulationError, gamma, storeAccumulated } from "./tolerance.ts";
+import {
+  type Bounded,
+  type Element,
+  elementAt,
+  makeValue,
+  type Value,
+  overflowThreshold,
+  smallestRounding,
+} from "./value.ts";
 
 /** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */
 export function reduction(op: ReductionOpType, input: Value, axes: readonly number[], hops: number): Value {

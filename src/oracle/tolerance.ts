@@ -11,30 +11,8 @@
  * stores its own part, and once per hop on the wire.
  * Integers, comparisons and copies are exact.
  */
-import { accumulatorOf } from "../numerics/accumulator.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
-
-/** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
-export const smallestRounding: { readonly [K in DType]: number } = {
-  double: Number.MIN_VALUE,
-  float: 2 ** -150,
-  half: 2 ** -25,
-  bfloat16: 2 ** -134,
-  int: 0,
-  int64: 0,
-  bool: 0,
-};
-
-/** From here on a number rounds to infinity. */
-export const overflowThreshold: { readonly [K in DType]: number } = {
-  double: Infinity,
-  float: 2 ** 128 - 2 ** 103,
-  half: 65520,
-  bfloat16: 2 ** 128 - 2 ** 119,
-  int: Infinity,
-  int64: Infinity,
-  bool: Infinity,
-};
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
+import { type Bounded, store } from "./value.ts";
 
 /** c of a contraction over K elements: the product and the additions after it; with a bias one more. */
 export const contractionRoundings = {
@@ -51,4 +29,35 @@ export function gamma(roundings: number, dtype: DType): number {
 /** The relative error of c roundings in a back end's accumulator, and of as many in the oracle's double. */
 export function accumulationError(roundings: number, dtype: DType): number {
   return gamma(roundings, accumulatorOf[dtype]) + (dtypes[dtype].family === "float" ? gamma(roundings, "double") : 0);
+}
+
+/** A float sum or product that was accumulated term by term. */
+export interface Accumulated {
+  /** In double. */
+  readonly exact: number;
+  /** What the roundings are relative to. */
+  readonly magnitude: number;
+  /** How far the operands' own errors move the result. */
+  readonly spread: number;
+  /** The largest partial result in any order. */
+  readonly peak: number;
+  /** Whether all operands are finite numbers. */
+  readonly finite: boolean;
+}
+
+export interface AccumulationLimits {
+  /** The relative error of all roundings. */
+  readonly relative: number;
+  /** What underflow may cost. */
+  readonly underflow: number;
+  /** Where the accumulator overflows. */
+  readonly overflow: number;
+}
+
+export function storeAccumulated(dtype: DType, sum: Accumulated, limits: AccumulationLimits): Bounded {
+  if (!Number.isFinite(sum.spread)) return store(dtype, sum.exact, Infinity);
+  // An operand that is infinite or NaN decides the result in any order.
+  if (!sum.finite) return store(dtype, sum.exact, 0);
+  if (sum.peak >= limits.overflow) return store(dtype, sum.exact, Infinity);
+  return store(dtype, sum.exact, limits.relative * sum.magnitude + sum.spread + limits.underflow);
 }

@@ -2,12 +2,11 @@
  * A tensor inside the oracle: elements as plain numbers (bigint for int64, 0 and 1 for bool), row-major, and beside each
  * the absolute error that a back end may have made so far.
  */
-import { accumulatorOf } from "../numerics/accumulator.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
-import { type DType, dtypes } from "../numerics/dtype.ts";
-import type { Value as Element } from "../numerics/tensor/storage.ts";
+import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
+import { elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
 import { at } from "../support/invariant.ts";
-import { overflowThreshold, smallestRounding } from "./tolerance.ts";
 
 export type { Element };
 
@@ -60,6 +59,28 @@ export function elementAt(value: Value, index: readonly number[]): Bounded {
   return { element: at(value.elements, flat), bound: at(value.bounds, flat) };
 }
 
+/** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
+export const smallestRounding: { readonly [K in DType]: number } = {
+  double: Number.MIN_VALUE,
+  float: 2 ** -150,
+  half: 2 ** -25,
+  bfloat16: 2 ** -134,
+  int: 0,
+  int64: 0,
+  bool: 0,
+};
+
+/** From here on a number rounds to infinity. */
+export const overflowThreshold: { readonly [K in DType]: number } = {
+  double: Infinity,
+  float: 2 ** 128 - 2 ** 103,
+  half: 65520,
+  bfloat16: 2 ** 128 - 2 ** 119,
+  int: Infinity,
+  int64: Infinity,
+  bool: Infinity,
+};
+
 /** Through float32, as the 16-bit dtypes' rules say. Exact dtypes hold every number that comes to them. */
 const roundTo: { readonly [D in DType]: (x: number) => number } = {
   double: (x) => x,
@@ -86,4 +107,20 @@ export function store(dtype: DType, exact: number, error: number): Bounded {
   // The 16-bit dtypes round to float32 on the way.
   const rounding = dtypes[dtype].epsilon + (accumulatorOf[dtype] === dtype ? 0 : dtypes.float.epsilon);
   return { element, bound: error + rounding * (Math.abs(exact) + furthest) + 2 * smallestRounding[dtype] };
+}
+
+/** An input: exact. */
+export function fromTensor({ dtype, shape, data }: Tensor): Value {
+  const storage = elementsOf(dtype, data);
+  const elements = Array.from({ length: storage.length }, (_, i) => storage.get(i));
+  return { dtype, shape, elements, bounds: new Float64Array(elements.length) };
+}
+
+export function toTensor({ dtype, shape, elements }: Value): Tensor {
+  const tensor = emptyTensor(dtype, shape);
+  const storage = elementsOf(tensor.dtype, tensor.data);
+  elements.forEach((element, i) => {
+    storage.set(i, element);
+  });
+  return tensor;
 }

@@ -10,7 +10,7 @@
  *   h.forLoop(4, (i) => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }));
  *   const program = h.build();
  */
-import { allocationSize } from "../../ir/allocation-size.ts";
+import { allocationSize } from "../../ir/domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { call } from "../../ir/ops/call.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";

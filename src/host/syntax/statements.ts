@@ -5,8 +5,7 @@
  * Ops have rows of their own (ops/), because one op has several spellings and leaves out axes that follow from its
  * output. The sections around the statements are printed and read by hand: host units, index definitions, transforms.
  */
-import { allocationSize } from "../../ir/allocation-size.ts";
-import type { TensorId } from "../../ir/domain.ts";
+import { allocationSize, type TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { isConstant } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";

@@ -2,9 +2,11 @@
  * Along which axis every value of a unit is cut when its first result is cut along one: the constraints of all steps, solved by going
  * from outputs to operands and back until nothing changes.
  */
+import { shapesOf } from "../../commands/as-unit.ts";
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import type { Shapes } from "../../ir/ops/row.ts";
 import { at } from "../../support/invariant.ts";
-import { operandAxis, type StepShapes } from "./operand-axis.ts";
+import { unreachable } from "../../support/unreachable.ts";
 import { isViewStep } from "./view-index.ts";
 
 /** One per value: the axis that is cut, or null where every part has the whole value. */
@@ -31,7 +33,7 @@ export function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, 
       return;
     }
     for (const [position, input] of step.inputs.entries()) {
-      const follows = cut === null ? "whole" : operandAxis(step, position, cut, shapes);
+      const follows = cut === null ? "whole" : operandCut(step, position, cut, shapes);
       if (follows === "torn") torn = true;
       else set(input, follows === "whole" ? null : follows);
     }
@@ -50,20 +52,78 @@ export function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, 
 }
 
 /** The output's axis that an operand's cut asks for; null while no operand is cut. */
-function outputCut(
-  step: UnitStep,
-  shapes: StepShapes,
-  cuts: ReadonlyMap<number, number | null>,
-): number | "torn" | null {
+function outputCut(step: UnitStep, shapes: Shapes, cuts: ReadonlyMap<number, number | null>): number | "torn" | null {
   for (const [position, input] of step.inputs.entries()) {
     const cut = cuts.get(input) ?? null;
     if (cut === null) continue;
     const extents = [...shapes.output.entries()].filter(([, extent]) => extent > 1);
-    return extents.find(([axis]) => operandAxis(step, position, axis, shapes) === cut)?.[0] ?? "torn";
+    return extents.find(([axis]) => operandCut(step, position, axis, shapes) === cut)?.[0] ?? "torn";
   }
   return null;
 }
 
-function shapesOf({ values }: Pick<UnitKernel, "values">, step: UnitStep): StepShapes {
-  return { inputs: step.inputs.map((input) => at(values, input).shape), output: at(values, step.output).shape };
+/** The operand's axis that is cut as the output is; `whole`: all of the operand is read; `torn`: no range of one axis is. */
+type OperandCut = number | "whole" | "torn";
+
+/** What of input `position` the elements of a range along `axis` of the output need. The output has more than one element there. */
+function operandCut(step: UnitStep, position: number, axis: number, shapes: Shapes): OperandCut {
+  const shape = at(shapes.operands, position);
+  const extent = at(shapes.output, axis);
+  switch (step.kind) {
+    case "Set":
+    case "Unary":
+    case "Cast":
+    case "Binary":
+      return shape[axis] === 1 ? "whole" : axis;
+    case "Reduction":
+    case "Squeeze":
+      return at(
+        [...shape.keys()].filter((i) => !step.axes.includes(i)),
+        axis,
+      );
+    case "Broadcast":
+      return axis - step.flags.slice(0, axis).filter(Boolean).length;
+    case "Permute":
+      return at(step.order, axis);
+    case "Reshape":
+      return reshapedAxis(shape, shapes.output, axis);
+    case "Slice":
+      return shape[axis] === extent ? axis : "torn";
+    case "Select":
+      return axis < step.axis ? axis : axis + 1;
+    case "Matmul":
+      return matmulAxis(position, axis, shapes);
+    case "Linear":
+      return linearAxis(position, axis, shapes);
+    default:
+      return unreachable(step);
+  }
+}
+
+/** The input's axis with the same elements before, along and behind it. Axes of one element say nothing. */
+function reshapedAxis(input: readonly number[], output: readonly number[], axis: number): OperandCut {
+  const behind = (shape: readonly number[], i: number): number =>
+    shape.slice(i + 1).reduce((product, extent) => product * extent, 1);
+  const inner = behind(output, axis);
+  const found = input.findIndex((extent, i) => extent === output[axis] && behind(input, i) === inner);
+  return found < 0 ? "torn" : found;
+}
+
+function matmulAxis(position: number, axis: number, { operands, output }: Shapes): OperandCut {
+  const [rows, columns] = [0, 1].map((i) => (at(operands, i).length > 1 ? 1 : 0));
+  const shape = at(operands, position);
+  const batch = output.length - (rows ?? 0) - (columns ?? 0);
+  if (axis < batch) {
+    const own = axis - batch + shape.length - 2;
+    return (shape[own] ?? 1) === 1 ? "whole" : own;
+  }
+  const isRow = rows === 1 && axis === batch;
+  if (position === 0) return isRow ? shape.length - 2 : "whole";
+  return isRow ? "whole" : shape.length - 1;
+}
+
+function linearAxis(position: number, axis: number, { operands, output }: Shapes): OperandCut {
+  const isColumn = at(operands, 1).length > 1 && axis === output.length - 1;
+  if (position === 0) return isColumn ? "whole" : axis;
+  return isColumn ? 0 : "whole";
 }

@@ -8,7 +8,7 @@
  * An ALLOCATE of a slice that is already bound does nothing at run time. Source: nvFuser's ConvertOpToCommunication.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Tensor } from "../../ir/domain.ts";
+import { allocationSize, type Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
@@ -17,7 +17,6 @@ import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { allocationSize } from "../../ir/allocation-size.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { type OpPlacements, placementsOf } from "../reshard/placement.ts";

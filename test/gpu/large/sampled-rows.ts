@@ -5,8 +5,7 @@
  * sqrt(c) takes the place of c there, with lambda = 8 (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019). Where devices
  * share K, each rounds its part to the dtype and so does every hop of the wire.
  */
-import { dtypes } from "../../../src/numerics/dtype.ts";
-import { accumulatorOf } from "../../../src/numerics/accumulator.ts";
+import { accumulatorOf, dtypes } from "../../../src/numerics/dtype.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { type LargeMatrix, readRow } from "./large-matrix.ts";
 

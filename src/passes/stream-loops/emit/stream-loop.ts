@@ -3,12 +3,11 @@
  * for the caller's stream, and a loop that runs one chunk per iteration. With a single loop a worker would wait for the
  * caller's stream after that has waited for the previous worker, and the chunks would run one after the other.
  */
-import type { IterDomain, TensorId } from "../../../ir/domain.ts";
+import { allocationSize, type IterDomain, type TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement, StreamId } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import { allocationSize } from "../../../ir/allocation-size.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import type { LoweringOptions } from "../../options.ts";
 import { isOnDevice } from "../../reshard/sharding.ts";
