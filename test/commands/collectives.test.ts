@@ -19,7 +19,10 @@ const teams = [[0], [1, 0], [0, 1, 2], [2, 0, 3], [3, 1, 0, 2]];
 const pieceElements = 2;
 const elementBytes = 4;
 
-/** The parts that the definition of each type gives to the output of a position: part of whose input (null: the whole). */
+/**
+ * The parts that the definition of each type gives to the output of a position: part of whose input (null: the
+ * whole).
+ */
 type Source = { readonly from: number; readonly part: number | null };
 const definitions: {
   readonly [T in CollectiveType]: (size: number, root: number, position: number) => readonly (readonly Source[])[];
@@ -43,8 +46,11 @@ function view(buffer: number, parts: number | null): View {
   return { buffer: makeId<BufferId>(buffer), offset: 0, dtype: "float", shape, strides: contiguousStrides(shape) };
 }
 
-/** A collective in which member i reads buffer 2i and writes buffer 2i + 1. `without` lacks its optional side. */
-function members(
+/**
+ * The operations of a team whose position i reads buffer 2i and writes buffer 2i + 1; the root may lack its optional
+ * side.
+ */
+function operationsOf(
   type: CollectiveType,
   team: readonly number[],
   root: number,
@@ -89,7 +95,7 @@ describe.each(collectiveTypes)("%s", (type) => {
   test("puts together what its definition says, on teams of 1 to 4 in any order and for every root", () => {
     for (const team of teams) {
       for (const root of isRooted(type) ? positions(team.length) : [0]) {
-        const operations = members(type, team, root);
+        const operations = operationsOf(type, team, root);
         for (const position of positions(team.length)) {
           expect(sourcesOf(operations, position)).toEqual(definitions[type](team.length, root, position));
         }
@@ -97,10 +103,10 @@ describe.each(collectiveTypes)("%s", (type) => {
     }
   });
 
-  test("depends on exactly the members whose data it puts together", () => {
+  test("depends on exactly the ranks whose data it assembles", () => {
     for (const team of teams) {
       for (const root of isRooted(type) ? positions(team.length) : [0]) {
-        const operations = members(type, team, root);
+        const operations = operationsOf(type, team, root);
         for (const position of positions(team.length)) {
           const sources = sourcesOf(operations, position)
             .flat()
@@ -113,7 +119,7 @@ describe.each(collectiveTypes)("%s", (type) => {
     }
   });
 
-  test("may be in place only where the two views of a member can have the same elements", () => {
+  test("may be in place only where one rank's two views can have the same elements", () => {
     const { inPlace, splitsInput, splitsOutput } = collectives[type];
     if (inPlace === "same") expect([splitsInput, splitsOutput]).toEqual([false, false]);
     if (inPlace === "part") expect(splitsInput).not.toBe(splitsOutput);
@@ -123,11 +129,11 @@ describe.each(collectiveTypes)("%s", (type) => {
 
 describe("a root from outside the mesh", () => {
   test("gathers and reduces the others' data", () => {
-    expect(sourcesOf(members("Gather", [4, 5, 0], 2, true), 2)).toEqual([
+    expect(sourcesOf(operationsOf("Gather", [4, 5, 0], 2, true), 2)).toEqual([
       [{ from: 0, part: null }],
       [{ from: 1, part: null }],
     ]);
-    expect(sourcesOf(members("Reduce", [4, 5, 0], 2, true), 2)).toEqual([
+    expect(sourcesOf(operationsOf("Reduce", [4, 5, 0], 2, true), 2)).toEqual([
       [
         { from: 0, part: null },
         { from: 1, part: null },
@@ -136,7 +142,7 @@ describe("a root from outside the mesh", () => {
   });
 
   test("scatters to the others, whose parts close ranks", () => {
-    const operations = members("Scatter", [4, 0, 5], 1, true);
+    const operations = operationsOf("Scatter", [4, 0, 5], 1, true);
     expect(positions(3).map((position) => sourcesOf(operations, position))).toEqual([
       [[{ from: 1, part: 0 }]],
       [],
@@ -145,7 +151,7 @@ describe("a root from outside the mesh", () => {
   });
 
   test("broadcasts without an output", () => {
-    const operations = members("Broadcast", [4, 0], 1, true);
+    const operations = operationsOf("Broadcast", [4, 0], 1, true);
     expect(positions(2).map((position) => sourcesOf(operations, position))).toEqual([[[{ from: 1, part: null }]], []]);
   });
 });

@@ -14,7 +14,7 @@ function edgesOf(transfer: LinkedTransfer): readonly string[] {
   });
 }
 
-function membersOf(program: Program): readonly (readonly string[])[] {
+function participantsOf(program: Program): readonly (readonly string[])[] {
   return program.transfers.map(({ participants }) => participants.map(({ rank, command }) => `${rank}.${command}`));
 }
 
@@ -36,7 +36,7 @@ test("groups join through others; groups that never meet stay apart", () => {
       }
     }),
   );
-  expect(membersOf(program)).toEqual([
+  expect(participantsOf(program)).toEqual([
     ["0.0", "1.0", "2.0"],
     ["3.0", "4.0"],
   ]);
@@ -55,7 +55,7 @@ test("the k-th send meets the k-th recv across groups, which ends up as one tran
       else for (const _ of [0, 1]) list.group(0, [op]);
     }),
   );
-  expect(membersOf(program)).toEqual([["0.0", "1.0", "1.1"]]);
+  expect(participantsOf(program)).toEqual([["0.0", "1.0", "1.1"]]);
   expect(program.transfers.map(edgesOf)).toEqual([["0.0.0 > 1.0.0", "0.0.1 > 1.1.0"]]);
 });
 
@@ -83,8 +83,8 @@ test("a rank exchanges with itself", () => {
   expect(program.transfers.map(edgesOf)).toEqual([["0.0.1 > 0.0.0"]]);
 });
 
-test("an empty group is a transfer that needs nobody", () => {
+test("an empty group is a transfer without peers", () => {
   const program = link(buildLists(1, (list) => list.group(0, [])));
-  expect(membersOf(program)).toEqual([["0.0"]]);
+  expect(participantsOf(program)).toEqual([["0.0"]]);
   expect(program.transfers.map(edgesOf)).toEqual([[]]);
 });

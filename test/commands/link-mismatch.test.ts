@@ -87,7 +87,7 @@ describe("collectives", () => {
     expect(found).toBe("shape [2, 3] with strides [4, 1] in the output of rank 1");
   });
 
-  test("without one part per member", () => {
+  test("without one part per rank", () => {
     const { message, found, expected } = onlyProblem(2, (list) => {
       list.collective(0, "Allgather", { team, input: list.input([8]), output: list.output([3, 8]) });
     });
@@ -96,7 +96,7 @@ describe("collectives", () => {
     expect(expected).toBe("2 parts, one for each member on the other side");
   });
 
-  test("that a member never posts", () => {
+  test("that one rank never posts", () => {
     const problem = onlyProblem(3, (list, rank) => {
       const post = (name: string): void => {
         list.statement(`${name} of ${rank}`);
@@ -169,7 +169,7 @@ describe("collectives", () => {
 });
 
 describe("groups", () => {
-  test("with a send that nobody receives", () => {
+  test("with a send that no rank receives", () => {
     const problem = onlyProblem(2, (list, rank) => {
       const view = list.input([8]);
       list.statement(`first of ${rank}`).group(0, [{ type: rank === 0 ? "send" : "recv", peer: 1 - rank, view }]);
@@ -186,7 +186,7 @@ describe("groups", () => {
     });
   });
 
-  test("with a recv that nobody sends", () => {
+  test("with a recv that no rank sends", () => {
     const { message, help } = onlyProblem(2, (list, rank) => {
       if (rank === 1) list.group(0, [{ type: "recv", peer: 0, view: list.output([8]) }]);
     });
@@ -227,7 +227,7 @@ describe("one-sided pairs", () => {
     list.statement(`P2PCommunication of ${rank}`).signalPeer(0, pair, "ready");
   };
 
-  test("without a partner", () => {
+  test("without a peer", () => {
     const { message, place } = onlyProblem(2, (list, rank) => {
       if (rank === 0) oneHalf(list, rank, "get", [8]);
     });

@@ -7,7 +7,10 @@ import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
 
-/** A list with every kind of command: a ring by each protocol, a grouped exchange, a collective, a kernel, a local copy. */
+/**
+ * A list with every kind of command: a ring by each protocol, a grouped exchange, a collective, a kernel, a local
+ * copy.
+ */
 function everything(world: number): readonly CommandList[] {
   return buildLists(world, (list, rank) => {
     const right = (rank + 1) % world;
@@ -92,10 +95,10 @@ describe("link", () => {
       for (const [index, id] of transferOf.entries()) {
         expect(id !== null).toBe(at(commands, index).kind === "transfer");
         if (id === null) continue;
-        const member = at(program.transfers, id).participants.find((other) => other.rank === rank);
-        expect(member?.command).toBe(index);
+        const participant = at(program.transfers, id).participants.find((other) => other.rank === rank);
+        expect(participant?.command).toBe(index);
         const command = at(commands, index);
-        expect(command.kind === "transfer" && command.operation).toEqual(member?.operation);
+        expect(command.kind === "transfer" && command.operation).toEqual(participant?.operation);
       }
     }
   });

@@ -148,7 +148,7 @@ describe("arenas", () => {
 interface LifeOfBuffer {
   readonly stream: number;
   readonly elements: number;
-  /** After so many allocs of others; never if there are fewer. */
+  /** How many other allocs come before the free; never freed if there are fewer. */
   readonly freedAfter: number;
   readonly freeStream: number;
 }

@@ -1,4 +1,7 @@
-/** Slices of a tensor: every element is in one, boxes under any view that was cut, aligned where there is enough to share. */
+/**
+ * Slices of a tensor: every element is in one, boxes under any view that was cut, aligned where there is enough to
+ * share.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
@@ -60,7 +63,7 @@ describe("slices", () => {
     // The first axis that has something for each.
     [[2, 9, 5], 4, 3, 1, [0, 3, 6, 9]],
     [[2, 3], 4, 8, 1, [0, 0, 0, 1, 1, 1, 2, 2, 3]],
-  ] as const)("%j with %i bytes an element for %i members", (shape, elementBytes, count, axis, bounds) => {
+  ] as const)("%j with %i bytes an element for %i ranks", (shape, elementBytes, count, axis, bounds) => {
     expect(cutIntoSlices(shape, elementBytes, count)).toEqual({ axis, bounds });
   });
 

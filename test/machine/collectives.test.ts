@@ -1,4 +1,7 @@
-/** Every collective on teams of 1 to 4 in any order, in place too: what the members hold afterwards, under every schedule. */
+/**
+ * Every collective on teams of 1 to 4 in any order, also in place: what the ranks hold afterwards, under every
+ * interleaving.
+ */
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { CollectiveType } from "../../src/commands/collectives.ts";
@@ -23,7 +26,7 @@ const modes: readonly (readonly [string, MachineOptions])[] = [
   ]),
 ];
 
-/** The value that the member at `position` holds at element `i` of its part for `part`. */
+/** The value that the rank at `position` holds at element `i` of its part for `part`. */
 const value = (position: number, part: number, i: number): number => 1 + position * 100 + part * 10 + i;
 const row = (of: (i: number) => number): readonly number[] => Array.from({ length: width }, (_, i) => of(i));
 
@@ -31,12 +34,12 @@ interface Case {
   readonly type: CollectiveType;
   readonly root: number | null;
   readonly reduceOp?: ReductionOpType;
-  /** Whether the member at `position` has an input, an output; in parts. */
+  /** Whether the rank at `position` has an input, an output; in parts. */
   readonly input: (position: number) => "whole" | "parts" | null;
   readonly output: (position: number) => "whole" | "parts" | null;
-  /** The rows of the member's output. */
+  /** The rows of the rank's output. */
   readonly expected: (position: number) => readonly (readonly number[])[];
-  /** Where the input and the output of a member may share memory. */
+  /** Where the input and the output of a rank may share memory. */
   readonly inPlace: "same" | "part" | "never";
 }
 
@@ -131,7 +134,7 @@ function cases(size: number, root: number): readonly Case[] {
   ];
 }
 
-/** The views of one member: in place where the case and `shared` say so. */
+/** The views of one rank, in place if the case and `shared` say so. */
 function viewsOf(
   list: ListBuilder,
   { input, output, inPlace }: Case,

@@ -1,4 +1,7 @@
-/** Contractions that add to their output or read an operand permuted, in hand-written programs: what they compute, print and refuse. */
+/**
+ * Contractions that add to their output or read an operand permuted, in hand-written programs: what they compute,
+ * print and refuse.
+ */
 import { DiagnosticError, HostProgramBuilder, link, parse, print, record, type TensorView, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
@@ -51,7 +54,7 @@ function changed(program: HostProgram, change: (op: MatmulOp) => MatmulOp): Host
   };
 }
 
-function product(): HostProgram {
+function matmulProgram(): HostProgram {
   const h = new HostProgramBuilder();
   h.output(h.matmul(h.input([3, 3]), h.input([3, 3])));
   return h.build();
@@ -124,7 +127,7 @@ describe("dumps", () => {
     expect(print(program)).toContain(", accumulate = true)");
     expectRoundTrip(program, [rank]);
     expectRoundTrip(chunked(2, true), [rank]);
-    const permuted = changed(product(), (op) => ({ ...op, orders: [[1, 0], null] }));
+    const permuted = changed(matmulProgram(), (op) => ({ ...op, orders: [[1, 0], null] }));
     expect(print(permuted)).toContain("matmul(permute( T0_g_float[iS0{3}, iS1{3}], order = {1, 0} ),");
     expectRoundTrip(permuted, [rank]);
   });
@@ -140,7 +143,7 @@ describe("dumps", () => {
 
 describe("an order", () => {
   it.each([[[0]], [[0, 0]], [[1, 2]], [[0, 1, 2]]])("%j of two axes is refused", (order) => {
-    const broken = changed(product(), (op) => ({ ...op, orders: [order, null] }));
+    const broken = changed(matmulProgram(), (op) => ({ ...op, orders: [order, null] }));
     expect(validateHostProgram(broken).map(({ message }) => message)).toEqual([
       "operand 0 of Matmul is read in an order that is no permutation of its axes",
     ]);
@@ -152,7 +155,7 @@ describe("an order", () => {
     const expected = values.map((_, i) =>
       [0, 1, 2].reduce((sum, k) => sum + at(k, Math.floor(i / 3)) * at(i % 3, k), 0),
     );
-    const both = changed(product(), (op) => ({
+    const both = changed(matmulProgram(), (op) => ({
       ...op,
       orders: [
         [1, 0],

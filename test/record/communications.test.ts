@@ -1,4 +1,4 @@
-/** Communications: streams and events around them, what every member of every kind hands over, and roots outside a mesh. */
+/** Communications: the streams and events around them, each rank's sides for every type, and roots outside a mesh. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";

@@ -1,4 +1,7 @@
-/** Every op as the kernels, copies and views it becomes. That results are right is run-programs' and the conformance tests' business. */
+/**
+ * Every op as the kernels, copies and views it becomes. That results are right is run-programs' and the conformance
+ * tests' business.
+ */
 import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "braid";
 import { describe, expect, it } from "vitest";
 import { record } from "../../src/compile/record.ts";

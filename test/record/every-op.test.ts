@@ -1,4 +1,7 @@
-/** Every op as a statement of a host program, run on the CPU back end, gives the oracle's result: with its output given, and without. */
+/**
+ * Every op as a statement of a host program, run on the CPU back end, gives the oracle's result: with its output
+ * given, and without.
+ */
 import {
   abs,
   add,

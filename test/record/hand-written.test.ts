@@ -1,6 +1,7 @@
 /**
- * nvFuser's hand-written host programs (test_host_irs, test_multidevice_host_ir, test_multidevice_host_ir_overlap), at small sizes:
- * built, recorded for every rank, linked, and run over several schedules. Values are small whole numbers, so that results are exact.
+ * nvFuser's hand-written host programs (test_host_irs, test_multidevice_host_ir, test_multidevice_host_ir_overlap),
+ * at small sizes: built, recorded for every rank, linked, and run over several schedules. Values are small whole
+ * numbers, so that results are exact.
  */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";
@@ -196,7 +197,7 @@ describe.each(worlds)("%i ranks", (world) => {
     for (const [output] of outputs) expect(values(output)).toEqual(expected);
   });
 
-  it("ReduceScatterBasedPipelining: a partial product per stream, scattered while the next is made", async () => {
+  it("ReduceScatterBasedPipelining: a partial GEMM per stream, scattered while the next one runs", async () => {
     const [chunks, rows, k, n, streams] = [4, 2, 3, 2, 2];
     const programs = onRanks(world, () => {
       const h = new HostProgramBuilder();
@@ -207,7 +208,7 @@ describe.each(worlds)("%i ranks", (world) => {
         parallel: ["Serial", "Serial", "DIDx"],
       });
       h.output(c);
-      // One partial product per stream: iteration j + streams follows iteration j on its stream.
+      // One partial GEMM per stream: iteration j + streams follows iteration j on its stream.
       const partials = h.tensor([streams, world, world, rows, n, { reduced: k }], {
         mesh,
         parallel: ["Serial", "DIDx"],

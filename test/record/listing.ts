@@ -43,9 +43,9 @@ const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
     const way = half.role === "send" ? "to" : "from";
     return `${half.protocol} ${half.role} #${half.sequence} ${viewText(half.view, names)} ${way} ${half.peer}`;
   },
-  signalRank: (command, list) => `signal ${command.slot} to ${memberRank(command, list)}`,
-  waitRank: (command, list) => `wait for ${command.slot} of ${memberRank(command, list)}`,
-  copyRank: (command, list) => `copy from ${memberRank(command, list)}`,
+  signalRank: (command, list) => `signal ${command.slot} to ${rankText(command, list)}`,
+  waitRank: (command, list) => `wait for ${command.slot} of ${rankText(command, list)}`,
+  copyRank: (command, list) => `copy from ${rankText(command, list)}`,
   combineRanks: ({ collective }, { peerCollectives }, names) => {
     const operation = peerCollectives[collective]?.operation;
     return operation === undefined ? "?" : `combine ${operationText(operation, names)}`;
@@ -54,7 +54,7 @@ const rules: RuleTable<UnlinkedCommand, string, [CommandList, Names]> = {
   free: ({ buffer }, _, names) => `free ${names[buffer] ?? "?"}`,
 };
 
-function memberRank(
+function rankText(
   { collective, position }: { readonly collective: number; readonly position: number },
   { peerCollectives }: CommandList,
 ): string {

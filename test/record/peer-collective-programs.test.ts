@@ -1,6 +1,6 @@
 /**
- * Programs of collectives of the CUDA backend: the commands of each member, who reads whom in which step, what is said where members do
- * not fit, and the judge's verdict on every kind and team.
+ * Programs of collectives of the CUDA backend: the commands of each rank, which rank reads from which in each step, the
+ * messages where ranks do not fit, and the judge's verdict on every type and team.
  */
 import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "braid";
 import { describe, expect, it } from "vitest";
@@ -31,18 +31,6 @@ interface Setting {
   readonly inPlace?: boolean;
 }
 
-const split: { readonly [T in CommunicationType]: readonly [input: boolean, output: boolean] } = {
-  Gather: [false, true],
-  Allgather: [false, true],
-  Scatter: [true, false],
-  Reduce: [false, false],
-  Allreduce: [false, false],
-  ReduceScatter: [true, false],
-  Broadcast: [false, false],
-  SendRecv: [false, false],
-  AllToAll: [true, true],
-};
-
 function build(
   type: CommunicationType,
   {
@@ -58,7 +46,7 @@ function build(
 ): HostProgram {
   const h = new HostProgramBuilder();
   const mesh = new DeviceMesh(team);
-  const [splitsInput, splitsOutput] = split[type];
+  const { splitsInput, splitsOutput } = collectives[type];
   const shape = (splits: boolean): number[] => [rows, ...(splits ? [team.length] : []), width];
   const x = h.input(shape(splitsInput), { mesh });
   const y = inPlace ? x : h.tensor(shape(splitsOutput), { mesh });
@@ -93,7 +81,7 @@ function programs(type: CommunicationType, setting: Setting): HostProgram[] {
   return onRanks(world, (rank) => (team.includes(rank) ? build(type, setting) : nothing));
 }
 
-describe("a member", () => {
+describe("a rank", () => {
   it("of an Allgather signals, copies from one after the other, and waits until all have read", () => {
     expect(listing(record(build("Allgather", {}), { rank: 1 }))).toMatchInlineSnapshot(`
       "
@@ -133,7 +121,7 @@ describe("a member", () => {
     `);
   });
 
-  it("of an Allreduce of fewer elements than members may have no slice", () => {
+  it("of an Allreduce of fewer elements than ranks may have no slice", () => {
     const program = build("Allreduce", { team: [2, 0, 3], width: 2 });
     expect(listing(record(program, { rank: 2 }))).toMatchInlineSnapshot(`
       "
@@ -203,7 +191,7 @@ describe("a member", () => {
   });
 });
 
-/** Copies and combinations of one row: who reads whom, in list order. */
+/** Copies and combinations of one row in list order: which rank reads from which. */
 function readsOf(program: Program): readonly (readonly number[])[] {
   return program.ranks.map(({ rank, commands }) =>
     commands.flatMap((_, index) =>
@@ -237,7 +225,7 @@ describe("the schedule", () => {
     });
     // (n-1) / n of 64 floats each way.
     expect(bytes).toEqual(onRanksOf(world, () => [192, 192]));
-    // All members have slices of one shape, and so one kernel.
+    // All ranks have slices of one shape, and so one kernel.
     expect(program.kernels).toEqual([
       {
         kind: "combine",
@@ -324,7 +312,7 @@ describe("the schedule", () => {
 });
 
 describe("the judge finds nothing wrong", () => {
-  // Outputs of members other than a root are not written, which the judge reports, too.
+  // Outputs of ranks other than a root are not written, which the judge reports, too.
   const sound = {
     races: [],
     deadlock: false,
@@ -348,7 +336,7 @@ describe("the judge finds nothing wrong", () => {
       expect(judge(linked(programs(type, unjoined)))).toMatchObject(sound);
     });
 
-    it("Allreduce in place, also of fewer elements than members", () => {
+    it("Allreduce in place, also of fewer elements than ranks", () => {
       for (const width of [1, 3, 16]) {
         expect(judge(linked(programs("Allreduce", { team, width, rows: 2, streams: 2, inPlace: true })))).toMatchObject(
           {
@@ -376,7 +364,7 @@ describe("the judge finds nothing wrong", () => {
       h.deallocate(t);
     }
     const program = linked(onRanks(3, () => h.build()));
-    // The sums, which all members write, and one temporary at a time.
+    // The sums, which all ranks write, and one temporary at a time.
     expect(program.ranks.map(({ arenaBytes }) => arenaBytes.symmetric)).toEqual([512, 512, 512]);
     expect(judge(program)).toMatchObject({ ok: true });
   });
@@ -396,7 +384,7 @@ describe("Allreduce", () => {
     for (const [output] of outputs) expect(output).toEqual(counted([1, width], (i) => 60 + 4 * i));
   });
 
-  it("in place on some members", async () => {
+  it("in place on some ranks", async () => {
     const [width, team] = [50, [0, 1, 2, 3]];
     const mixed = team.map((rank) => build("Allreduce", { team, width, inPlace: rank % 2 === 1 }));
     expect(judge(linked(mixed))).toMatchObject({ ok: true });
@@ -440,7 +428,7 @@ function onRanksOf<T>(count: number, of: (rank: number) => T): T[] {
 
 const team4 = [0, 1, 2, 3];
 
-/** An Allreduce of n rows of n elements, one behind the other or, with `apart`, every other row of the input. */
+/** An Allreduce of n rows of n elements: contiguous or, with `apart`, every other row of the input. */
 function rowsOf(n: number, { apart = false } = {}): HostProgram {
   const h = new HostProgramBuilder();
   const mesh = new DeviceMesh(team4);
@@ -451,7 +439,7 @@ function rowsOf(n: number, { apart = false } = {}): HostProgram {
   return h.build();
 }
 
-describe("members that do not fit", () => {
+describe("ranks that do not fit", () => {
   const messageOf = (lists: readonly HostProgram[]): string => {
     try {
       linked(lists);

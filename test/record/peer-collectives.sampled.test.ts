@@ -1,6 +1,6 @@
 /**
- * Collectives of the CUDA backend: what each member does, and that they give the bits of the same collectives of a library, on every team,
- * dtype and reduction, over iterations on several streams, and in repeated runs.
+ * Collectives of the CUDA backend: what each rank does, and that they give the bits of the same collectives of a
+ * library, on every team, dtype and reduction, over iterations on several streams, and in repeated runs.
  */
 import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
 import { expect, it } from "vitest";
@@ -41,26 +41,13 @@ interface Case {
   readonly inPlace?: boolean;
 }
 
-/** Axes of one iteration's input and output: whether each has a part per member of the other side. */
-const split: { readonly [T in CommunicationType]: readonly [input: boolean, output: boolean] } = {
-  Gather: [false, true],
-  Allgather: [false, true],
-  Scatter: [true, false],
-  Reduce: [false, false],
-  Allreduce: [false, false],
-  ReduceScatter: [true, false],
-  Broadcast: [false, false],
-  SendRecv: [false, false],
-  AllToAll: [true, true],
-};
-
 /** The collective on each row of the input, row i on the worker stream of i. */
 function build(
   { type, team, dtype = "float", reduceOp, root, from = team, to = team, iterations = 3, inPlace = false }: Case,
   backend: CommunicatorBackend,
 ): HostProgram {
   const h = new HostProgramBuilder();
-  const [splitsInput, splitsOutput] = split[type];
+  const { splitsInput, splitsOutput } = collectives[type];
   const [input, output] = [new DeviceMesh(from), new DeviceMesh(to)];
   const x = h.input([iterations, ...(splitsInput ? [to.length] : []), width], { dtype, mesh: input });
   const y = inPlace
@@ -98,7 +85,7 @@ function programs(setting: Case, backend: CommunicatorBackend): HostProgram[] {
 function inputsOf(setting: Case, seed: number): Tensor[][] {
   const { type, from, team, to = team, dtype = "float", iterations = 3 } = setting;
   const random = createRandom(seed);
-  const shape = [iterations, ...(split[type][0] ? [to.length] : []), width];
+  const shape = [iterations, ...(collectives[type].splitsInput ? [to.length] : []), width];
   return onEveryRank(worldOf(setting), (rank) =>
     (from ?? team).includes(rank) ? [randomTensor({ dtype, shape }, random, "uniform")] : [],
   );
@@ -149,13 +136,13 @@ it.each(sample(onTeams, 11))("$type of $dtype by team $team", async ({ type, tea
   }
 });
 
-const bySlices = combinations({ members: [2, 5, 7, 8], dtype: ["bfloat16", "half", "int64", "double"] as const });
-const slicesTitle = "Allreduce of $dtype by $members members, each with a slice of its own width or none";
+const bySlices = combinations({ ranks: [2, 5, 7, 8], dtype: ["bfloat16", "half", "int64", "double"] as const });
+const slicesTitle = "Allreduce of $dtype by $ranks ranks, each with a slice of its own width or none";
 
-it.each(sample(bySlices, 5))(slicesTitle, async ({ members, dtype }) => {
-  const team = [3, 1, 4, 0, 5, 2, 6, 7].filter((rank) => rank < members);
+it.each(sample(bySlices, 5))(slicesTitle, async ({ ranks, dtype }) => {
+  const team = [3, 1, 4, 0, 5, 2, 6, 7].filter((rank) => rank < ranks);
   const i = ["bfloat16", "half", "int64", "double"].indexOf(dtype);
-  const reduceOp = at(reduceOps, (i + members) % reduceOps.length);
+  const reduceOp = at(reduceOps, (i + ranks) % reduceOps.length);
   await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 1 + (i % 3), iterations: 2 });
   await expectBitsOfLibrary({ type: "Allreduce", team, dtype, reduceOp, streams: 2, iterations: 2, inPlace: true });
 });

@@ -1,6 +1,6 @@
 /**
- * Records, links and runs host programs of all ranks on the CPU back end, over several schedules and with synchronous and eager
- * transfers, and gives every rank's outputs. All runs must give the same bits.
+ * Records, links and runs host programs of all ranks on the CPU back end, over several schedules and with synchronous
+ * and eager transfers, and gives every rank's outputs. All runs must give the same bits.
  */
 import { expect } from "vitest";
 import { createCpuBackend, type CpuOptions } from "../../src/backends/cpu/cpu-backend.ts";

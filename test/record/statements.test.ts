@@ -233,7 +233,7 @@ describe("streams", () => {
     `);
   });
 
-  it("tells streams by the values of their indices, and others by their node", () => {
+  it("identifies streams by the values of their indices, and those without an index by their node", () => {
     const h = new HostProgramBuilder();
     const x = h.input([4]);
     const touch = (): void => void h.add(x, x, { out: h.tensor([4]) });
