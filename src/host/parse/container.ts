@@ -5,9 +5,9 @@ import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import type { DomainNotes } from "../syntax/domain-notes.ts";
-import { collectDefinitions, type Definitions, noDefinitions } from "../syntax/names.ts";
-import { leafOf } from "../syntax/scalar.ts";
+import type { DomainNotes } from "../syntax/values/domain-notes.ts";
+import { collectDefinitions, type Definitions, noDefinitions } from "../syntax/values/names.ts";
+import { leafOf } from "../syntax/values/scalar.ts";
 import {
   createScanner,
   expect,
@@ -18,13 +18,13 @@ import {
   skipLine,
   skipSpace,
   take,
-} from "../syntax/scanner.ts";
+} from "../syntax/text/scanner.ts";
 import { containerEnd, definitionsTitle, transformsTitle } from "../syntax/sections.ts";
-import type { Source } from "../syntax/source.ts";
-import { indentation } from "../syntax/statements.ts";
-import { createStreamTable, streamsOf } from "../syntax/stream-table.ts";
-import { atTensor, parseTensor } from "../syntax/tensor.ts";
-import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/tensor-table.ts";
+import type { Source } from "../syntax/text/source.ts";
+import { indentation } from "../syntax/statements/statements.ts";
+import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
+import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
+import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
 import { parseScope, type ScopeContext } from "./scope.ts";
 import { parseTransforms } from "./transforms.ts";
 import { parseUnits, unitTable } from "./units.ts";

@@ -3,7 +3,7 @@
  * launcher's, or a mail's `> `) is cut off all of its lines. Blanks of an indented copy stay, since they do no harm.
  */
 import { containerTitle } from "../syntax/sections.ts";
-import type { Source } from "../syntax/source.ts";
+import type { Source } from "../syntax/text/source.ts";
 
 const byteOrderMark = 0xfeff;
 

@@ -5,9 +5,9 @@
 import type { Op } from "../../ir/ops/op.ts";
 import type { Statement } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { failAt } from "../syntax/source.ts";
-import { expect, expectLineEnd, type Scanner, skipBlanks, take } from "../syntax/scanner.ts";
-import { elseWord, type Header, indentation } from "../syntax/statements.ts";
+import { failAt } from "../syntax/text/source.ts";
+import { expect, expectLineEnd, type Scanner, skipBlanks, take } from "../syntax/text/scanner.ts";
+import { elseWord, type Header, indentation } from "../syntax/statements/statements.ts";
 import { parseStatement } from "./statement.ts";
 
 export interface ScopeContext extends ReadContext {

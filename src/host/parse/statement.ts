@@ -2,10 +2,10 @@
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { failAt } from "../syntax/source.ts";
-import { failExpected, quoted, readWord, type Scanner } from "../syntax/scanner.ts";
-import { definitionReaders, type Header, wordReaders } from "../syntax/statements.ts";
-import { atTensor, parseTensor } from "../syntax/tensor.ts";
+import { failAt } from "../syntax/text/source.ts";
+import { failExpected, quoted, readWord, type Scanner } from "../syntax/text/scanner.ts";
+import { definitionReaders, type Header, wordReaders } from "../syntax/statements/statements.ts";
+import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
 import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
 
 /** A statement without the statements in it. */

@@ -12,9 +12,9 @@
  * A `root domain` before the logical one has the order in which a Permute read its operand.
  */
 import type { IterDomain, IterDomainId, Transform } from "../../ir/domain.ts";
-import type { DomainNote, DomainNotes } from "../syntax/domain-notes.ts";
-import { parseAxis } from "../syntax/axis.ts";
-import { failAt } from "../syntax/source.ts";
+import type { DomainNote, DomainNotes } from "../syntax/values/domain-notes.ts";
+import { parseAxis } from "../syntax/values/axis.ts";
+import { failAt } from "../syntax/text/source.ts";
 import {
   expect,
   expectNumber,
@@ -25,7 +25,7 @@ import {
   skipLine,
   skipSpace,
   take,
-} from "../syntax/scanner.ts";
+} from "../syntax/text/scanner.ts";
 
 /** Reads the section after its title. The scanner stops at the first line that does not describe a tensor. */
 export function parseTransforms(scanner: Scanner): DomainNotes {

@@ -7,8 +7,8 @@ import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import type { HostUnit, UnitId } from "../nodes.ts";
-import { failAt, type Source } from "../syntax/source.ts";
-import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "../syntax/tensor-table.ts";
+import { failAt, type Source } from "../syntax/text/source.ts";
+import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "../syntax/values/tensor-table.ts";
 
 export interface ParsedUnit {
   readonly id: UnitId;

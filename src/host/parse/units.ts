@@ -16,12 +16,20 @@ import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import type { HostUnit, UnitId } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { noDefinitions } from "../syntax/names.ts";
-import { expect, expectAcrossLines, expectNumber, isDigit, type Scanner, skipSpace, take } from "../syntax/scanner.ts";
+import { noDefinitions } from "../syntax/values/names.ts";
+import {
+  expect,
+  expectAcrossLines,
+  expectNumber,
+  isDigit,
+  type Scanner,
+  skipSpace,
+  take,
+} from "../syntax/text/scanner.ts";
 import { kernelEnd, transformsTitle } from "../syntax/sections.ts";
-import { failAt } from "../syntax/source.ts";
-import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/tensor.ts";
-import { createTensorTable, largestNumber, type TensorTable } from "../syntax/tensor-table.ts";
+import { failAt } from "../syntax/text/source.ts";
+import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/values/tensor.ts";
+import { createTensorTable, largestNumber, type TensorTable } from "../syntax/values/tensor-table.ts";
 import type { OpContext } from "../syntax/ops/op-syntax.ts";
 import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
 import { parseTransforms } from "./transforms.ts";

@@ -3,7 +3,7 @@ import { defaultSpelling } from "../../ir/print-style.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
 import { isOp } from "../traverse.ts";
 import type { PrintContext } from "../syntax/context.ts";
-import { elseWord, indentation, rowOf } from "../syntax/statements.ts";
+import { elseWord, indentation, rowOf } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 
 /** The lines of statements, with those of the statements in them. */

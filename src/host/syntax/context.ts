@@ -2,10 +2,10 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { IrSpelling } from "../../ir/print-style.ts";
 import type { HostProgram } from "../nodes.ts";
-import type { Names } from "./names.ts";
-import type { Scanner } from "./scanner.ts";
-import type { StreamTable } from "./stream-table.ts";
-import type { TensorTable } from "./tensor-table.ts";
+import type { Names } from "./values/names.ts";
+import type { Scanner } from "./text/scanner.ts";
+import type { StreamTable } from "./values/stream-table.ts";
+import type { TensorTable } from "./values/tensor-table.ts";
 
 export interface PrintContext {
   readonly program: Pick<HostProgram, "tensors" | "streams">;

@@ -7,7 +7,7 @@ import type { BinaryOp, CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, Unary
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
-import { failAt } from "../source.ts";
+import { failAt } from "../text/source.ts";
 import {
   expect,
   expectAcrossLines,
@@ -18,7 +18,7 @@ import {
   skipBlanks,
   skipSpace,
   take,
-} from "../scanner.ts";
+} from "../text/scanner.ts";
 import { reducedAxes } from "./implied-axes.ts";
 import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
 

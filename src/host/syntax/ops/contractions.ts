@@ -1,7 +1,15 @@
 /** matmul and linear. Braid's may read an operand permuted in place and add to what the output holds; nvFuser's do neither. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
 import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
-import { expect, expectAcrossLines, expectField, expectNumber, failExpected, skipSpace, take } from "../scanner.ts";
+import {
+  expect,
+  expectAcrossLines,
+  expectField,
+  expectNumber,
+  failExpected,
+  skipSpace,
+  take,
+} from "../text/scanner.ts";
 import { operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const matmulSyntax: OpSyntax<MatmulOp> = {

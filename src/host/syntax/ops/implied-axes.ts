@@ -2,8 +2,8 @@
 import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
-import { failAt } from "../source.ts";
-import type { Scanner } from "../scanner.ts";
+import { failAt } from "../text/source.ts";
+import type { Scanner } from "../text/scanner.ts";
 
 /**
  * Reduced axes stay in the output's domain, at their positions in the operand. Where there are more axes than in the operand, those of

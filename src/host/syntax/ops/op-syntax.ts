@@ -4,10 +4,10 @@ import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
-import { printTensorOf } from "../fields.ts";
-import { failAt } from "../source.ts";
-import { expect, failExpected, type Scanner, skipSpace } from "../scanner.ts";
-import { atTensor, parseTensor } from "../tensor.ts";
+import { printTensorOf } from "../statements/fields.ts";
+import { failAt } from "../text/source.ts";
+import { expect, failExpected, type Scanner, skipSpace } from "../text/scanner.ts";
+import { atTensor, parseTensor } from "../values/tensor.ts";
 
 export interface OpSyntax<T extends Op> {
   /** The text behind `=`. Lines after the first begin with `indent`. */

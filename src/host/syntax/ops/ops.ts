@@ -5,10 +5,10 @@
 import type { Tensor } from "../../../ir/domain.ts";
 import type { Op, OpKind } from "../../../ir/ops/op.ts";
 import type { PrintContext } from "../context.ts";
-import { printTensorOf } from "../fields.ts";
-import { failAt } from "../source.ts";
-import { expectAcrossLines, failExpected, quoted, readWord, type Scanner, skipSpace, take } from "../scanner.ts";
-import { atTensor } from "../tensor.ts";
+import { printTensorOf } from "../statements/fields.ts";
+import { failAt } from "../text/source.ts";
+import { expectAcrossLines, failExpected, quoted, readWord, type Scanner, skipSpace, take } from "../text/scanner.ts";
+import { atTensor } from "../values/tensor.ts";
 import {
   binarySyntax,
   castSyntax,

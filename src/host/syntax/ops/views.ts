@@ -4,10 +4,10 @@ import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, S
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { printScalarName } from "../../../ir/scalar/print.ts";
 import { at } from "../../../support/invariant.ts";
-import { axisPosition, parseAxis } from "../axis.ts";
+import { axisPosition, parseAxis } from "../values/axis.ts";
 import type { PrintContext } from "../context.ts";
-import { parseNamed } from "../names.ts";
-import { failAt } from "../source.ts";
+import { parseNamed } from "../values/names.ts";
+import { failAt } from "../text/source.ts";
 import {
   expect,
   expectField,
@@ -17,7 +17,7 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "../scanner.ts";
+} from "../text/scanner.ts";
 import { permuteOrder } from "./implied-axes.ts";
 import { opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 

@@ -2,12 +2,12 @@
  * The streams of a container. A stream without an index prints its number, or from 2026 on an address. A stream with an
  * index prints the index, and gets a number that no other stream has.
  */
-import { makeId } from "../../support/ids.ts";
-import type { HostStream, StreamId } from "../nodes.ts";
+import { makeId } from "../../../support/ids.ts";
+import type { HostStream, StreamId } from "../../nodes.ts";
 import { largestNumber } from "./tensor-table.ts";
 import { failNumber } from "./tensor.ts";
 import { parseScalar } from "./scalar.ts";
-import { expectNumber, failExpected, isDigit, peek, type Scanner } from "./scanner.ts";
+import { expectNumber, failExpected, isDigit, peek, type Scanner } from "../text/scanner.ts";
 
 export interface StreamTable {
   /** By number, without numbers that the dump does not show. */

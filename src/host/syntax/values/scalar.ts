@@ -1,8 +1,8 @@
 /** Scalars that a dump prints in full: `( ( 8 + ( rank - streamIdx ) ) % 8 )`, `( ceilDiv(i0, 3) )`. */
-import { irSpellings } from "../../ir/print-style.ts";
-import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../ir/scalar/scalar.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import { failAt } from "./source.ts";
+import { irSpellings } from "../../../ir/print-style.ts";
+import { binary, constant, type Scalar, type ScalarOp, scalarOps } from "../../../ir/scalar/scalar.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { failAt } from "../text/source.ts";
 import {
   expect,
   expectAcrossLines,
@@ -14,7 +14,7 @@ import {
   type Scanner,
   skipBlanks,
   take,
-} from "./scanner.ts";
+} from "../text/scanner.ts";
 
 /** Deeper than any index arithmetic of nvFuser's; bounds the stack. */
 const deepest = 64;

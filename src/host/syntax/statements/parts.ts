@@ -6,11 +6,11 @@
  * `<name>` is a field of the statement. `[...]` stands only where its field has a text. The rest is literal: a reader
  * accepts any blanks, or none, between its words and signs. Lines after the first are indented with the statement.
  */
-import type { TensorId } from "../../ir/domain.ts";
-import type { Draft } from "../../support/draft.ts";
-import { invariant } from "../../support/invariant.ts";
-import type { PrintContext, ReadContext } from "./context.ts";
-import { failExpected, isBlank, quoted, type Scanner, skipBlanks, skipSpace, take } from "./scanner.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import type { Draft } from "../../../support/draft.ts";
+import { invariant } from "../../../support/invariant.ts";
+import type { PrintContext, ReadContext } from "../context.ts";
+import { failExpected, isBlank, quoted, type Scanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
 
 /** Whether something begins at a position of the text. */
 export type Begins = (text: string, position: number) => boolean;

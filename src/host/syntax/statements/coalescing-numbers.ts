@@ -2,8 +2,8 @@
  * The numbers of coalesced groups in dumps before 2025-06, which print none at EndCoalescing. A Wait still names the
  * number: one that no communication has belongs to the group that ended before the Wait.
  */
-import { failAt } from "./source.ts";
-import type { Source } from "./source.ts";
+import { failAt } from "../text/source.ts";
+import type { Source } from "../text/source.ts";
 
 const mention =
   /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;

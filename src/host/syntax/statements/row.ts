@@ -1,9 +1,9 @@
 /** A row says how the text of one kind of statement reads (parts.ts), and how each of its fields prints and reads. */
-import type { TensorId } from "../../ir/domain.ts";
-import { type Draft, finished } from "../../support/draft.ts";
-import { invariant, InvariantError } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import type { PrintContext, ReadContext } from "./context.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import { type Draft, finished } from "../../../support/draft.ts";
+import { invariant, InvariantError } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import type { PrintContext, ReadContext } from "../context.ts";
 import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
 
 /** How a field stands in dump text, in both directions. */

@@ -5,18 +5,18 @@
  * Ops have rows of their own (ops/), because one op has several spellings and leaves out axes that follow from its
  * output. The sections around the statements are printed and read by hand: host units, index definitions, transforms.
  */
-import { allocationSize, type TensorId } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { isConstant } from "../../ir/scalar/fold.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
-import { invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import { collectives } from "../collectives.ts";
-import type { P2PCommunication, Statement } from "../nodes.ts";
-import type { ReadContext } from "./context.ts";
+import { allocationSize, type TensorId } from "../../../ir/domain.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { isConstant } from "../../../ir/scalar/fold.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
+import { invariant } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { collectives } from "../../collectives.ts";
+import type { P2PCommunication, Statement } from "../../nodes.ts";
+import type { ReadContext } from "../context.ts";
 import { backend, exprId, flag, namedScalar, scalar, stream, tensor, tensorList, word } from "./fields.ts";
 import { type Field, type Row, row } from "./row.ts";
-import { atLineEnd, failExpected, readWord, skipBlanks, take } from "./scanner.ts";
+import { atLineEnd, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import {
   awaited,
   buffer,

@@ -2,10 +2,10 @@
  * Domains of tensors that are more than the printed axes. A dump describes them under "TransformPrinter :", after the
  * container, and they are read before it.
  */
-import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../ir/domain.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { Scanner } from "./scanner.ts";
-import { failAt } from "./source.ts";
+import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../../ir/domain.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import type { Scanner } from "../text/scanner.ts";
+import { failAt } from "../text/source.ts";
 
 export interface DomainNote {
   readonly root: readonly IterDomainId[] | null;

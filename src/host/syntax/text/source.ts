@@ -1,5 +1,5 @@
 /** The text of one container with its place in the file, and diagnostics that show the line with a caret. */
-import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, fail } from "../../../diagnostics/diagnostic.ts";
 
 /**
  * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). The prefix is not

@@ -2,18 +2,18 @@
  * Tensors and meshes in dump text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. The axes are
  * those of the loop domain; domain-notes.ts has the other domains.
  */
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
-import { type IterDomain, type MemoryType, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
-import { memoryLetters } from "../../ir/print-tensor.ts";
-import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { DeviceMesh, type NestedDevices } from "../../../ir/device-mesh.ts";
+import { type IterDomain, type MemoryType, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import { memoryLetters } from "../../../ir/print-tensor.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
 import { parseAxis } from "./axis.ts";
 import { notedDomain, requireWhole } from "./domain-notes.ts";
-import { failAt } from "./source.ts";
-import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
+import { failAt } from "../text/source.ts";
+import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
 import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));

@@ -7,10 +7,10 @@
  * Definitions stand after the container and are located before it is read. A definition is only read when its name is
  * used: nvFuser also prints parts of sizes there, in forms that no scalar of Braid's has.
  */
-import type { Scalar } from "../../ir/scalar/scalar.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { leafOf, type LookupName, parseDefinition, parseScalar } from "./scalar.ts";
-import { expectAcrossLines, isWordStart, peek, readWord, type Scanner, skipBlanks } from "./scanner.ts";
-import { failAt } from "./source.ts";
+import { expectAcrossLines, isWordStart, peek, readWord, type Scanner, skipBlanks } from "../text/scanner.ts";
+import { failAt } from "../text/source.ts";
 
 export interface Names {
   readonly definitions: Definitions;

@@ -2,12 +2,12 @@
  * The tensors of one container or kernel, in the order of the text. A dump prints a tensor wherever it is used, always
  * in the same words: it is read once and found again by its text.
  */
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
+import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { makeId } from "../../../support/ids.ts";
 import type { DomainNotes } from "./domain-notes.ts";
-import { failAt, type Source } from "./source.ts";
+import { failAt, type Source } from "../text/source.ts";
 
 export interface TensorTable {
   readonly byText: Map<string, Tensor>;

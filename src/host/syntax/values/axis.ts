@@ -1,12 +1,12 @@
 /** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
-import type { IterDomain, IterDomainId, IterType, ParallelType, Tensor } from "../../ir/domain.ts";
-import { irSpellings } from "../../ir/print-style.ts";
-import { iterLetters } from "../../ir/print-tensor.ts";
-import { makeId } from "../../support/ids.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import type { IterDomain, IterDomainId, IterType, ParallelType, Tensor } from "../../../ir/domain.ts";
+import { irSpellings } from "../../../ir/print-style.ts";
+import { iterLetters } from "../../../ir/print-tensor.ts";
+import { makeId } from "../../../support/ids.ts";
+import { keysOf } from "../../../support/keys-of.ts";
 import { parseScalar } from "./scalar.ts";
-import { failAt } from "./source.ts";
-import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "./scanner.ts";
+import { failAt } from "../text/source.ts";
+import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
 
 const iterTypes: ReadonlyMap<string, IterType> = new Map(keysOf(iterLetters).map((type) => [iterLetters[type], type]));
 

@@ -1,20 +1,20 @@
 /** The fields that several kinds of statements have: how each prints, and how it is read. */
-import type { TensorId } from "../../ir/domain.ts";
-import { printTensor } from "../../ir/print-tensor.ts";
-import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import { backendNames, type CommunicatorBackend } from "../collectives.ts";
-import type { ExprId, StreamId } from "../nodes.ts";
-import type { PrintContext, ReadContext } from "./context.ts";
-import { parseNamed } from "./names.ts";
+import type { TensorId } from "../../../ir/domain.ts";
+import { printTensor } from "../../../ir/print-tensor.ts";
+import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { backendNames, type CommunicatorBackend } from "../../collectives.ts";
+import type { ExprId, StreamId } from "../../nodes.ts";
+import type { PrintContext, ReadContext } from "../context.ts";
+import { parseNamed } from "../values/names.ts";
 import type { Field } from "./row.ts";
-import { parseScalar } from "./scalar.ts";
-import { expectNumber, failExpected, isDigit, readWord, take } from "./scanner.ts";
-import { parseStream } from "./stream-table.ts";
-import { parseTensor, parseTensorList } from "./tensor.ts";
+import { parseScalar } from "../values/scalar.ts";
+import { expectNumber, failExpected, isDigit, readWord, take } from "../text/scanner.ts";
+import { parseStream } from "../values/stream-table.ts";
+import { parseTensor, parseTensorList } from "../values/tensor.ts";
 
 export function printTensorOf(id: TensorId, { program, spelling, withoutMesh }: PrintContext): string {
   return printTensor(at(program.tensors, id), spelling, !withoutMesh.has(id));

@@ -1,12 +1,12 @@
 /** Fields of single kinds of statements, most of which depend on other fields of the statement or on the dump's era. */
-import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
-import { printIterDomain } from "../../ir/print-tensor.ts";
-import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
-import { printScalar, printScalarName } from "../../ir/scalar/print.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
-import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { collectives, reduceOpNames } from "../collectives.ts";
+import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
+import { printIterDomain } from "../../../ir/print-tensor.ts";
+import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
+import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import { collectives, reduceOpNames } from "../../collectives.ts";
 import type {
   Allocate,
   Communication,
@@ -17,18 +17,18 @@ import type {
   PostOnStream,
   UnitId,
   Wait,
-} from "../nodes.ts";
-import { axisPosition, parseAxis } from "./axis.ts";
+} from "../../nodes.ts";
+import { axisPosition, parseAxis } from "../values/axis.ts";
 import { numberGroups } from "./coalescing-numbers.ts";
-import type { ReadContext } from "./context.ts";
+import type { ReadContext } from "../context.ts";
 import { exprId, flag, named, numbered, printTensorOf } from "./fields.ts";
-import { parseNamed } from "./names.ts";
-import { failAt } from "./source.ts";
+import { parseNamed } from "../values/names.ts";
+import { failAt } from "../text/source.ts";
 import type { Field, Mark } from "./row.ts";
-import { leafOf } from "./scalar.ts";
-import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "./scanner.ts";
-import { largestNumber } from "./tensor-table.ts";
-import { failNumber, parseTensor } from "./tensor.ts";
+import { leafOf } from "../values/scalar.ts";
+import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
+import { largestNumber } from "../values/tensor-table.ts";
+import { failNumber, parseTensor } from "../values/tensor.ts";
 
 /** A tensor that has been read. */
 export function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
