@@ -36,8 +36,10 @@ export function createSourceMaps(): SourceMaps {
   };
 }
 
+/** A comment of the cache may follow the map. */
 function inlineMap(code: string): SourceMapPayload | undefined {
-  const [, encoded] = /\/\/# sourceMappingURL=data:application\/json[^,]*;base64,(\S+)\s*$/.exec(code) ?? [];
+  const [, encoded] =
+    /^\/\/# sourceMappingURL=data:application\/json[^,]*;base64,(\S+)\s*(?:\/\*[^*]*\*\/\s*)?$/m.exec(code) ?? [];
   if (encoded === undefined) return undefined;
   const value: unknown = JSON.parse(Buffer.from(encoded, "base64").toString("utf8"));
   return isPayload(value) ? value : undefined;
