@@ -7,7 +7,6 @@ import { commandDetails } from "../../commands/command-text.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace, Finding } from "../../verify/finding.ts";
-import { escapeText } from "./escape-text.ts";
 
 interface Box {
   readonly rank: number;
@@ -156,4 +155,9 @@ function curve(from: Box, to: Box): string {
 
 function arrowHead(id: string, color: string): string {
   return `<marker id="${id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="${color}"/></marker>`;
+}
+
+/** Text inside HTML and SVG. */
+export function escapeText(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

@@ -3,8 +3,7 @@ import type { Program } from "../../commands/program.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Finding } from "../../verify/finding.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
-import { escapeText } from "./escape-text.ts";
-import { orderPicture } from "./order-picture.ts";
+import { escapeText, orderPicture } from "./order-picture.ts";
 
 export interface ReportRequest {
   readonly title: string;

@@ -1,0 +1,97 @@
+/** What `braid lower` prints, as text: from a program file or a dump and flags. */
+import { printProgram } from "../../commands/print-program.ts";
+import { loweringOf, requireLinked } from "../../compile/compile.ts";
+import { lower } from "../../compile/lower.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { print, printProgramOfStage } from "../../host/print/print.ts";
+import type { DumpStyle } from "../../ir/print-style.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import type { PassObserver } from "../../passes/pipeline.ts";
+import { at } from "../../support/invariant.ts";
+import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
+import { type CompileFlags, compileFile } from "../program/compile-file.ts";
+import { inputSizes } from "../program/input-sizes.ts";
+import { requireNotLowered } from "../program/load-dump.ts";
+
+export interface LowerFlags extends CompileFlags {
+  readonly rank: number;
+  readonly printLists: boolean;
+  readonly style: DumpStyle;
+  readonly printAfter?: string;
+}
+
+export async function lowerFile(file: string, flags: LowerFlags, options: Partial<LoweringOptions>): Promise<string> {
+  const { devices, rank, json } = flags;
+  requireRank(rank, devices);
+  requireNotLowered(file, options);
+  const profile = await profileToChooseWith(flags);
+  const { source, signature, params } = await buildProgram(file, flags);
+  const described = { file, devices, rank, params, options };
+  // Which lowering options are chosen depends on the sizes, as commands do; a host program alone needs no sizes.
+  if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
+  const { compiled, choice } = compileFile(source, flags, options, inputSizes(signature, flags.size), profile);
+  const compilation = requireLinked(compiled);
+  const chosen = { ...described, scheduleChoice: choice ?? undefined };
+  if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
+  const lists = printProgram(compilation.program, { ranks: [rank] });
+  return json ? jsonText({ ...chosen, lists }) : lists;
+}
+
+/** `described`: what the JSON document says beside the host program. */
+function hostText(
+  source: BuiltProgram["source"],
+  options: Partial<LoweringOptions>,
+  { rank, style, printAfter, json }: LowerFlags,
+  described: object,
+): string {
+  const passes: PassText[] = [];
+  const onPass: PassObserver = ({ pass, changed, program }) => {
+    if (printAfter !== "all" && printAfter !== pass) return;
+    passes.push({ pass, changed, text: printProgramOfStage(program, { style }) });
+  };
+  const host = "data" in source ? lower(source, { ...options, rank, onPass }) : at(source, rank);
+  requireRan(printAfter, passes);
+  const text = print(host, { style });
+  if (json) return jsonText({ ...described, style, passes, text, hostProgram: host });
+  return printAfter === undefined ? text : passes.map(passSection).join("");
+}
+
+function jsonText(document: object): string {
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+interface PassText {
+  readonly pass: string;
+  readonly changed: boolean;
+  readonly text: string;
+}
+
+function passSection({ pass, changed, text }: PassText): string {
+  return `// after ${pass}${changed ? "" : " (unchanged)"}\n${text.trim()}\n\n`;
+}
+
+function requireRank(rank: number, devices: number): void {
+  if (rank < devices) return;
+  fail({
+    code: "option-value",
+    message: `there is no rank ${rank} among ${devices} ${devices === 1 ? "device" : "devices"}`,
+    place: { kind: "option", text: "--rank" },
+    found: String(rank),
+    expected: `0 to ${devices - 1}`,
+    help: `pass a smaller rank, or --devices ${rank + 1} or more`,
+  });
+}
+
+/** A pass that was left out with --disable-pass has nothing to print. */
+function requireRan(printAfter: string | undefined, ran: readonly PassText[]): void {
+  if (printAfter === undefined || ran.length > 0) return;
+  fail({
+    code: "option-value",
+    message: `pass ${printAfter} did not run`,
+    place: { kind: "option", text: "--print-after" },
+    found: printAfter,
+    expected: "a pass that runs with these options",
+    help: `remove --disable-pass ${printAfter}, or print after another pass`,
+  });
+}
