@@ -1,6 +1,6 @@
 /**
- * What `choice=auto` takes now, by a profile, at every problem in results of `braid bench`, and how far that is from the fastest of the run: by every row whose
- * program is the same, command for command. Where no row is, it shows what `choice=auto` took in that run, if that had the same name.
+ * What `scheduleChoice=auto` takes now, by a profile, at every problem in results of `braid bench`, and how far that is from the fastest of the run: by every row whose
+ * program is the same, command for command. Where no row is, it shows what `scheduleChoice=auto` took in that run, if that had the same name.
  *
  *     npx jiti bench/chosen.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
@@ -15,8 +15,8 @@ import { type MeasuredRow, measuredRows, sizeText } from "./measured-rows.ts";
 const [profileFile, ...files] = process.argv.slice(2);
 invariant(profileFile !== undefined && files.length > 0, "usage: jiti bench/chosen.ts PROFILE RESULTS.csv ...");
 const profile = parseProfile(readFileSync(profileFile, "utf8"), profileFile);
-const [auto] = parseImplementations("braid;choice=auto", "choice");
-invariant(auto?.kind === "braid", "choice=auto is an implementation of Braid's");
+const [auto] = parseImplementations("braid;scheduleChoice=auto", "scheduleChoice");
+invariant(auto?.kind === "braid", "scheduleChoice=auto is an implementation of Braid's");
 
 for (const file of files) {
   console.log(`\n${file}`);
@@ -28,7 +28,7 @@ for (const file of files) {
     const now = planned({ ...first, implementation: auto });
     const name = nameOf(now.reason ?? "");
     console.log(`  ${sizeText(first.problem)}: ${name}`);
-    const isAuto = ({ implementation }: MeasuredRow): boolean => implementation.options.choice === "auto";
+    const isAuto = ({ implementation }: MeasuredRow): boolean => implementation.options.scheduleChoice === "auto";
     const text = printProgram(now.program);
     const same = timed.filter((row) => !isAuto(row) && printProgram(planned(row).program) === text);
     const then = timed.filter((row) => isAuto(row) && nameOf(row.note) === name);

@@ -68,7 +68,7 @@ export async function benchCpu(): Promise<Bench> {
     const executor = await MultiDeviceExecutor.create(allgatherMatmul(), {
       devices,
       on: createCpuBackend({ workers }),
-      timeout: 120_000,
+      timeout: 120,
     });
     executors.push(executor);
     const share: number[] = [];

@@ -1,7 +1,9 @@
 /** What a CSV of `braid bench` has of Braid's own implementations, as they are planned again. */
 import { readFileSync } from "node:fs";
+import { braidOptionNames } from "../src/bench/braid/braid-options.ts";
 import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
 import { primitives, type Problem } from "../src/bench/primitives.ts";
+import { renamedOption } from "../src/compile/renamed-options.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";
@@ -32,12 +34,12 @@ export function measuredRows(file: string): readonly MeasuredRow[] {
   });
 }
 
-/** Options by the names that they had when committed results were measured. */
-const newNames = { copyLane: "copyStream", mergeProducts: "mergeGemms" } as const;
-
-/** Text of committed results with today's names of options: they stand before `=`. */
+/** Text of committed results with the present names of options, which stand before `=`. */
 export function withNewNames(text: string): string {
-  return Object.entries(newNames).reduce((left, [old, name]) => left.replaceAll(`${old}=`, `${name}=`), text);
+  return text.replaceAll(/\b([A-Za-z]+)=/g, (part, name: string) => {
+    const present = renamedOption(name, braidOptionNames);
+    return present === null ? part : `${present}=`;
+  });
 }
 
 export function sizeText({ m, n, k }: Problem): string {

@@ -20,7 +20,7 @@ for (const file of files) {
   const ratios: number[] = [];
   let last = "";
   for (const { problem, implementation, text, milliseconds: measured } of measuredRows(file)) {
-    if (implementation.options.choice === "auto") continue;
+    if (implementation.options.scheduleChoice === "auto") continue;
     const size = sizeText(problem);
     if (size !== last) console.log(`  ${size}`);
     last = size;

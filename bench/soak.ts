@@ -12,7 +12,7 @@ import { exampleFiles, exampleProgram } from "../test/support/example-program.ts
 
 const runs = Number(process.argv[2] ?? 10_000);
 const ranks = 8;
-const timeout = 60_000;
+const timeout = 60;
 
 function fillInputs({ buffers }: Program, prepared: Prepared): void {
   for (const { id, role, bytes } of buffers) {

@@ -1,11 +1,11 @@
-/** `braid/cpu`: the CPU back end, in a schedule of choice. */
+/** `braid/cpu`: the CPU back end, with an interleaving of choice. */
 export { type BlasUse, blasUses, type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 export type { QueueMode } from "./machine/tables.ts";
 export {
   type CallerStep,
-  parseSchedule,
-  type Schedule,
-  type ScheduleStep,
+  parseInterleaving,
+  type Interleaving,
+  type InterleavingStep,
   type StreamStep,
 } from "./machine/interleaving.ts";
 

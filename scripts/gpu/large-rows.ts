@@ -24,7 +24,7 @@ interface LargePlan {
   readonly dtypes?: readonly LargeDType[];
 }
 
-const timeout = 30_000;
+const timeout = 30;
 
 export async function* largeRows(
   { world }: PartContext,

@@ -10,7 +10,7 @@ import { goesOn } from "./goes-on.ts";
 import { type GraphOf, graphsWhereAsked, labelOf } from "./lowering-label.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
-const timeout = 20_000;
+const timeout = 20;
 
 interface ReferencePlan {
   readonly graphOf?: GraphOf;

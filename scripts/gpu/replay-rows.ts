@@ -100,7 +100,7 @@ async function replay(world: PartContext["world"], { build, protocol, schedule }
     const inputs = randomInputs(shapes, createRandom(seed), "small-integers");
     return { inputs, expected: tensorBytes(at(evaluateFusion(data, inputs).outputs, 0)) };
   });
-  const group = await createCudaBackend({ rendezvous: world, graph: "on", timeout: 30_000 }).open({
+  const group = await createCudaBackend({ rendezvous: world, graph: "on", timeout: 30 }).open({
     world: devices,
     localRanks: [rank],
   });

@@ -34,7 +34,7 @@ export interface ExecuteOptions {
    * number, and for more than 1 with `trace`.
    */
   readonly runs?: number;
-  /** Milliseconds for all runs of the call together; beyond that they end with `timed-out`. */
+  /** Seconds for all runs of the call together; beyond that they end with `timed-out`. */
   readonly timeout?: number;
   /** Whether to record TraceEvents. */
   readonly trace?: boolean;

@@ -3,7 +3,9 @@ import type { Target } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { DType } from "../numerics/dtype.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import type { BenchConfig, Size } from "./bench-config.ts";
+import type { Options } from "../compile/options.ts";
+import type { BenchConfig } from "./bench-config.ts";
+import type { Size } from "./bench-options.ts";
 import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
 import { type Primitive, type Problem } from "./primitives.ts";
 
@@ -20,19 +22,15 @@ export interface BenchPlan {
   readonly csv: string | null;
   readonly plot: string | null;
   readonly python: string;
-  /** What choice=auto chooses by. */
+  /** What scheduleChoice=auto chooses by. */
   readonly profile: MachineProfile | null;
-  /** Milliseconds for one iteration, and for an answer of a peer. */
+  /** Seconds for one iteration, and for an answer of a peer. */
   readonly timeout: number;
 }
 
-/** The settings of flags and files alike; undefined if not given. */
-export interface BenchSettings extends BenchConfig {
-  readonly on?: Target;
-  readonly seed?: number;
-  readonly python?: string;
-  readonly profile?: MachineProfile;
-  readonly timeout?: number;
+/** What flags and a configuration file give. */
+export interface BenchSettings extends BenchConfig, Options<"on" | "seed" | "timeout"> {
+  readonly profile: MachineProfile | null;
 }
 
 const usual = {
@@ -44,10 +42,10 @@ const usual = {
 
 /** `devices` comes from the launcher or the flags. Throws `option-value` if no primitive is named. */
 export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {
-  const { on = "cpu" } = settings;
+  const { on, seed, profile, timeout } = settings;
   const { size, ...standard } = usual[on];
   const named = primitive ?? settings.primitive ?? noPrimitive();
-  const dtypes: readonly DType[] = settings.dtypes ?? standard.dtypes;
+  const dtypes: readonly DType[] = settings.dtype ?? standard.dtypes;
   const { m = [size.m], n = [size.n], k = [size.k] } = settings;
   const product = m.flatMap((rows) =>
     n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
@@ -57,18 +55,18 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
   return {
     primitive: named,
     problems: sizes.flatMap((each) => dtypes.map((dtype) => ({ primitive: named, ...each, dtype, devices }))),
-    implementations: withBaselines(settings.implementations ?? usualImplementations(named, on)),
+    implementations: withBaselines(settings.impl ?? usualImplementations(named, on)),
     devices,
     on,
     iterations: settings.iterations ?? standard.iterations,
     warmup: settings.warmup ?? standard.warmup,
     validate: settings.validate ?? false,
-    seed: settings.seed ?? 0,
+    seed,
     csv: settings.csv ?? null,
     plot: settings.plot ?? null,
     python: settings.python ?? "python3",
-    profile: settings.profile ?? null,
-    timeout: settings.timeout ?? 60_000,
+    profile,
+    timeout,
   };
 }
 

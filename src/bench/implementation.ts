@@ -8,13 +8,8 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { suggestion } from "../support/nearest.ts";
-import {
-  type BraidOption,
-  braidOptionNames,
-  type BraidOptions,
-  braidOptionTable,
-  joinOptions,
-} from "./braid/braid-options.ts";
+import { renamedOption } from "../compile/renamed-options.ts";
+import { type BraidOption, braidOptionNames, type BraidOptions, braidOptionRow } from "./braid/braid-options.ts";
 
 /** Braid's own, each with the options that it takes. */
 const ownOptions = {
@@ -92,7 +87,7 @@ export function expandImplementations(
     const read = values.map((value) => ({ value, options: readValue(option, value, place) }));
     combinations = combinations.flatMap((combination) =>
       read.map(({ value, options }) => ({
-        options: joinOptions(combination.options, options),
+        options: { ...combination.options, ...options },
         said: [combination.said, `${option}=${value}`].filter((part) => part !== "").join(", "),
       })),
     );
@@ -100,19 +95,18 @@ export function expandImplementations(
   return combinations.map((combination) => ({ kind: "braid", name, ...combination }));
 }
 
-function readValue(option: BraidOption, value: string, place: string): BraidOptions {
-  const { read, expected } = braidOptionTable[option];
-  return (
-    read(value) ??
-    fail({
-      code: "option-value",
-      message: `option ${option} of an implementation has a bad value`,
-      place: { kind: "option", text: place },
-      found: `${option}=${value}`,
-      expected,
-      help: "use such a value; several are separated by commas",
-    })
-  );
+function readValue(option: BraidOption, text: string, place: string): BraidOptions {
+  const { kind } = braidOptionRow(option);
+  const value = kind.read(text);
+  if (value !== undefined) return { [option]: value };
+  return fail({
+    code: "option-value",
+    message: `option ${option} of an implementation has a bad value`,
+    place: { kind: "option", text: place },
+    found: `${option}=${text}`,
+    expected: kind.expected,
+    help: `write it like ${option}=${kind.example}; several values are separated by commas`,
+  });
 }
 
 function badForm(part: string, place: string): never {
@@ -138,13 +132,14 @@ function unknownName(name: string, place: string): never {
 }
 
 function unknownOption(name: string, option: string, known: readonly string[], place: string): never {
+  const present = renamedOption(option, known);
   return fail({
     code: "option-unknown",
-    message: `${name} has no option ${option}`,
+    message: present === null ? `${name} has no option ${option}` : `option ${option} is now called ${present}`,
     place: { kind: "option", text: place },
     found: option,
-    expected: known.length === 0 ? "no options" : `one of ${known.join(", ")}`,
-    help: suggestion(option, known, "leave it out"),
+    expected: present ?? (known.length === 0 ? "no options" : `one of ${known.join(", ")}`),
+    help: present === null ? suggestion(option, known, "leave it out") : `write ${present}`,
   });
 }
 

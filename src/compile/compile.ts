@@ -8,10 +8,9 @@ import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
-import { loweringNames, type OptionValue, scheduleNames } from "./options.ts";
+import { type GivenOptions, type LoweringName, loweringNames, type OptionValue, scheduleNames } from "./options.ts";
 import { type NamedNumbers, numbersByName, record } from "./record.ts";
-import { requireOptions } from "./resolve-options.ts";
-import type { CopyStream } from "../schedule/rewrites/copy-stream.ts";
+import { pickOptions, requireOptions } from "./resolve-options.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
@@ -86,10 +85,12 @@ export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilati
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
   requireCompileOptions(given);
   const options = withDefaults(given);
-  const { devices, streams = 4, scalars = {}, protocol = "get", schedule = {}, notes = true } = options;
+  const { devices, scalars = {}, schedule = {}, notes = true } = options;
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
-  const lists = hosts.map((host, rank) => record(host, { rank, sizes, scalars, streams, protocol }));
+  const lists = hosts.map((host, rank) =>
+    record(host, { rank, sizes, scalars, ...pickOptions(["streams", "protocol"], options) }),
+  );
   const recorded = linked(lists);
   if (recorded instanceof DiagnosticError) {
     return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, recorded), error: recorded };
@@ -129,24 +130,13 @@ function requireCompileOptions(given: CompileOptions): void {
 }
 
 /** The options that lowering takes. */
-export function loweringOf(options: CompileOptions): Omit<LowerOptions, "rank" | "onPass"> {
-  const {
-    devices: _d,
-    on: _o,
-    streams: _s,
-    sizes: _z,
-    scalars: _c,
-    schedule: _r,
-    verify: _v,
-    notes: _n,
-    ...lowering
-  } = options;
-  return lowering;
+export function loweringOf(options: CompileOptions): GivenOptions<LoweringName> {
+  return pickOptions(loweringNames, options);
 }
 
 /** Copy engines of GPUs run one queue of copies at the link's full rate, and several at about half of it. */
 function withDefaults(options: CompileOptions): CompileOptions {
-  const copyStream: CopyStream = options.on === "cuda" ? "dedicated" : "inline";
+  const copyStream = options.on === "cuda" ? "dedicated" : "inline";
   return { ...options, schedule: { copyStream, ...options.schedule } };
 }
 

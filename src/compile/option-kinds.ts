@@ -4,7 +4,7 @@
  */
 import * as v from "valibot";
 
-/** A kind without its type. */
+/** A kind without the type of its values. */
 export interface KindInfo {
   /** Of the value that the API takes. */
   readonly schema: v.GenericSchema;
@@ -15,8 +15,10 @@ export interface KindInfo {
   readonly example: string;
   /** The value that a text means; undefined for any other text. */
   readonly read: (text: string) => unknown;
-  /** Whether a flag may be repeated: its values are joined. */
-  readonly repeatable: boolean;
+  /** Texts that a value had before, and the present ones. */
+  readonly renamed?: ReadonlyMap<string, string>;
+  /** A repeated flag means its texts with this between them; null for a flag that is given once. */
+  readonly separator: string | null;
 }
 
 export interface OptionKind<Value> extends KindInfo {
@@ -25,21 +27,23 @@ export interface OptionKind<Value> extends KindInfo {
   readonly print: (value: Value) => string;
 }
 
-export interface ChoiceKind<T extends string> extends OptionKind<T> {
-  readonly choices: readonly T[];
+interface KindParts<Value> extends Pick<OptionKind<Value>, "schema" | "expected" | "argument" | "example"> {
+  /** The text itself if omitted. */
+  readonly parse?: (text: string) => unknown;
+  readonly print?: (value: Value) => string;
+  readonly separator?: string;
 }
 
-/** A kind whose texts are parsed first, and then checked as values of the API are. */
-function kindOf<Value>({
-  parse,
-  ...kind
-}: Omit<OptionKind<Value>, "read"> & { readonly parse: (text: string) => unknown }): OptionKind<Value> {
+/** A kind whose texts are parsed, and then checked as values of the API are. */
+export function kindOf<Value>({ parse, print = String, separator, ...kind }: KindParts<Value>): OptionKind<Value> {
   return {
     ...kind,
     read: (text) => {
-      const value = parse(text);
+      const value = parse === undefined ? text : parse(text);
       return v.is(kind.schema, value) ? value : undefined;
     },
+    print,
+    separator: separator ?? null,
   };
 }
 
@@ -54,25 +58,20 @@ export const toggle = kindOf<boolean>({
   argument: null,
   example: "true",
   parse: (text) => toggleWords.get(text),
-  print: String,
-  repeatable: false,
 });
+
+export interface ChoiceKind<T extends string> extends OptionKind<T> {
+  readonly choices: readonly T[];
+}
 
 export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): ChoiceKind<T> {
   const [example] = choices;
-  const kind = kindOf<T>({
-    schema: v.picklist(choices),
-    expected: `one of ${choices.join(", ")}`,
-    argument: choices.join("|"),
-    example,
-    parse: (text) => text,
-    print: (value) => value,
-    repeatable: false,
-  });
-  return { ...kind, choices };
+  const expected = `one of ${choices.join(", ")}`;
+  return { ...kindOf<T>({ schema: v.picklist(choices), expected, argument: choices.join("|"), example }), choices };
 }
 
-const positiveWhole = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+/** Of the API: a count, an extent, a size of a group. */
+export const positiveWhole = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 
 /** A decimal whole number of at least `least`. */
 export function wholeNumber(least: number, example: number, argument = "n"): OptionKind<number> {
@@ -82,8 +81,6 @@ export function wholeNumber(least: number, example: number, argument = "n"): Opt
     argument,
     example: String(example),
     parse: (text) => (/^[+-]?\d+$/.test(text.trim()) ? Number(text) : undefined),
-    print: String,
-    repeatable: false,
   });
 }
 
@@ -94,8 +91,6 @@ export const seconds = kindOf<number>({
   argument: "seconds",
   example: "30",
   parse: (text) => (text.trim() === "" ? undefined : Number(text)),
-  print: String,
-  repeatable: false,
 });
 
 /** Sizes of groups, such as `1-3-4`; the last one is the size of all groups that follow. */
@@ -107,32 +102,24 @@ export function groupSizes(example: string): OptionKind<readonly number[]> {
     example,
     parse: (text) => (/^\d+(-\d+)*$/.test(text) ? text.split("-").map(Number) : undefined),
     print: (sizes) => sizes.join("-"),
-    repeatable: false,
   });
 }
 
 /** A text that its command checks: a file, a pass. */
 export function text(argument: string, example: string): OptionKind<string> {
-  return kindOf({
-    schema: v.pipe(v.string(), v.nonEmpty()),
-    expected: "a text",
-    argument,
-    example,
-    parse: (given) => given,
-    print: (value) => value,
-    repeatable: false,
-  });
+  return kindOf({ schema: v.pipe(v.string(), v.nonEmpty()), expected: "a text", argument, example });
 }
 
-export function names(expected: string, example: string): OptionKind<readonly string[]> {
-  return kindOf<readonly string[]>({
-    schema: v.array(v.pipe(v.string(), v.nonEmpty())),
-    expected,
-    argument: "name",
-    example,
-    parse: (given) => given.split(",").map((name) => name.trim()),
-    print: (value) => value.join(","),
-    repeatable: true,
+/** Several values with commas between them. */
+export function listOf<T>(kind: OptionKind<T>, argument: string): OptionKind<readonly T[]> {
+  return kindOf<readonly T[]>({
+    schema: v.array(kind.schema),
+    expected: `${kind.expected}; several are separated by commas`,
+    argument,
+    example: kind.example,
+    parse: (text) => text.split(",").map((each) => kind.read(each.trim())),
+    print: (values) => values.map(kind.print).join(","),
+    separator: ",",
   });
 }
 
@@ -152,8 +139,8 @@ export function namedNumbers(values: NumbersKind, example: string): OptionKind<R
     argument: "name=value",
     example,
     parse: assignments,
-    print: (value) => [...value].map((entry) => entry.join("=")).join(","),
-    repeatable: true,
+    print: (numbers) => [...numbers].map((entry) => entry.join("=")).join(","),
+    separator: ",",
   });
 }
 

@@ -6,13 +6,14 @@
 import type { InferOutput } from "valibot";
 import { defaultDumpStyle, dumpStyles } from "../ir/print-style.ts";
 import type { LoweringOptions } from "../passes/options.ts";
+import type { ScheduleOptions } from "../schedule/schedule.ts";
 import { keysOf } from "../support/keys-of.ts";
 import {
   anyNumbers,
   groupSizes,
   type KindInfo,
+  listOf,
   namedNumbers,
-  names,
   oneOf,
   type OptionKind,
   seconds,
@@ -43,6 +44,8 @@ export interface OptionRow {
   readonly default?: unknown;
   /** The defaults of single commands. */
   readonly defaultOf?: { readonly [C in CommandName]?: unknown };
+  /** The command cannot run without it. */
+  readonly required?: true;
   /** What holds if none is given, where that is no one value. */
   readonly otherwise?: string;
   /** What the flag does: for a switch that is on by default, what `--no-...` does. */
@@ -153,7 +156,7 @@ const loweringRows = {
   shrink: { ...lowering, kind: toggle, default: true, help: "keep loop-local buffers at full extent" },
   disablePass: {
     ...lowering,
-    kind: names("names of passes", "deallocate"),
+    kind: listOf(text("name", "deallocate"), "name"),
     default: [],
     help: "leave out a pass, by name; may be repeated",
   },
@@ -223,19 +226,18 @@ const scheduleRows = {
     kind: wholeNumber(1, 8),
     help: "SMs that GEMMs leave free for kernels that access peers' memory at the same time (--on cuda)",
   },
-} as const satisfies Readonly<Record<string, OptionRow>>;
+} as const satisfies RowsFor<ScheduleOptions>;
 
 const choiceRows = {
   scheduleChoice: {
     ...schedule,
-    commands: ["run"],
     kind: oneOf(["given", "auto"]),
     default: "given",
     help: "use the schedule options as they are given, or choose the fastest schedule by simulation with --profile",
   },
   profile: {
     ...schedule,
-    commands: ["run", "bench"],
+    commands: [...onPrograms, "bench"],
     kind: text("file", "4xH200"),
     help: "machine profile to choose with: a file that braid calibrate wrote, or the name of a shipped profile",
   },
@@ -244,7 +246,7 @@ const choiceRows = {
 const runRows = {
   on: {
     ...run,
-    commands: ["run", ...onMachines],
+    commands: [...onPrograms, ...onMachines],
     kind: oneOf(["cpu", "cuda"]),
     default: "cpu",
     help: "where the program runs",
@@ -340,6 +342,7 @@ const outputRows = {
   out: {
     ...output,
     commands: ["calibrate"],
+    required: true,
     kind: text("file", "machine.json"),
     help: "write the profile to this file, as JSON",
   },
@@ -377,7 +380,27 @@ export type GivenOptions<K extends OptionName> = {
   readonly [P in K]?: OptionValue<P>;
 };
 
-type WithDefault = { [K in OptionName]: (typeof options)[K] extends { default: unknown } ? K : never }[OptionName];
+/** The values of rows that are not in the schema, since only one command takes them. */
+export type ValuesOf<Rows extends Readonly<Record<string, { readonly kind: KindInfo }>>> = {
+  readonly [K in keyof Rows]?: InferOutput<Rows[K]["kind"]["schema"]>;
+};
+
+type WithDefault = {
+  [K in OptionName]: (typeof options)[K] extends { default: unknown } | { required: true } ? K : never;
+}[OptionName];
+
+/** The options that a command takes. */
+export type NamesOf<C extends CommandName> = {
+  [K in OptionName]: C extends (typeof options)[K]["commands"][number] ? K : never;
+}[OptionName];
+
+export function namesOf<C extends CommandName>(command: C): readonly NamesOf<C>[] {
+  return optionNames.filter((name): name is NamesOf<C> => rowOf(name).commands.includes(command));
+}
+
+export function rowOf(name: OptionName): OptionRow {
+  return options[name];
+}
 
 /** The same with defaults filled in. */
 export type Options<K extends OptionName> = {

@@ -2,7 +2,16 @@
 import { is } from "valibot";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import { suggestion } from "../support/nearest.ts";
-import { flagOf, type GivenOptions, type OptionName, type OptionRow, type Options, options } from "./options.ts";
+import type { OptionKind } from "./option-kinds.ts";
+import {
+  flagOf,
+  type GivenOptions,
+  type OptionName,
+  type OptionValue,
+  type Options,
+  options,
+  rowOf,
+} from "./options.ts";
 import { renamedOption } from "./renamed-options.ts";
 
 /** The options by these names, as given or by default. Throws `bad-option` for a bad value and `option-unknown` for any other name. */
@@ -31,8 +40,18 @@ function requireResolved<K extends OptionName>(names: readonly K[], given: objec
   }
 }
 
-function rowOf(name: OptionName): OptionRow {
-  return options[name];
+/** As flags and `bench --impl` take it. */
+export function printOption<K extends OptionName>(name: K, value: OptionValue<K>): string {
+  return rows[name].kind.print(value);
+}
+
+const rows: { readonly [K in OptionName]: { readonly kind: OptionKind<OptionValue<K>> } } = options;
+
+/** Of `from` these options alone. */
+export function pickOptions<K extends OptionName>(names: readonly K[], from: GivenOptions<K>): GivenOptions<K> {
+  const picked = Object.fromEntries(givenEntries(from).filter(([name]) => names.some((each) => each === name)));
+  requireOptions(names, picked);
+  return picked;
 }
 
 /** Callers without type checks may pass undefined for an option that they do not give. */

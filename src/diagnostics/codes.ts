@@ -92,7 +92,7 @@ export const diagnosticCodes = {
   "option-unknown": "An option or parameter does not exist",
   "option-value": "An option or parameter has an invalid value",
   "backend-unavailable": "A back end is not available on this machine",
-  "schedule-invalid": "An interleaving is malformed or names a step that cannot run",
+  "interleaving-invalid": "An interleaving is malformed or names a step that cannot run",
   // run time
   stuck: "No stream can proceed",
   "slot-overrun": "A slot is signalled again before its last signal was waited for",

@@ -7,7 +7,7 @@ import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
 import type { OptionValue } from "../compile/options.ts";
-import { requireOptions } from "../compile/resolve-options.ts";
+import { pickOptions, resolveOptions } from "../compile/resolve-options.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
@@ -24,8 +24,8 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
    */
   readonly scheduleChoice?: OptionValue<"scheduleChoice">;
   readonly profile?: MachineProfile;
-  /** Milliseconds after which a run ends with `timed-out`; 30,000 if not given. */
-  readonly timeout?: number;
+  /** Seconds after which a run ends with `timed-out`; 30 if not given. */
+  readonly timeout?: OptionValue<"timeout">;
 }
 
 export interface RunOptions {
@@ -43,27 +43,35 @@ export interface RunOptions {
   readonly trace?: boolean;
 }
 
-/** The profile to choose a schedule with; null where none is to be chosen. Throws `bad-option` and `bad-argument`. */
-export function profileToChooseWith({ scheduleChoice = "given", profile }: ExecutorOptions): MachineProfile | null {
-  requireOptions(["scheduleChoice"], { scheduleChoice });
-  if (scheduleChoice === "given") return null;
-  if (profile !== undefined) return profile;
+/**
+ * What an executor itself takes, with defaults; `profile` is null where nothing is to be chosen. Throws `device-count`, `bad-argument` and
+ * `bad-option`.
+ */
+export function resolveExecutorOptions(options: ExecutorOptions): {
+  readonly timeout: number;
+  readonly profile: MachineProfile | null;
+} {
+  const { devices, localRanks, profile } = options;
+  requireWholeNumber(callOf("devices"), devices, 1);
+  for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
+  const names = ["timeout", "scheduleChoice"] as const;
+  const { timeout, scheduleChoice } = resolveOptions(names, pickOptions(names, options));
+  return { timeout, profile: scheduleChoice === "auto" ? (profile ?? noProfile()) : null };
+}
+
+function noProfile(): never {
   return fail({
     code: "bad-argument",
     message: "a schedule is chosen by what the machine was measured to take",
-    place: { kind: "call", text: "MultiDeviceExecutor.create(fusion, { scheduleChoice })" },
+    place: { kind: "call", text: callOf("scheduleChoice") },
     found: "auto without a profile",
     expected: "profile: what braid calibrate measured",
     help: "pass a profile, or leave scheduleChoice out",
   });
 }
 
-/** Throws `device-count` and `bad-argument`. */
-export function requireExecutorOptions({ devices, localRanks, timeout }: ExecutorOptions): void {
-  const callOf = (option: string): string => `MultiDeviceExecutor.create(fusion, { ${option} })`;
-  requireWholeNumber(callOf("devices"), devices, 1);
-  for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
-  if (timeout !== undefined) requireWholeNumber(callOf("timeout"), timeout, 1);
+function callOf(option: string): string {
+  return `MultiDeviceExecutor.create(source, { ${option} })`;
 }
 
 function requireLocalRank(rank: number, devices: number, text: string): void {

@@ -14,12 +14,7 @@ import { at } from "../support/invariant.ts";
 import type { ScheduleChoice } from "../tune/choose/choose.ts";
 import { loadBackend } from "./backend-by-name.ts";
 import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
-import {
-  type ExecutorOptions,
-  profileToChooseWith,
-  requireExecutorOptions,
-  type RunOptions,
-} from "./executor-options.ts";
+import { type ExecutorOptions, resolveExecutorOptions, type RunOptions } from "./executor-options.ts";
 import {
   bindTensors,
   type BoundTensor,
@@ -58,7 +53,8 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   private constructor(
     { lowered, options, compilation, choice }: CompiledSource,
     group: Group,
-    { localRanks, timeout = 30_000 }: ExecutorOptions,
+    localRanks: readonly number[] | undefined,
+    timeout: number,
   ) {
     this.choice = choice;
     this.#lowered = lowered;
@@ -90,8 +86,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     options: ExecutorOptions,
   ): Promise<MultiDeviceExecutor<TensorArgument>> {
     const { on = "cpu", localRanks, timeout: _, scheduleChoice: __, profile: ___, ...given } = options;
-    const profile = profileToChooseWith(options);
-    requireExecutorOptions(options);
+    const { timeout, profile } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
     // Everything that is wrong with a program of constant sizes is reported before the back end opens.
     const compiled = compileSource(source, { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" }, profile);
@@ -100,7 +95,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
       world: hosts.length,
       localRanks: localRanks ?? hosts.map((_host, rank) => rank),
     });
-    return new MultiDeviceExecutor(compiled, group, options);
+    return new MultiDeviceExecutor(compiled, group, localRanks, timeout);
   }
 
   /** The host program of one rank. */

@@ -6,7 +6,7 @@ import { unreachable } from "../support/unreachable.ts";
 import { type Execution, hasArrived } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import type { ReadyQueues } from "./ready-queues.ts";
-import type { CallerStep, Schedule, ScheduleStep } from "./interleaving.ts";
+import type { CallerStep, Interleaving, InterleavingStep } from "./interleaving.ts";
 import { commandAt, memberNumber } from "./tables.ts";
 
 export interface Chooser {
@@ -16,24 +16,24 @@ export interface Chooser {
   next(ready: ReadyQueues): number | null;
 }
 
-/** Throws `schedule-invalid` if the schedule names what the Program does not have. */
+/** Throws `interleaving-invalid` if the interleaving names what the Program does not have. */
 export function createChooser<Saved>(
   execution: Execution<Saved>,
-  schedule: Schedule,
+  interleaving: Interleaving,
   random: Random | null,
   caller: (step: CallerStep) => void,
 ): Chooser {
-  switch (schedule.kind) {
+  switch (interleaving.kind) {
     case "turns":
       return inTurns();
     case "seed":
-      return atRandom(random ?? createRandom(schedule.seed));
+      return atRandom(random ?? createRandom(interleaving.seed));
     case "hold":
-      return holding(execution, schedule.rank, schedule.command);
+      return holding(execution, interleaving.rank, interleaving.command);
     case "list":
-      return listed(execution, schedule.steps, caller);
+      return listed(execution, interleaving.steps, caller);
     default:
-      return unreachable(schedule);
+      return unreachable(interleaving);
   }
 }
 
@@ -105,7 +105,7 @@ function heldPlace<Saved>({ tables }: Execution<Saved>, rank: number, command: n
 /** The steps of a list, each of which must be possible; then in turn. */
 function listed<Saved>(
   execution: Execution<Saved>,
-  steps: readonly ScheduleStep[],
+  steps: readonly InterleavingStep[],
   caller: (step: CallerStep) => void,
 ): Chooser {
   const { tables, state } = execution;
@@ -149,9 +149,9 @@ function listed<Saved>(
 
 function impossible(step: number, rank: number, stream: number, why: string): never {
   fail({
-    code: "schedule-invalid",
-    message: `step ${step} of the schedule cannot run`,
-    place: { kind: "option", text: `schedule, step ${step}: ${rank}:${stream}` },
+    code: "interleaving-invalid",
+    message: `step ${step} of the interleaving cannot run`,
+    place: { kind: "option", text: `interleaving, step ${step}: ${rank}:${stream}` },
     found: `rank ${rank}, stream ${stream} ${why}`,
     expected: "a stream whose next command can run",
     help: "move the step behind those that it waits for, or remove it",
@@ -160,9 +160,9 @@ function impossible(step: number, rank: number, stream: number, why: string): ne
 
 function unknown(found: string, expected: string): never {
   return fail({
-    code: "schedule-invalid",
-    message: "the schedule names what the program does not have",
-    place: { kind: "option", text: "schedule" },
+    code: "interleaving-invalid",
+    message: "the interleaving names what the program does not have",
+    place: { kind: "option", text: "interleaving" },
     found,
     expected,
     help: "name a rank, stream and command of the linked program",

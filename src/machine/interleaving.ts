@@ -30,19 +30,19 @@ export interface CallerStep {
   readonly caller: CallerAction;
 }
 
-export type ScheduleStep = StreamStep | CallerStep;
+export type InterleavingStep = StreamStep | CallerStep;
 
-export type Schedule =
+export type Interleaving =
   /** Streams in turn, each until it blocks. */
   | { readonly kind: "turns" }
   | { readonly kind: "seed"; readonly seed: number }
   | { readonly kind: "hold"; readonly rank: number; readonly command: number }
-  | { readonly kind: "list"; readonly steps: readonly ScheduleStep[]; readonly eager?: boolean };
+  | { readonly kind: "list"; readonly steps: readonly InterleavingStep[]; readonly eager?: boolean };
 
 /**
- * The interleaving that a text describes: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `schedule-invalid`.
+ * The interleaving that a text describes: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `interleaving-invalid`.
  */
-export function parseSchedule(text: string): Schedule {
+export function parseInterleaving(text: string): Interleaving {
   const trimmed = text.trim();
   const seed = /^seed:(.*)$/u.exec(trimmed);
   if (seed !== null) return { kind: "seed", seed: seedNumber(seed[1] ?? "", trimmed) };
@@ -52,7 +52,7 @@ export function parseSchedule(text: string): Schedule {
     return { kind: "hold", rank, command };
   }
   if (trimmed.startsWith("[")) return { kind: "list", steps: jsonSteps(trimmed) };
-  const steps = trimmed.split(/\r?\n/u).flatMap((line, i): ScheduleStep[] => {
+  const steps = trimmed.split(/\r?\n/u).flatMap((line, i): InterleavingStep[] => {
     const content = line.replace(/#.*$/u, "").trim();
     if (content === "" || content === eagerLine) return [];
     const caller = callerStep(content);
@@ -98,11 +98,11 @@ function wholeNumber(text: string): number | null {
   return /^\s*\d+\s*$/u.test(text) && Number.isSafeInteger(value) ? value : null;
 }
 
-function jsonSteps(text: string): readonly ScheduleStep[] {
+function jsonSteps(text: string): readonly InterleavingStep[] {
   const expected = "a list of [RANK, STREAM] pairs";
   const list = parsed(text);
   if (!Array.isArray(list) || list.length === 0) return malformed("no list of steps", expected);
-  return list.map((entry: unknown): ScheduleStep => {
+  return list.map((entry: unknown): InterleavingStep => {
     const numbers: readonly unknown[] = Array.isArray(entry) ? entry : [];
     const [rank, stream, ...rest] = numbers;
     const good = isIndex(rank) && isIndex(stream) && rest.length === 0;
@@ -124,9 +124,9 @@ function isIndex(value: unknown): value is number {
 
 function malformed(found: string, expected: string): never {
   return fail({
-    code: "schedule-invalid",
-    message: "the schedule is not understood",
-    place: { kind: "option", text: "schedule" },
+    code: "interleaving-invalid",
+    message: "the interleaving is not understood",
+    place: { kind: "option", text: "interleaving" },
     found,
     expected,
     help: "write it like seed:7, hold:1:12, or a file with lines like 0:2",

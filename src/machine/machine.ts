@@ -11,13 +11,13 @@ import type { Compute } from "./compute.ts";
 import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
 import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
 import { stuck } from "./run-errors.ts";
-import type { CallerStep, Schedule } from "./interleaving.ts";
+import type { CallerStep, Interleaving } from "./interleaving.ts";
 import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 
 export interface MachineOptions {
   /** In turn if omitted. */
-  readonly schedule?: Schedule;
+  readonly interleaving?: Interleaving;
   /** A queue per stream if omitted. */
   readonly queues?: QueueMode;
   /**
@@ -33,21 +33,21 @@ export interface MachineOptions {
 
 export interface Machine {
   /**
-   * One run of the Program. Throws `stuck`, `slot-overrun`, `schedule-invalid`, and what Compute or the observer throw;
+   * One run of the Program. Throws `stuck`, `slot-overrun`, `interleaving-invalid`, and what Compute or the observer throw;
    * the next run then starts from zeroed slots. Random numbers continue from run to run.
    */
   run(): void;
 }
 
-/** Throws `schedule-invalid` if the interleaving names a rank, stream or command that the Program does not have. */
+/** Throws `interleaving-invalid` if the interleaving names a rank, stream or command that the Program does not have. */
 export function createMachine<Saved>(
   program: Program,
   compute: Compute<Saved>,
-  { schedule = { kind: "turns" }, queues = "streams", transfers, observer, caller }: MachineOptions = {},
+  { interleaving = { kind: "turns" }, queues = "streams", transfers, observer, caller }: MachineOptions = {},
 ): Machine {
   const tables = createTables(program, queues);
-  const random = schedule.kind === "seed" ? createRandom(schedule.seed) : null;
-  const eager = hasEagerTransfers({ schedule, transfers }) ? createEager<Saved>(random) : null;
+  const random = interleaving.kind === "seed" ? createRandom(interleaving.seed) : null;
+  const eager = hasEagerTransfers({ interleaving, transfers }) ? createEager<Saved>(random) : null;
   const state = createState(tables);
   let ready = createReadyQueues(tables.queues.length);
   const execution: Execution<Saved> = {
@@ -59,7 +59,7 @@ export function createMachine<Saved>(
     eager,
     wake: (queue) => ready.add(queue),
   };
-  const chooser = createChooser(execution, schedule, random, caller ?? (() => {}));
+  const chooser = createChooser(execution, interleaving, random, caller ?? (() => {}));
   return {
     run: () => {
       ready = createReadyQueues(tables.queues.length);
@@ -77,14 +77,16 @@ export function createMachine<Saved>(
 
 /** Whether runs under these options keep inputs of transfers (Compute's `save`). */
 export function hasEagerTransfers({
-  schedule,
+  interleaving,
   transfers,
 }: {
-  schedule?: Schedule | undefined;
+  interleaving?: Interleaving | undefined;
   transfers?: MachineOptions["transfers"] | undefined;
 }): boolean {
   const isEager =
-    schedule?.kind === "seed" || schedule?.kind === "hold" || (schedule?.kind === "list" && schedule.eager === true);
+    interleaving?.kind === "seed" ||
+    interleaving?.kind === "hold" ||
+    (interleaving?.kind === "list" && interleaving.eager === true);
   const byDefault = isEager ? "eager" : "synchronous";
   return (transfers ?? byDefault) === "eager";
 }

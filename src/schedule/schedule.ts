@@ -1,4 +1,7 @@
-/** The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. */
+/**
+ * The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. src/compile/options.ts
+ * checks the values.
+ */
 import type { Program } from "../commands/program.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { Grouping } from "./draft/grouping.ts";

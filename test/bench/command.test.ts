@@ -27,7 +27,7 @@ type BenchPlan = ReturnType<typeof planBench>;
 /** Of a file of bench/configs. */
 async function committedPlan(primitive: Primitive, name: string): Promise<BenchPlan> {
   const config = await readBenchConfig(path.resolve(import.meta.dirname, `../../bench/configs/${name}.json`));
-  return planBench(primitive, { ...config, on: "cuda" }, 8);
+  return planBench(primitive, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, 8);
 }
 
 function expectCommitted(name: string, implementations: BenchPlan["implementations"]): void {
@@ -82,7 +82,7 @@ describe("braid bench", () => {
   it("writes CSV with DDLB's columns first, a picture, and a table", async () => {
     const csv = path.join(folder.path, "rows.csv");
     const plot = path.join(folder.path, "rows.html");
-    const sizes = ["--size", "32x8x16", "--size", "64x8x16", "--dtype", "float32,bfloat16", "--iterations", "1"];
+    const sizes = ["--sizes", "32x8x16", "--sizes", "64x8x16", "--dtype", "float,bfloat16", "--iterations", "1"];
     const files = ["--csv", csv, "--plot", plot];
     const { status, out } = await cli("bench", "tp_columnwise", ...sizes, ...files, "--impl", "braid;streams=2");
     expect(status).toBe(0);
@@ -123,16 +123,17 @@ describe("braid bench", () => {
     expect(first.status, first.err).toBe(0);
     expect(first.out.match(/^tp-rowwise m (32|64) n 8 k 16 float, 2 devices$/gm)).toHaveLength(2);
     expect(first.out.match(/^braid \(form=collective, streams=2\)/gm)).toHaveLength(2);
-    const second = await cli("bench", "tp-allreduce", "--config", config, "--size", "16x4x8", "--impl", "braid");
+    const second = await cli("bench", "tp-allreduce", "--config", config, "--sizes", "16x4x8", "--impl", "braid");
     expect(second.out.match(/^tp-allreduce m 16 n 4 k 8 float, 2 devices$/gm)).toHaveLength(1);
   });
 
   it("lets a measured machine choose the schedule, and says which and why", async () => {
     const profile = folder.write("profile.json", JSON.stringify(roundProfile));
-    const auto = ["--impl", "braid;choice=auto;backend=cuda", "--profile", profile];
+    const auto = ["--impl", "braid;scheduleChoice=auto;backend=cuda", "--profile", profile];
     const { status, out, err } = await cli("bench", "tp-columnwise", ...small, ...auto, "--devices", "2");
     expect(status, err).toBe(0);
-    const reason = /^braid \(choice=auto, backend=cuda\): (get|put).* ms, the least of \d+ simulated schedules/m;
+    const reason =
+      /^braid \(scheduleChoice=auto, backend=cuda\): (get|put).* ms, the least of \d+ simulated schedules/m;
     expect(err).toMatch(reason);
     expect(out).toMatch(reason);
   });
@@ -140,10 +141,10 @@ describe("braid bench", () => {
   it("chooses among the forms of a primitive, the serial one and those in chunks too, and validates what it chose", async () => {
     const profile = folder.write("profile.json", JSON.stringify(roundProfile));
     for (const primitive of ["tp-rowwise", "tp-allreduce"]) {
-      const auto = ["--impl", "braid;choice=auto", "--profile", profile, "--validate", "--devices", "2"];
+      const auto = ["--impl", "braid;scheduleChoice=auto", "--profile", profile, "--validate", "--devices", "2"];
       const { status, out, err } = await cli("bench", primitive, ...small, ...auto);
       expect(status, err).toBe(0);
-      expect(out).toMatch(/^braid \(choice=auto\): .* of \d+ simulated schedules; .*(serial|next)/m);
+      expect(out).toMatch(/^braid \(scheduleChoice=auto\): .* of \d+ simulated schedules; .*(serial|next)/m);
     }
   });
 
@@ -187,7 +188,7 @@ describe("braid bench", () => {
     { args: [], expected: ["nothing says what to measure", "braid bench tp-columnwise"] },
     { args: ["tp-diagonal"], expected: ["tp-diagonal", "one of tp-columnwise, tp-rowwise, tp-allreduce"] },
     { args: ["tp-rowwise", "-m", "64,many"], expected: ["-m", "found: many"] },
-    { args: ["tp-rowwise", "--size", "64x64"], expected: ["--size", "found: 64x64", "MxNxK"] },
+    { args: ["tp-rowwise", "--sizes", "64x64"], expected: ["--sizes", "found: 64x64", "MxNxK"] },
     { args: ["tp-rowwise", "--dtype", "float8"], expected: ["--dtype", "found: float8", "bfloat16"] },
     { args: ["tp-rowwise", "--devices", "1"], expected: ["--devices", "a whole number of at least 2"] },
     { args: ["tp-rowwise", "--impl", "brad"], expected: ["no implementation brad", "did you mean braid?"] },
@@ -203,7 +204,7 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
     { args: ["tp-columnwise", "--impl", "braid;outputs=2"], expected: ["bad-option", "tp-rowwise or tp-allreduce"] },
-    { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["bad-option", "--profile FILE"] },
+    { args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
     { args: ["tp-rowwise", "--profile", "absent.json"], expected: ["file-unreadable", "absent.json"] },
     { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
     { args: ["tp-rowwise", "--config", "absent.json"], expected: ["file-unreadable", "absent.json"] },

@@ -44,7 +44,7 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
       "cuda",
       "--devices",
       "2",
-      "--size",
+      "--sizes",
       "8x4x4",
       "--dtype",
       "bfloat16",

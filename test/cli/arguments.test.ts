@@ -67,10 +67,10 @@ const bad: readonly BadArguments[] = [
     expected: ["--print-after", "deallocate"],
   },
   { args: ["run", example, "--on", "tpu"], expected: ["--on", "one of cpu, cuda"] },
-  { args: ["run", example, "--size", "i0=8"], expected: ["size-unknown", "i0", "remove --size"] },
+  { args: ["run", example, "--sizes", "i0=8"], expected: ["size-unknown", "i0", "remove --sizes"] },
   { args: ["run", example, "--timeout", "0"], expected: ["--timeout", "a number greater than 0"] },
-  { args: ["run", example, "--schedule", "seed:x"], expected: ["schedule-invalid", "seed:x"] },
-  { args: ["run", example, "--schedule", "absent.txt"], expected: ["absent.txt", "no such file or directory"] },
+  { args: ["run", example, "--interleaving", "seed:x"], expected: ["interleaving-invalid", "seed:x"] },
+  { args: ["run", example, "--interleaving", "absent.txt"], expected: ["absent.txt", "no such file or directory"] },
 ];
 
 describe("bad arguments", () => {
@@ -108,11 +108,11 @@ export default program({}, () => {
   });
 
   it("a size that is missing, unknown, or contradicts the mesh", async () => {
-    await refused(["run", symbolic], ["size-missing", "i2, i3 have no size", "--size i2=8 --size i3=8"]);
-    await refused(["run", symbolic, "--size", "i2=8"], ["size-missing", "i3 has no size"]);
-    await refused(["run", symbolic, "--size", "i9=8"], ["size-unknown", "i9", "one of i2, i3"]);
-    await refused(["run", symbolic, "--size", "i2=0"], ["--size", "a whole number of at least 1"]);
-    await refused(["run", symbolic, "--size", "i2=8", "--size", "i2=9"], ["i2=8 came before"]);
+    await refused(["run", symbolic], ["size-missing", "i2, i3 have no size", "--sizes i2=8,i3=8"]);
+    await refused(["run", symbolic, "--sizes", "i2=8"], ["size-missing", "i3 has no size"]);
+    await refused(["run", symbolic, "--sizes", "i9=8"], ["size-unknown", "i9", "one of i2, i3"]);
+    await refused(["run", symbolic, "--sizes", "i2=0"], ["--sizes", "a whole number of at least 1"]);
+    await refused(["run", symbolic, "--sizes", "i2=8", "--sizes", "i2=9"], ["i2=8 came before"]);
   });
 
   it("is JSON on the output too where JSON was asked for", async () => {

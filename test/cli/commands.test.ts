@@ -156,7 +156,7 @@ describe("braid run", () => {
     const list = folder.write("schedule.txt", "0:0 # the caller first\n1:0\n");
     const fingerprints = new Set<string>();
     for (const schedule of ["seed:1", "seed:2", "hold:1:3", list]) {
-      fingerprints.add(await fingerprint("--schedule", schedule));
+      fingerprints.add(await fingerprint("--interleaving", schedule));
     }
     fingerprints.add(await fingerprint());
     expect(fingerprints.size).toBe(1);
@@ -182,9 +182,9 @@ describe("braid run", () => {
       file,
       "--devices",
       "3",
-      "--size",
+      "--sizes",
       "i2=5",
-      "--size",
+      "--sizes",
       "i3=7",
       "--check",
     );

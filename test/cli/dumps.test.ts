@@ -9,7 +9,7 @@ const sets = path.join(folder, "e1-single-set.hir");
 const allgather = path.join(folder, "e2-allgather.hir");
 
 describe.each([...realDumps, ...writtenDumps])("$file", ({ file, devices, sizes, reference }) => {
-  const given = Object.entries(sizes).flatMap(([name, size]) => ["--size", `${name}=${size}`]);
+  const given = Object.entries(sizes).flatMap(([name, size]) => ["--sizes", `${name}=${size}`]);
   const outputs = reference().data();
 
   it("runs on as many devices as its meshes name", async () => {
@@ -31,7 +31,7 @@ describe.each([...realDumps, ...writtenDumps])("$file", ({ file, devices, sizes,
 
 it("seeds give the same run again", async () => {
   const run = async (seed: string): Promise<unknown> => {
-    const { out } = await cli("run", sets, "--size", "i0=4", "--size", "i2=3", "--seed", seed, "--json");
+    const { out } = await cli("run", sets, "--sizes", "i0=4", "--sizes", "i2=3", "--seed", seed, "--json");
     return (JSON.parse(out) as { outputs: unknown }).outputs;
   };
   expect(await run("5")).toEqual(await run("5"));
@@ -52,8 +52,8 @@ describe("what does not go with a dump", () => {
       ["absent.hir"],
       ["error[file-unreadable]", "no such file or directory", ".hir, .txt, .log, .out"],
     ],
-    ["a size that it does not have", [sets, "--size", "i9=3"], ["error[size-unknown]", "one of i0, i2"]],
-    ["no sizes", [sets], ["error[size-missing]", "--size i0=N --size i2=N"]],
+    ["a size that it does not have", [sets, "--sizes", "i9=3"], ["error[size-unknown]", "one of i0, i2"]],
+    ["no sizes", [sets], ["error[size-missing]", "--sizes i0=N,i2=N"]],
     ["a parameter", [sets, "--set", "M=3"], ["error[option-unknown]", "the program has no parameters"]],
     [
       "a lowering option",
@@ -78,7 +78,7 @@ describe("what does not go with a dump", () => {
   });
 
   it("a check", async () => {
-    const { status, err } = await cli("run", sets, "--size", "i0=4", "--size", "i2=3", "--check");
+    const { status, err } = await cli("run", sets, "--sizes", "i0=4", "--sizes", "i2=3", "--check");
     expect(err).toContain("a host program has no oracle");
     expect(err).toContain(`found: the dump ${sets}`);
     expect(status).toBe(2);

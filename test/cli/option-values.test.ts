@@ -1,6 +1,13 @@
+/** How flags read their values: what they take, and the message about anything else. */
+import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { assignment, choice, numbers, positiveNumber, sizes, wholeNumber } from "../../src/cli/flags/option-values.ts";
+import { addFlags } from "../../src/cli/flags/option-flags.ts";
 import type { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
+
+/** The value of an option of `braid lower` or `braid run` as these arguments give it. */
+function valueOf(command: "lower" | "run", option: string, ...args: readonly string[]): unknown {
+  return addFlags(new Command(), command).parse(args, { from: "user" }).getOptionValue(option);
+}
 
 function messageOf(call: () => unknown): string {
   try {
@@ -11,59 +18,68 @@ function messageOf(call: () => unknown): string {
   throw new Error("the call did not throw");
 }
 
-describe("wholeNumber", () => {
-  it("takes whole numbers from the least on", () => {
-    expect(wholeNumber("--devices", 1)("8")).toBe(8);
-    expect(wholeNumber("--rank", 0)("0")).toBe(0);
+describe("a whole number", () => {
+  it("is at least the least", () => {
+    expect(valueOf("run", "devices", "--devices", "8")).toBe(8);
+    expect(valueOf("lower", "rank", "--rank", "0")).toBe(0);
   });
   it.each(["0", "-1", "1.5", "two", "", "1e3", "0x10", "99999999999999999999", "NaN", "Infinity"])(
     "refuses %j",
     (text) => {
-      const message = messageOf(() => wholeNumber("--devices", 1)(text));
+      const message = messageOf(() => valueOf("run", "devices", `--devices=${text}`));
       expect(message).toContain("error[option-value]");
       expect(message).toContain("--devices");
       expect(message).toContain(`found: ${text === "" ? "nothing" : text}`);
       expect(message).toContain("expected: a whole number of at least 1");
-      expect(message).toContain("fix: ");
+      expect(message).toContain("fix: write it like --devices 8");
     },
   );
 });
 
-describe("positiveNumber", () => {
-  it("takes fractions", () => {
-    expect(positiveNumber("--timeout", 30)("0.5")).toBe(0.5);
+describe("seconds", () => {
+  it("may be fractions", () => {
+    expect(valueOf("run", "timeout", "--timeout", "0.5")).toBe(0.5);
   });
-  it.each(["0", "-2", "soon", " ", "Infinity"])("refuses %j", (text) => {
-    expect(messageOf(() => positiveNumber("--timeout", 30)(text))).toContain("expected: a number greater than 0");
+  it.each(["0", "-2", "soon", " ", "Infinity"])("refuse %j", (text) => {
+    expect(messageOf(() => valueOf("run", "timeout", `--timeout=${text}`))).toContain(
+      "expected: a number greater than 0",
+    );
   });
 });
 
-describe("choice", () => {
+describe("a choice", () => {
   it("takes the choices only", () => {
-    expect(choice("--on", ["cpu", "cuda"])("cuda")).toBe("cuda");
-    expect(messageOf(() => choice("--on", ["cpu", "cuda"])("tpu"))).toContain("expected: one of cpu, cuda");
+    expect(valueOf("run", "on", "--on", "cuda")).toBe("cuda");
+    expect(messageOf(() => valueOf("run", "on", "--on", "tpu"))).toContain("expected: one of cpu, cuda");
   });
 });
 
-describe("assignment", () => {
-  const set = assignment("--set", "M=32", numbers);
-  const size = assignment("--size", "i0=8", sizes);
-  const none: ReadonlyMap<string, number> = new Map();
+describe("named numbers", () => {
+  const set = (...texts: readonly string[]): unknown =>
+    valueOf("run", "set", ...texts.flatMap((text) => ["--set", text]));
+  const sizes = (...texts: readonly string[]): unknown =>
+    valueOf("run", "sizes", ...texts.flatMap((text) => ["--sizes", text]));
 
-  it("collects names and values", () => {
-    expect([...set("N=-1.5e2", set(" M = 32 ", none))]).toEqual([
+  it("are collected", () => {
+    const expected = new Map([
       ["M", 32],
       ["N", -150],
     ]);
-    expect([...size("i0=8", none)]).toEqual([["i0", 8]]);
+    expect(set(" M = 32 ", "N=-1.5e2")).toEqual(expected);
+    expect(set("M=32,N=-150")).toEqual(expected);
+    expect(sizes("i0=8")).toEqual(new Map([["i0", 8]]));
+    expect(sizes()).toEqual(new Map());
   });
-  it.each(["M", "M=", "=3", "M=x", "M=1=2", "1M=2", "M=0x10", "M=1e999", ""])("refuses --set %j", (text) => {
-    expect(messageOf(() => set(text, none))).toContain("write it like --set M=32");
+  it.each(["M", "M=", "=3", "M=x", "M=1=2", "1M=2", "M=0x10", "M=1e999", "M=1,", "M=1,M=1", ""])(
+    "refuse --set %j",
+    (text) => {
+      expect(messageOf(() => set(text))).toContain("write it like --set M=32");
+    },
+  );
+  it.each(["i0=0", "i0=-1", "i0=1.5", "i0"])("refuse --sizes %j", (text) => {
+    expect(messageOf(() => sizes(text))).toContain("a whole number of at least 1");
   });
-  it.each(["i0=0", "i0=-1", "i0=1.5", "i0"])("refuses --size %j", (text) => {
-    expect(messageOf(() => size(text, none))).toContain("a whole number of at least 1");
-  });
-  it("refuses a name that came before", () => {
-    expect(messageOf(() => set("M=2", set("M=1", none)))).toContain("M=1 came before");
+  it("have each name once", () => {
+    expect(messageOf(() => set("M=1", "M=2"))).toContain("M=1 came before");
   });
 });

@@ -30,9 +30,9 @@ interface RunDocument {
 describe("braid run --trace", () => {
   it.each([
     ["allgather-matmul.ts", "Allgather", []],
-    ["allgather-matmul.ts", "Allgather", ["--schedule", "seed:1"]],
+    ["allgather-matmul.ts", "Allgather", ["--interleaving", "seed:1"]],
     ["matmul-allreduce.ts", "Allreduce sum", []],
-    ["matmul-reduce-scatter.ts", "ReduceScatter sum", ["--schedule", "seed:2"]],
+    ["matmul-reduce-scatter.ts", "ReduceScatter sum", ["--interleaving", "seed:2"]],
     ["set.ts", null, []],
   ])("writes a well-formed trace of the last run: %s with %s %j", async (name, transfer, flags) => {
     const file = path.join(folder.path, "out.json");

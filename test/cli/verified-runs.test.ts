@@ -3,11 +3,13 @@ import path from "node:path";
 import { MultiDeviceExecutor, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
+import { programCommand } from "../../src/cli/flags/option-flags.ts";
 import { inputSizes } from "../../src/cli/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/cli/run/inputs.ts";
 import { runFile, type RunFlags } from "../../src/cli/run/run-file.ts";
 import { verifyFile } from "../../src/cli/verify/verify-file.ts";
+import { options } from "../../src/compile/options.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { exampleFiles } from "../support/example-program.ts";
@@ -15,21 +17,10 @@ import { roundProfile } from "../simulate/profile.ts";
 import { programFolder } from "./captured-cli.ts";
 
 const flags: RunFlags = {
+  ...programCommand("run").parse(["FILE"], { from: "user" }).opts<RunFlags>(),
   devices: 2,
-  on: "cpu",
   streams: 3,
-  set: new Map(),
-  size: new Map(),
-  json: false,
-  scheduleChoice: "given",
   blas: "off",
-  graph: "auto",
-  repeat: 1,
-  check: false,
-  seed: 0,
-  timeout: 30,
-  printHost: false,
-  timeline: false,
 };
 
 const example = (name: string): string => path.resolve(import.meta.dirname, "../../examples", name);
@@ -54,7 +45,7 @@ async function expectSame(file: string, own: RunFlags, lowering: Partial<Lowerin
   return verified.program;
 }
 
-describe.each(["cpu", "cuda"] as const)("on %s", (on) => {
+describe.each(options.on.kind.choices)("on %s", (on) => {
   it.each(exampleFiles)("%s", async (name) => {
     await expectSame(example(name), { ...flags, on }, {});
   });
@@ -84,7 +75,7 @@ describe.each(["cpu", "cuda"] as const)("on %s", (on) => {
       profile: roundProfile,
     });
     let ran: Program | null = null;
-    const sizes = inputSizes(signature, flags.size);
+    const sizes = inputSizes(signature, flags.sizes);
     await executor.run(drawInputs(signature, sizes, 0), { onReport: (_, own) => void (ran = own) });
     await executor.close();
     folder.remove();

@@ -199,8 +199,8 @@ describe("braid run", () => {
     const schedule = path.join(folder.path, "late-inputs.txt");
     expect((await cli("verify", mutant, "--counterexample", schedule)).status).toBe(1);
     const right = folder.write("ring.hir", dump);
-    expect((await cli("run", right, "--schedule", "seed:1")).out).not.toContain("is another one on");
-    const { status, out } = await cli("run", mutant, "--schedule", schedule);
+    expect((await cli("run", right, "--interleaving", "seed:1")).out).not.toContain("is another one on");
+    const { status, out } = await cli("run", mutant, "--interleaving", schedule);
     expect(status).toBe(0);
     expect(out).toMatch(/^T2 is another one on rank 2: [0-9a-f]{16}$/m);
   });
@@ -209,12 +209,12 @@ describe("braid run", () => {
     const schedule = path.join(folder.path, "race.txt");
     const { out } = await cli("verify", racing, "--devices", "1", "--counterexample", schedule);
     expect(out).toContain(`written: ${schedule}\n`);
-    const wrong = await cli("run", racing, "--devices", "1", "--check", "--schedule", schedule);
+    const wrong = await cli("run", racing, "--devices", "1", "--check", "--interleaving", schedule);
     expect(wrong.status).toBe(1);
     expect(wrong.err).toContain("error[check-failed]");
     const right = folder.write("right.ts", twoStreams(true));
     expect((await cli("run", right, "--devices", "1", "--check")).status).toBe(0);
-    const impossible = await cli("run", right, "--devices", "1", "--check", "--schedule", schedule);
-    expect(impossible.err).toContain("error[schedule-invalid]");
+    const impossible = await cli("run", right, "--devices", "1", "--check", "--interleaving", schedule);
+    expect(impossible.err).toContain("error[interleaving-invalid]");
   });
 });

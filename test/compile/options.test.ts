@@ -13,7 +13,7 @@ import {
   scheduleNames,
 } from "../../src/compile/options.ts";
 import { resolveOptions } from "../../src/compile/resolve-options.ts";
-import { addOptionFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
+import { addFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 
 const rows = optionNames.map((name): readonly [string, OptionRow] => [name, options[name]]);
@@ -78,7 +78,7 @@ describe("one value through every door", () => {
     const { kind }: OptionRow = options[name];
     expect(kind.read(text)).toEqual(value);
     const flag = flagOf(name);
-    const command = addOptionFlags(new Command(), "run", optionNames);
+    const command = addFlags(new Command(), "run");
     command.parse(kind.argument === null ? [flag] : [flag, text], { from: "user" });
     const given = givenOptions(command, [name]);
     expect(given).toEqual({ [name]: value });

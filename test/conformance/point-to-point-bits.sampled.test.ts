@@ -18,7 +18,7 @@ const settings = combinations({
   schedule: Object.keys(schedules),
   streams: [1, 2, 3, 8, 11],
   interStreamSync: [false, true],
-  cpu: [{ queues: "ranks" }, { schedule: { kind: "seed", seed: 3 } }] satisfies CpuOptions[],
+  cpu: [{ queues: "ranks" }, { interleaving: { kind: "seed", seed: 3 } }] satisfies CpuOptions[],
 });
 
 it.each(Object.entries(programs))("every schedule, protocol and number of streams: %s", async (_, build) => {

@@ -59,7 +59,7 @@ it.each(cases)("$type", ({ type, reduceOp, rootBuffer, memberBuffer, rootReads }
       rank === rootRank ? rootBuffer : memberBuffer(team.indexOf(rank)),
     );
     for (const { id, role } of program.buffers) if (role === "input") compute.write(id, at(contents, id));
-    createMachine(program, compute, seed === null ? {} : { schedule: { kind: "seed", seed } }).run();
+    createMachine(program, compute, seed === null ? {} : { interleaving: { kind: "seed", seed } }).run();
     expect(program.buffers.map(({ id }) => compute.read(id))).toEqual(contents);
   }
 });

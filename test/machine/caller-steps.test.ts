@@ -1,14 +1,17 @@
 /** Steps of callers in a schedule: outputs read early, inputs written late or overwritten early, on the CPU's machine. */
 import { describe, expect, test } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
-import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
+import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { buildLists } from "./list-builder.ts";
 
 /** The output is the input, copied on stream 0. */
 const program = link(buildLists(1, (list) => list.copy(0, list.input([4]), list.output([4]))));
 
 async function outputUnder(schedule: string, runs = 1): Promise<readonly number[]> {
-  const group = await createCpuBackend({ schedule: parseSchedule(schedule) }).open({ world: 1, localRanks: [0] });
+  const group = await createCpuBackend({ interleaving: parseInterleaving(schedule) }).open({
+    world: 1,
+    localRanks: [0],
+  });
   const prepared = await group.prepare(program);
   const [input, output] = program.buffers.map(({ id }) => id);
   if (input === undefined || output === undefined) throw new Error("two buffers");
@@ -35,6 +38,6 @@ describe("caller steps", () => {
   });
 
   test("of a rank that there is not", async () => {
-    await expect(outputUnder("reads:1\n0:0")).rejects.toThrow("schedule-invalid");
+    await expect(outputUnder("reads:1\n0:0")).rejects.toThrow("interleaving-invalid");
   });
 });

@@ -22,7 +22,7 @@ const modes: readonly (readonly [string, MachineOptions])[] = [
   ["one queue per rank", { queues: "ranks" }],
   ...Array.from({ length: 8 }, (_, seed): readonly [string, MachineOptions] => [
     `seed ${seed}`,
-    { schedule: { kind: "seed", seed } },
+    { interleaving: { kind: "seed", seed } },
   ]),
 ];
 

@@ -16,7 +16,7 @@ const modes: readonly MachineOptions[] = [
   { transfers: "eager" },
   { queues: "ranks" },
   { queues: "ranks", transfers: "eager" },
-  ...[1, 2, 3, 4, 5, 6].map((seed): MachineOptions => ({ schedule: { kind: "seed", seed } })),
+  ...[1, 2, 3, 4, 5, 6].map((seed): MachineOptions => ({ interleaving: { kind: "seed", seed } })),
 ];
 
 /** An allgather over a ring of `world` ranks: step i gets the chunk of rank + i and sends the own one to rank - i. */

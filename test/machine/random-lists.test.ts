@@ -23,9 +23,9 @@ it("the same bits under every schedule", () => {
         { queues: "ranks" },
         { transfers: "eager" },
         { queues: "ranks", transfers: "eager" },
-        { schedule: { kind: "hold", rank, command: random.integer(at(program.ranks, rank).commands.length) } },
-        { schedule: { kind: "seed", seed }, transfers: "synchronous" },
-        ...[0, 1, 2, 3].map((i): MachineOptions => ({ schedule: { kind: "seed", seed: random.uint32() ^ i } })),
+        { interleaving: { kind: "hold", rank, command: random.integer(at(program.ranks, rank).commands.length) } },
+        { interleaving: { kind: "seed", seed }, transfers: "synchronous" },
+        ...[0, 1, 2, 3].map((i): MachineOptions => ({ interleaving: { kind: "seed", seed: random.uint32() ^ i } })),
       ];
       for (const options of modes) {
         const compute = createReferenceCompute(program);

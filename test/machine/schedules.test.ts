@@ -3,14 +3,14 @@ import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
-import { parseSchedule, type Schedule } from "../../src/machine/interleaving.ts";
+import { parseInterleaving, type Interleaving } from "../../src/machine/interleaving.ts";
 import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";
 import { createReferenceCompute } from "./reference-compute.ts";
 
-describe("parseSchedule", () => {
-  it.each<readonly [string, Schedule]>([
+describe("parseInterleaving", () => {
+  it.each<readonly [string, Interleaving]>([
     ["seed:7", { kind: "seed", seed: 7 }],
     [" seed:4294967295\n", { kind: "seed", seed: 4294967295 }],
     ["hold:1:12", { kind: "hold", rank: 1, command: 12 }],
@@ -36,7 +36,7 @@ describe("parseSchedule", () => {
       },
     ],
   ])("%j", (text, schedule) => {
-    expect(parseSchedule(text)).toEqual(schedule);
+    expect(parseInterleaving(text)).toEqual(schedule);
   });
 
   it.each([
@@ -57,13 +57,13 @@ describe("parseSchedule", () => {
     ["[[0, -1]]", "[0,-1]"],
     ["[[0, 1, 2]]", "[0,1,2]"],
   ])("refuses %j", (text, found) => {
-    const problem = diagnosticOf(() => parseSchedule(text));
-    expect(problem.code).toBe("schedule-invalid");
+    const problem = diagnosticOf(() => parseInterleaving(text));
+    expect(problem.code).toBe("interleaving-invalid");
     expect(problem.found).toBe(found);
   });
 
   it("refuses broken JSON", () => {
-    expect(diagnosticOf(() => parseSchedule("[[0, 1]")).expected).toBe("valid JSON");
+    expect(diagnosticOf(() => parseInterleaving("[[0, 1]")).expected).toBe("valid JSON");
   });
 });
 
@@ -121,11 +121,11 @@ const right = [
 ];
 
 describe("every schedule", () => {
-  const schedules: readonly Schedule[] = [
+  const schedules: readonly Interleaving[] = [
     { kind: "turns" },
-    ...Array.from({ length: 20 }, (_, seed): Schedule => ({ kind: "seed", seed })),
+    ...Array.from({ length: 20 }, (_, seed): Interleaving => ({ kind: "seed", seed })),
     ...joined.ranks.flatMap(({ rank, commands }) =>
-      commands.map((_, command): Schedule => ({ kind: "hold", rank, command })),
+      commands.map((_, command): Interleaving => ({ kind: "hold", rank, command })),
     ),
   ];
 
@@ -134,7 +134,7 @@ describe("every schedule", () => {
     (schedule) => {
       for (const transfers of ["synchronous", "eager"] as const) {
         for (const queues of ["streams", "ranks"] as const) {
-          const log = logOf(joined, { schedule, transfers, queues });
+          const log = logOf(joined, { interleaving: schedule, transfers, queues });
           for (const { rank, commands } of joined.ranks) {
             for (const kind of ["start", "end"] as const) {
               const own = log.filter((entry) => entry[0] === kind && entry[1] === rank).map(([, , command]) => command);
@@ -150,14 +150,14 @@ describe("every schedule", () => {
               expect(at_("start")).toBeLessThan(at_("end"));
             }
           }
-          expect(outputs(joined, { schedule, transfers, queues })).toEqual(right);
+          expect(outputs(joined, { interleaving: schedule, transfers, queues })).toEqual(right);
         }
       }
     },
   );
 
   it("is deterministic, and another seed is another order", () => {
-    const log = (seed: number): Log => logOf(joined, { schedule: { kind: "seed", seed } });
+    const log = (seed: number): Log => logOf(joined, { interleaving: { kind: "seed", seed } });
     expect(log(1)).toEqual(log(1));
     expect(new Set([1, 2, 3, 4, 5].map((seed) => JSON.stringify(log(seed)))).size).toBe(5);
   });
@@ -167,7 +167,7 @@ describe("a race", () => {
   it("stays hidden in turns and shows itself under some seeds", () => {
     expect(outputs(racing, {})).toEqual(right);
     const wrong = [...Array(20).keys()].filter((seed) => {
-      const found = outputs(racing, { schedule: { kind: "seed", seed } });
+      const found = outputs(racing, { interleaving: { kind: "seed", seed } });
       return JSON.stringify(found) !== JSON.stringify(right);
     });
     expect(wrong.length).toBeGreaterThan(0);
@@ -175,14 +175,14 @@ describe("a race", () => {
   });
 
   it("shows itself when the producer is held", () => {
-    expect(outputs(racing, { schedule: { kind: "hold", rank: 1, command: launch } })).not.toEqual(right);
-    expect(outputs(joined, { schedule: { kind: "hold", rank: 1, command: launch } })).toEqual(right);
+    expect(outputs(racing, { interleaving: { kind: "hold", rank: 1, command: launch } })).not.toEqual(right);
+    expect(outputs(joined, { interleaving: { kind: "hold", rank: 1, command: launch } })).toEqual(right);
   });
 
   it("shows itself in a list of steps", () => {
     // Rank 0: two allocs, the event; then the lane waits for it and arrives before the worker has computed.
     const steps = [0, 0, 0, 0, lane, lane].map((stream) => ({ rank: 0, stream }));
-    expect(outputs(racing, { schedule: { kind: "list", steps }, transfers: "eager" })).not.toEqual(right);
+    expect(outputs(racing, { interleaving: { kind: "list", steps }, transfers: "eager" })).not.toEqual(right);
   });
 
   it("of a member that takes its completion for that of the others shows itself when transfers are eager", () => {
@@ -199,13 +199,16 @@ describe("a race", () => {
     const total = [3, 10];
     expect(outputs(program, { transfers: "synchronous" })).toEqual([total, total]);
     const steps = [1, 1, 1].map((rank) => ({ rank, stream: 0 }));
-    expect(outputs(program, { schedule: { kind: "list", steps }, transfers: "eager" })).toEqual([total, [NaN, NaN]]);
+    expect(outputs(program, { interleaving: { kind: "list", steps }, transfers: "eager" })).toEqual([
+      total,
+      [NaN, NaN],
+    ]);
   });
 });
 
 describe("hold", () => {
   it("lets everything else run first", () => {
-    const log = logOf(joined, { schedule: { kind: "hold", rank: 0, command: launch } });
+    const log = logOf(joined, { interleaving: { kind: "hold", rank: 0, command: launch } });
     const start = log.findIndex((entry) => entry[0] === "start" && entry[1] === 0 && entry[2] === launch);
     const before = new Set(
       log.slice(0, start).flatMap(([kind, rank, command]) => (kind === "end" ? `${rank}:${command}` : [])),
@@ -218,7 +221,7 @@ describe("hold", () => {
   });
 
   it("of a transfer holds its completion, not its arrival", () => {
-    const log = logOf(joined, { schedule: { kind: "hold", rank: 0, command: transfer } });
+    const log = logOf(joined, { interleaving: { kind: "hold", rank: 0, command: transfer } });
     const end = log.findIndex((entry) => entry[0] === "end" && entry[1] === 0 && entry[2] === transfer);
     const last = at(joined.ranks, 1).commands.length - 1;
     expect(log.slice(0, end)).toContainEqual(["start", 0, transfer]);
@@ -229,25 +232,25 @@ describe("hold", () => {
     [{ rank: 2, command: 0 }, "rank 2", "ranks 0 to 1"],
     [{ rank: 1, command: 99 }, "command 99 of rank 1", "commands 0 to 10 of rank 1"],
   ])("refuses %j", (place, found, expected) => {
-    const problem = diagnosticOf(() => outputs(joined, { schedule: { kind: "hold", ...place } }));
-    expect(problem).toMatchObject({ code: "schedule-invalid", found, expected });
+    const problem = diagnosticOf(() => outputs(joined, { interleaving: { kind: "hold", ...place } }));
+    expect(problem).toMatchObject({ code: "interleaving-invalid", found, expected });
   });
 });
 
 describe("a list of steps", () => {
   it("replays the order of a seed", () => {
-    const log = logOf(joined, { schedule: { kind: "seed", seed: 11 }, transfers: "synchronous" });
+    const log = logOf(joined, { interleaving: { kind: "seed", seed: 11 }, transfers: "synchronous" });
     const steps = log.flatMap(([kind, rank, command]) => {
       const { stream, kind: of } = at(at(joined.ranks, rank).commands, command);
       return kind === "start" || of === "transfer" ? [{ rank, stream }] : [];
     });
-    expect(logOf(joined, { schedule: { kind: "list", steps } })).toEqual(log);
+    expect(logOf(joined, { interleaving: { kind: "list", steps } })).toEqual(log);
   });
 
   it("goes on in turns after its last step", () => {
-    const schedule: Schedule = { kind: "list", steps: [{ rank: 1, stream: 0 }] };
-    expect(logOf(joined, { schedule })[0]).toEqual(["start", 1, 0]);
-    expect(outputs(joined, { schedule })).toEqual(right);
+    const schedule: Interleaving = { kind: "list", steps: [{ rank: 1, stream: 0 }] };
+    expect(logOf(joined, { interleaving: schedule })[0]).toEqual(["start", 1, 0]);
+    expect(outputs(joined, { interleaving: schedule })).toEqual(right);
   });
 
   it("refuses a step that is blocked, with what it waits for", () => {
@@ -255,9 +258,9 @@ describe("a list of steps", () => {
       { rank: 0, stream: 0 },
       { rank: 0, stream: worker },
     ];
-    expect(diagnosticOf(() => outputs(joined, { schedule: { kind: "list", steps } }))).toMatchObject({
-      code: "schedule-invalid",
-      message: "step 2 of the schedule cannot run",
+    expect(diagnosticOf(() => outputs(joined, { interleaving: { kind: "list", steps } }))).toMatchObject({
+      code: "interleaving-invalid",
+      message: "step 2 of the interleaving cannot run",
       found: "rank 0, stream 1 waits for rank 0, stream 0 to record its event at: recordEvent of rank 0",
     });
   });
@@ -265,7 +268,7 @@ describe("a list of steps", () => {
   it("refuses a step of a stream that is at its end", () => {
     const program = link(buildLists(1, (list) => list.copy(0, list.input([2]), list.output([2]))));
     const steps = [0, 0].map((stream) => ({ rank: 0, stream }));
-    expect(diagnosticOf(() => outputs(program, { schedule: { kind: "list", steps } })).found).toBe(
+    expect(diagnosticOf(() => outputs(program, { interleaving: { kind: "list", steps } })).found).toBe(
       "rank 0, stream 0 has no commands left",
     );
   });
@@ -274,7 +277,7 @@ describe("a list of steps", () => {
     [{ rank: 2, stream: 0 }, "rank 2", "ranks 0 to 1"],
     [{ rank: 1, stream: 3 }, "stream 3 of rank 1", "streams 0 to 2 of rank 1"],
   ])("refuses %j", (step, found, expected) => {
-    const problem = diagnosticOf(() => outputs(joined, { schedule: { kind: "list", steps: [step] } }));
-    expect(problem).toMatchObject({ code: "schedule-invalid", found, expected });
+    const problem = diagnosticOf(() => outputs(joined, { interleaving: { kind: "list", steps: [step] } }));
+    expect(problem).toMatchObject({ code: "interleaving-invalid", found, expected });
   });
 });

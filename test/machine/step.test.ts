@@ -101,7 +101,7 @@ describe("step", () => {
             void log.push(`${what} ${rank}.${command}`);
         const observer = { start: note("start"), moved: note("moved"), end: note("end") };
         const machine = createMachine(program, createReferenceCompute(program), {
-          schedule: { kind: "seed", seed },
+          interleaving: { kind: "seed", seed },
           transfers: eager ? "eager" : "synchronous",
           observer,
         });

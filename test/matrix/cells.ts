@@ -86,7 +86,7 @@ async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], protocol
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
   });
   const inputs = randomInputs(shapes, createRandom(1), "uniform");
-  const on = createCpuBackend({ schedule: { kind: "turns" }, blas: "off" });
+  const on = createCpuBackend({ interleaving: { kind: "turns" }, blas: "off" });
   const executor = await MultiDeviceExecutor.create(hosts, { devices, streams, protocol, on, verify: "off" });
   const outputs = await executor.run(inputs);
   await executor.close();

@@ -47,7 +47,7 @@ it("library and peer memory give the same bits", async () => {
       const { devices } = recipe;
       const expected = await run(fusion, { devices, streams, backend: "nccl" }, {});
       const cuda = { devices, streams, backend: "cuda" } as const;
-      const ways: readonly CpuOptions[] = [{ queues: "ranks" }, { schedule: { kind: "seed", seed } }];
+      const ways: readonly CpuOptions[] = [{ queues: "ranks" }, { interleaving: { kind: "seed", seed } }];
       for (const way of ways) expect(await run(fusion, cuda, way)).toEqual(expected);
       if (expected !== null) ran++;
     }),

@@ -51,7 +51,7 @@ it("gives one set of bits by get, put, sends and receives, and broadcasts, in an
         const setting = { ...settingOf(recipe, schedule), streams: 1 + (i % 4) };
         // One queue per rank: hardware may have no more.
         for (const queues of ["streams", "ranks"] as const) {
-          const on = createCpuBackend({ schedule: { kind: "seed", seed: seed + i }, queues });
+          const on = createCpuBackend({ interleaving: { kind: "seed", seed: seed + i }, queues });
           const executor = await MultiDeviceExecutor.create(buildPointToPoint(recipe), { ...setting, on });
           results.push(await executor.run(inputs));
           await executor.close();

@@ -68,7 +68,7 @@ it("gives the same bits under every schedule", async () => {
       if (!lowers(fusion, recipe, false)) return;
       const reference = await runOnce(fusion, recipe.devices, streams, {});
       for (const schedule of [seed, seed + 1, seed + 2]) {
-        const options: CpuOptions = { schedule: { kind: "seed", seed: schedule } };
+        const options: CpuOptions = { interleaving: { kind: "seed", seed: schedule } };
         expect(await runOnce(fusion, recipe.devices, streams, options)).toEqual(reference);
       }
       expect(await runOnce(fusion, recipe.devices, streams, { transfers: "eager" })).toEqual(reference);

@@ -76,8 +76,8 @@ async function expectSame(fusion: Fusion, setting: Setting, seed: number): Promi
   const expected = await outputsOf(whole, {});
   const saves = bufferBytes(shrunk) < bufferBytes(whole);
   const ways: readonly CpuOptions[] = [
-    { schedule: { kind: "seed", seed }, transfers: "eager" },
-    { schedule: { kind: "seed", seed: seed + 1 }, transfers: "synchronous" },
+    { interleaving: { kind: "seed", seed }, transfers: "eager" },
+    { interleaving: { kind: "seed", seed: seed + 1 }, transfers: "synchronous" },
     { queues: "ranks" },
   ];
   for (const way of saves ? ways : ways.slice(0, 1)) expect(await outputsOf(shrunk, way)).toEqual(expected);

@@ -17,10 +17,10 @@ export interface RunSetting extends Omit<RecordOptions, "rank"> {
 }
 
 const settings: readonly CpuOptions[] = [
-  { schedule: { kind: "turns" } },
+  { interleaving: { kind: "turns" } },
   { queues: "ranks" },
-  ...[1, 2, 3, 4].map((seed): CpuOptions => ({ schedule: { kind: "seed", seed }, transfers: "eager" })),
-  ...[5, 6].map((seed): CpuOptions => ({ schedule: { kind: "seed", seed }, transfers: "synchronous" })),
+  ...[1, 2, 3, 4].map((seed): CpuOptions => ({ interleaving: { kind: "seed", seed }, transfers: "eager" })),
+  ...[5, 6].map((seed): CpuOptions => ({ interleaving: { kind: "seed", seed }, transfers: "synchronous" })),
 ];
 
 /** outputs[rank][i]: the local part of output i. */

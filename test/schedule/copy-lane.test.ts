@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
-import { parseSchedule } from "../../src/machine/interleaving.ts";
+import { parseInterleaving } from "../../src/machine/interleaving.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 
@@ -32,7 +32,9 @@ function ring(options: { backend: "cuda"; protocol: "get" | "put" } | { backend:
 }
 
 async function outputs(program: Program, schedule: string): Promise<readonly Uint8Array[]> {
-  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers: "eager" }).prepare(program);
+  const prepared = await openMachineGroup({ interleaving: parseInterleaving(schedule), transfers: "eager" }).prepare(
+    program,
+  );
   const random = createRandom(2);
   for (const { id, role, bytes } of program.buffers) {
     if (role === "input")

@@ -3,7 +3,7 @@ import { type CommandKind } from "../../src/commands/command.ts";
 import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
 import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
-import { parseSchedule } from "../../src/machine/interleaving.ts";
+import { parseInterleaving } from "../../src/machine/interleaving.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
@@ -101,7 +101,9 @@ export async function outputsOf(
   schedule: string,
   { queues = "streams", transfers = "eager" }: Pick<MachineGroupOptions, "queues" | "transfers"> = {},
 ): Promise<string> {
-  const prepared = await openMachineGroup({ schedule: parseSchedule(schedule), transfers, queues }).prepare(program);
+  const prepared = await openMachineGroup({ interleaving: parseInterleaving(schedule), transfers, queues }).prepare(
+    program,
+  );
   const random = createRandom(1);
   for (const { id, role, bytes, dtype } of program.buffers) {
     if (role !== "input") continue;

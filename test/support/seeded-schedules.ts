@@ -67,10 +67,10 @@ export async function differingSeeds(build: (devices: number) => Fusion, seeds: 
   const fusion = build(4);
   for (const [name, options] of Object.entries(schedules)) {
     const program = linked(fusion, { devices: 4, streams: 3, insertReshardingAfter: true, ...options });
-    const expected = await bitsOf(fusion, program, { schedule: { kind: "turns" } });
+    const expected = await bitsOf(fusion, program, { interleaving: { kind: "turns" } });
     for (let seed = 1; seed <= seeds; seed++) {
       const transfers = seed % 2 === 0 ? "eager" : "synchronous";
-      const bits = await bitsOf(fusion, program, { schedule: { kind: "seed", seed }, transfers });
+      const bits = await bitsOf(fusion, program, { interleaving: { kind: "seed", seed }, transfers });
       if (!bits.equals(expected)) differing.push(`${name}, seed ${seed}`);
     }
   }

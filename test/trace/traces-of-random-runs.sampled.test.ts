@@ -17,7 +17,7 @@ describe("the trace of any run", () => {
     fc.assert(
       fc.property(fc.nat(), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 25 }), (seed, world, size) => {
         const program = link(randomLists(createRandom(seed), world, size).lists);
-        for (const mode of [...modes, { schedule: { kind: "seed", seed } } as const]) {
+        for (const mode of [...modes, { interleaving: { kind: "seed", seed } } as const]) {
           const { arrows } = checkedTrace(program, tracedRun(program, mode));
           expect(arrows).toHaveLength(expectedArrows(program));
         }
@@ -37,7 +37,7 @@ describe("the trace of any run", () => {
           // A millisecond of the run becomes a microsecond, less than clocks differ.
           return Math.floor((time / 1000 + late) / tick) * tick;
         };
-        const events = tracedRun(program, { schedule: { kind: "seed", seed } }).map((event) => ({
+        const events = tracedRun(program, { interleaving: { kind: "seed", seed } }).map((event) => ({
           ...event,
           start: blurred(event.start),
           end: blurred(event.end),

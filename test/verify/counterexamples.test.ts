@@ -14,7 +14,7 @@ import {
   repair,
   verify,
 } from "braid";
-import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
+import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { loadExample } from "../support/example-program.ts";
@@ -34,7 +34,7 @@ async function exampleLists(
 
 /** The bits of all outputs after one run on the machine. */
 async function outputsOf(program: Program, schedule: string | null): Promise<string> {
-  const on = createCpuBackend({ schedule: schedule === null ? { kind: "turns" } : parseSchedule(schedule) });
+  const on = createCpuBackend({ interleaving: schedule === null ? { kind: "turns" } : parseInterleaving(schedule) });
   const group = await on.open({ world: rankCount, localRanks: [0, 1] });
   const prepared = await group.prepare(program);
   const random = createRandom(7);

@@ -1,7 +1,7 @@
 /** Temporaries to which link gave one place: the second tenant may move in when nothing needs the first one any more. */
 import { describe, expect, test } from "vitest";
 import { type CommandList, link, type Program, repair, verify } from "braid";
-import { createCpuBackend, parseSchedule } from "../../src/cpu.ts";
+import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";
 
@@ -28,7 +28,7 @@ function tenants(joined: boolean): readonly CommandList[] {
 }
 
 async function outputsOf(program: Program, schedule: string | null): Promise<readonly number[]> {
-  const on = createCpuBackend({ schedule: schedule === null ? { kind: "turns" } : parseSchedule(schedule) });
+  const on = createCpuBackend({ interleaving: schedule === null ? { kind: "turns" } : parseInterleaving(schedule) });
   const prepared = await (await on.open({ world: 1, localRanks: [0] })).prepare(program);
   for (const { id, role } of program.buffers) {
     if (role === "input") prepared.write(id, new Uint8Array(new Float32Array(64).fill(id + 1).buffer));

@@ -16,9 +16,9 @@ import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { runsInARow } from "../runs-in-a-row.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
-import { createScheduledCallers } from "./scheduled-callers.ts";
+import { createInterleavedCallers } from "./interleaved-callers.ts";
 
-export type MachineGroupOptions = Pick<MachineOptions, "schedule" | "queues" | "transfers">;
+export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues" | "transfers">;
 
 /** `products`: another way to multiply matrices in a memory, as kernel libraries take it. */
 export function openMachineGroup(
@@ -41,7 +41,7 @@ function prepare(
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
-  const callers = createScheduledCallers(program, options.schedule, bytesOf);
+  const callers = createInterleavedCallers(program, options.interleaving, bytesOf);
   const machine = createMachine(program, compute, {
     ...options,
     observer: recorder.observer,
@@ -53,7 +53,7 @@ function prepare(
     execute: async (options: ExecuteOptions = {}): Promise<RunReport> => {
       const { timeout = Infinity, trace = false } = options;
       const runs = runsInARow(options);
-      recorder.begin(trace, timeout);
+      recorder.begin(trace, 1000 * timeout);
       for (let run = 0; run < runs; run++) {
         compute.forget();
         callers.begin();
@@ -75,6 +75,7 @@ function prepare(
 
 interface TraceRecorder {
   readonly observer: Observer;
+  /** `timeout` in milliseconds. */
   readonly begin: (trace: boolean, timeout: number) => void;
   /** The command that started last. */
   readonly current: () => CommandPosition | null;

@@ -16,13 +16,13 @@ export interface CudaOptions {
   readonly rendezvous: Rendezvous;
   /** `auto`, the default: replay a CUDA graph from the second run on if every rank can capture one. */
   readonly graph?: GraphUse;
-  /** Milliseconds for NCCL to connect, and for runs that do not name a timeout; 30,000 if omitted. */
+  /** Seconds for NCCL to connect, and for runs that do not name a timeout; 30 if omitted. */
   readonly timeout?: number;
   /** Where compiled kernels are kept; null for nowhere. Defaults to the user's cache folder. */
   readonly cacheFolder?: string | null;
 }
 
-const usualTimeout = 30_000;
+const usualTimeout = 30;
 
 export function createCudaBackend(options: CudaOptions): Backend {
   return { name: "cuda", open: async (world) => openGroup(world, options) };
@@ -48,7 +48,7 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       if (failure !== null) brokenGroup(rank, failure);
       const prepared = await prepareProgram(session, program, {
         graph,
-        timeout,
+        timeout: 1000 * timeout,
         broken: (reason) => {
           if (failure !== null) return;
           failure = reason;

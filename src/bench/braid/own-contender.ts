@@ -13,7 +13,7 @@ export interface Place {
   readonly ranks: readonly number[];
   /** A barrier of all ranks, on their devices too if they have some. */
   readonly meet: () => Promise<void>;
-  /** Milliseconds for one run. */
+  /** Seconds for one run. */
   readonly timeout: number;
 }
 

@@ -20,7 +20,7 @@ export interface Places {
   close(): Promise<void>;
 }
 
-/** `timeout`: milliseconds for one run. */
+/** `timeout`: seconds for one run. */
 export function placesOnCpu(devices: number, timeout: number): Places {
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
   let group: Promise<Group> | null = null;

@@ -8,6 +8,8 @@ import type { Target } from "../../compile/compile.ts";
 import { type AnyCompilation, compile, requireVerified, verified } from "../../compile/compile.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { scheduleNames } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/resolve-options.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";
 import type { Implementation, OwnName } from "../implementation.ts";
@@ -36,7 +38,9 @@ export function planOwn(implementation: OwnImplementation, problem: Problem, set
   const { options } = implementation;
   requirePieces(implementation, problem);
   const { shape, compilation, reason } =
-    options.choice === "auto" ? chosen(implementation, problem, setting) : said(implementation, problem, setting.on);
+    options.scheduleChoice === "auto"
+      ? chosen(implementation, problem, setting)
+      : said(implementation, problem, setting.on);
   const { program } = requireVerified(verified(compilation, { notes: false }));
   return { implementation, layout: { problem, ...shape }, program, reason };
 }
@@ -52,7 +56,7 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
   const form = formOf(name, options);
   const { devices } = problem;
   const { chunks = devices, outputs = 1 } = options;
-  const { backend = usualBackend(form), streams, schedule = {} } = options;
+  const { backend = usualBackend(form), streams } = options;
   const p2p = form === "linear" || form === "broadcast" ? form : "rotated";
   const shape = { form, chunks, outputs };
   const compilation = compile(buildPrimitive(form, problem, shape), {
@@ -61,7 +65,7 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
     p2p,
     devices,
     on,
-    schedule,
+    schedule: pickOptions(scheduleNames, options),
     verify: "off",
     ...(streams === undefined ? {} : { streams }),
   });
@@ -71,9 +75,8 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
 /** Chooses the form, its chunks and the backend where they are not given. */
 function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
-  const { streams, schedule: rewrites = {} } = options;
-  const decided = Object.entries({ streams, ...rewrites }).filter(([, value]) => value !== undefined);
-  if (decided.length > 0) decidedTwice(decided.map(([name]) => name));
+  const decided = (["streams", ...scheduleNames] as const).filter((name) => options[name] !== undefined);
+  if (decided.length > 0) decidedTwice(decided);
   const { backend, graph } = options;
   const given = {
     ...loweringOf(options, problem),
@@ -89,7 +92,7 @@ function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
 /** Rejects chunks or outputs that the given form does not have; if the form is chosen, some form has them. */
 function requirePieces({ name, options }: OwnImplementation, { primitive }: Problem): void {
   const { chunks, outputs = 1 } = options;
-  const form = options.choice === "auto" && options.form === undefined ? null : formOf(name, options);
+  const form = options.scheduleChoice === "auto" && options.form === undefined ? null : formOf(name, options);
   if (chunks !== undefined && form !== null && form !== "collective") chunksWithoutLoop(form, chunks);
   if (outputs > 1 && !takesOutputs(form ?? "rotated", primitive))
     outputsWithoutLoop(form ?? "rotated", primitive, outputs);
@@ -137,11 +140,11 @@ function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): 
 function decidedTwice(names: readonly string[]): never {
   return fail({
     code: "bad-option",
-    message: "choice=auto chooses streams, the copy stream and the rewrites itself",
-    place: { kind: "option", text: "choice" },
-    found: `choice=auto with ${names.join(", ")}`,
+    message: "scheduleChoice=auto chooses the streams and the rewrites itself",
+    place: { kind: "option", text: "scheduleChoice" },
+    found: `scheduleChoice=auto with ${names.join(", ")}`,
     expected: "form, backend, protocol or graph beside it, or none",
-    help: "leave these options out, or choice=auto",
+    help: "leave these options out, or scheduleChoice=auto",
   });
 }
 
@@ -149,8 +152,8 @@ function noProfile(): never {
   return fail({
     code: "bad-option",
     message: "a schedule is chosen by simulating it on the machine of a profile",
-    place: { kind: "option", text: "choice" },
-    found: "choice=auto without --profile",
+    place: { kind: "option", text: "scheduleChoice" },
+    found: "scheduleChoice=auto without --profile",
     expected: "--profile FILE with it",
     help: "braid calibrate measures a machine and writes its profile",
   });

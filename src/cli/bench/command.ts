@@ -4,7 +4,10 @@ import pc from "picocolors";
 import { requireGpus } from "../../cuda.ts";
 import type { World } from "../../launch/join-world.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { addBenchFlags, type BenchFlags, benchSettings } from "./flags.ts";
+import { type BenchFlags, benchRows } from "../../bench/bench-options.ts";
+import { oneOf } from "../../compile/option-kinds.ts";
+import { addFlags, readValue } from "../flags/option-flags.ts";
+import { benchSettings } from "./settings.ts";
 import { type BenchPlan, planBench } from "../../bench/bench-plan.ts";
 import type { BenchRow } from "../../bench/bench-row.ts";
 import { csvText } from "../../bench/csv.ts";
@@ -19,15 +22,14 @@ import { resultsText } from "./results-table.ts";
 import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../bench/run-bench.ts";
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { choice } from "../flags/option-values.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
 import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
+import { processEnvironment, requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
 
 /** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
 const rankSlack = 240_000;
-const usualDevices = 4;
+const primitiveKind = oneOf(primitives);
 
 /** `args` are those of the whole command line, for processes that run it again. */
 export function benchCommand(
@@ -35,17 +37,18 @@ export function benchCommand(
   finish: (status: ExitStatus) => void,
   args: readonly string[] = [],
 ): Command {
-  const command = addBenchFlags(new Command("bench"))
-    .description("Times a tensor-parallel primitive: Braid's schedules, serial, the product alone, and PyTorch.")
+  const command = addFlags(new Command("bench"), "bench", benchRows)
+    .description("Times a tensor-parallel primitive: Braid's schedules, the serial form, the GEMM alone, and PyTorch.")
     .addArgument(new Argument("[primitive]", primitives.join(", ")).argParser(primitiveOf));
   return command.action(async (primitive: Primitive | undefined, flags: BenchFlags) => {
-    const settings = await benchSettings(flags);
-    const where = whereToRun(flags.on, settings.devices ?? null, usualDevices);
+    const settings = await benchSettings(command, flags);
+    const where = whereToRun(flags.on, settings.devices ?? null, flags.devices);
+    requireSeveralDevices(where.devices);
     const plan = planBench(primitive ?? null, settings, where.devices);
     requirePeers(plan.implementations, plan.on);
     if (plan.csv !== null) await requireOutput("--csv", plan.csv);
     if (plan.plot !== null) await requireOutput("--plot", plan.plot);
-    const exchangeTimeout = plan.timeout + rankSlack;
+    const exchangeTimeout = 1000 * plan.timeout + rankSlack;
     switch (where.kind) {
       case "here":
         return finish(await benchHere(plan, flags, terminal));
@@ -62,7 +65,7 @@ export function benchCommand(
 
 /** With _ for -, as DDLB has it, too. */
 function primitiveOf(text: string): Primitive {
-  return choice("PRIMITIVE", primitives)(text.replaceAll("_", "-"));
+  return readValue("PRIMITIVE", primitiveKind, text.replaceAll("_", "-"));
 }
 
 /** All ranks in this process. */
@@ -89,7 +92,7 @@ async function benchAsRank(plan: BenchPlan, flags: BenchFlags, world: World, ter
   const machine = machineOf("cuda", world.localRank);
   // PyTorch gets what the user set, without what Braid's driver sets for itself.
   const environment = { ...processEnvironment };
-  const torch = once(() => startTorch(world, exchange, plan.python, plan.timeout, environment));
+  const torch = once(() => startTorch(world, exchange, plan.python, 1000 * plan.timeout, environment));
   const quiet: Pick<BenchHost, "say" | "onRows"> = { say: () => {}, onRows: async () => {} };
   try {
     const reports = world.rank === 0 ? reporting(plan, machine, terminal) : quiet;

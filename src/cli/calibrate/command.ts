@@ -1,8 +1,8 @@
 /** `braid calibrate`: measures what a machine's devices, copies and library take, and writes it as a machine profile. */
-import { Command, Option } from "commander";
-import { requireGpus } from "../../cuda.ts";
+import { Command } from "commander";
+import type { NamesOf, Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Target } from "../../compile/compile.ts";
+import { requireGpus } from "../../cuda.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -16,23 +16,18 @@ import type { CalibrationHost } from "../../tune/calibrate/calibration-host.ts";
 import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
 import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { choice, wholeNumber } from "../flags/option-values.ts";
+import { addFlags, givenOptions } from "../flags/option-flags.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
 import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { whereToRun } from "../ranks/where-to-run.ts";
+import { requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
 
-interface CalibrateFlags {
-  readonly on: Target;
-  readonly devices?: number;
-  readonly out: string;
-}
+type CalibrateFlags = Options<NamesOf<"calibrate">>;
 
-const backends = ["cpu", "cuda"] as const satisfies readonly Target[];
-const usualDevices = 4;
-/** Milliseconds for one run, and for what ranks may differ by. */
-const timeout = 60_000;
-const rankSlack = 120_000;
+/** Seconds for one run. */
+const timeout = 60;
+/** Milliseconds that ranks may wait for each other. */
+const exchangeTimeout = 180_000;
 
 /** `args` are those of the whole command line, for processes that run it again. */
 export function calibrateCommand(
@@ -40,20 +35,12 @@ export function calibrateCommand(
   finish: (status: ExitStatus) => void,
   args: readonly string[] = [],
 ): Command {
-  const command = new Command("calibrate")
-    .description("Measures this machine for --schedule-choice auto, and writes its profile.")
-    .addOption(
-      new Option(`--on <${backends.join("|")}>`, "back end").argParser(choice("--on", backends)).default("cpu"),
-    )
-    .addOption(
-      new Option("--devices <n>", `number of devices (default: ${usualDevices})`).argParser(
-        wholeNumber("--devices", 2),
-      ),
-    )
-    .requiredOption("--out <file>", "where to write the profile, as JSON");
+  const command = addFlags(new Command("calibrate"), "calibrate").description(
+    "Measures this machine for --schedule-choice auto, and writes its profile.",
+  );
   return command.action(async (flags: CalibrateFlags) => {
-    const where = whereToRun(flags.on, flags.devices ?? null, usualDevices);
-    if (where.devices < 2) tooFew(where.devices);
+    const where = whereToRun(flags.on, givenOptions(command, ["devices"]).devices ?? null, flags.devices);
+    requireSeveralDevices(where.devices);
     await requireOutput("--out", flags.out);
     switch (where.kind) {
       case "here": {
@@ -62,9 +49,9 @@ export function calibrateCommand(
       }
       case "processes":
         requireGpus(where.devices);
-        return finish(await runInProcesses(where.devices, args, timeout + rankSlack, terminal));
+        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
       case "rank":
-        return finish(await runAsRank(where, timeout + rankSlack, (world) => calibrateAsRank(flags, world, terminal)));
+        return finish(await runAsRank(where, exchangeTimeout, (world) => calibrateAsRank(flags, world, terminal)));
       default:
         unreachable(where);
     }
@@ -140,15 +127,4 @@ function rounded(profile: MachineProfile): unknown {
   );
   const value: unknown = JSON.parse(text);
   return value;
-}
-
-function tooFew(devices: number): never {
-  return fail({
-    code: "device-count",
-    message: "copies between devices need at least two of them",
-    place: { kind: "option", text: "--devices" },
-    found: String(devices),
-    expected: "2 or more",
-    help: "calibrate with as many devices as programs will use",
-  });
 }

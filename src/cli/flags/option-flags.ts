@@ -1,26 +1,36 @@
 /** Flags made from the schema of options: how they are parsed, and what their help says. */
-import { type Command, Option } from "commander";
-import type { KindInfo } from "../../compile/option-kinds.ts";
+import { Command, Option } from "commander";
+import type { KindInfo, OptionKind } from "../../compile/option-kinds.ts";
 import {
   type CommandName,
   flagOfRow,
   type GivenOptions,
   type OptionName,
   type OptionRow,
+  namesOf,
   optionGroups,
-  options,
+  rowOf,
 } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/resolve-options.ts";
-import { badValue } from "./option-values.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { keysOf } from "../../support/keys-of.ts";
 
-/** Adds the flags of these options, as the command `name` takes them. */
-export function addOptionFlags(command: Command, name: CommandName, names: readonly OptionName[]): Command {
-  for (const each of names) {
-    const row: OptionRow = options[each];
-    const usual = row.defaultOf?.[name] ?? row.default;
-    command.addOption(flagOption(each, row, usual));
-    // As the default of the flag itself, the help would say "(default: false)".
-    if (usual === false) command.setOptionValueWithSource(each, false, "default");
+/** A command on a program file or a dump, with its flags. */
+export function programCommand(name: CommandName): Command {
+  const file = "program file (.ts, .js, .mjs) or dump (.hir, .txt, .log, .out)";
+  return addFlags(new Command(name).argument("<file>", file), name);
+}
+
+/** Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group. */
+export function addFlags(command: Command, name: CommandName, own: Readonly<Record<string, OptionRow>> = {}): Command {
+  const rows = [...Object.entries(own), ...namesOf(name).map((each) => [each, rowOf(each)] as const)];
+  for (const group of keysOf(optionGroups)) {
+    for (const [each, row] of rows.filter(([, of]) => of.group === group)) {
+      const usual = row.defaultOf?.[name] ?? row.default;
+      command.addOption(flagOption(each, row, usual));
+      // As the default of the flag itself, the help would say "(default: false)".
+      if (usual === false) command.setOptionValueWithSource(each, false, "default");
+    }
   }
   return command;
 }
@@ -36,13 +46,14 @@ export function givenOptions<K extends OptionName>(command: Command, names: read
   return given;
 }
 
-function flagOption(name: OptionName, row: OptionRow, usual: unknown): Option {
+function flagOption(name: string, row: OptionRow, usual: unknown): Option {
   const { kind, group, otherwise } = row;
   const flag = flagOfRow(name, row);
   const help = otherwise === undefined ? row.help : `${row.help} (default: ${otherwise})`;
   if (kind.argument === null) return new Option(flag, help).helpGroup(`${optionGroups[group]}:`);
   const option = new Option(`${flag} <${kind.argument}>`, help)
     .argParser(parserOf(flag, kind))
+    .makeOptionMandatory(row.required ?? false)
     .helpGroup(`${optionGroups[group]}:`);
   return usual === undefined ? option : option.default(usual, defaultText(usual));
 }
@@ -56,10 +67,9 @@ function defaultText(value: unknown): string {
 function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
   const earlier: string[] = [];
   return (text) => {
-    const value = kind.read(text);
-    if (value === undefined) return badValue(flag, text, kind.expected, `write it like ${flag} ${kind.example}`);
-    if (!kind.repeatable) return value;
-    const all = kind.read([...earlier, text].join(","));
+    const value = readValue(flag, kind, text);
+    if (kind.separator === null) return value;
+    const all = kind.read([...earlier, text].join(kind.separator));
     if (all === undefined) {
       const expected = `each name at most once; ${earlier.join(" and ")} came before`;
       return badValue(flag, text, expected, `remove one of the two ${flag}`);
@@ -67,4 +77,38 @@ function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
     earlier.push(text);
     return all;
   };
+}
+
+/** The value that a text of the command line means. Throws `option-value`. */
+export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
+  const present = kind.renamed === undefined ? text : presentText(kind.renamed, text);
+  const written = kind.read(present) === undefined ? kind.example : present;
+  return kind.read(text) ?? badValue(flag, badPart(kind, text), kind.expected, `write it like ${flag} ${written}`);
+}
+
+type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator">;
+
+/** Of a list the first value that is bad by itself. */
+function badPart({ read, separator }: ReadKind<unknown>, text: string): string {
+  const parts = separator === null ? [] : text.split(separator);
+  return parts.find((part) => read(part) === undefined) ?? text;
+}
+
+/** The same text with the present names of values. */
+function presentText(renamed: ReadonlyMap<string, string>, text: string): string {
+  return text
+    .split(",")
+    .map((each) => renamed.get(each) ?? each)
+    .join(",");
+}
+
+function badValue(flag: string, text: string, expected: string, help: string): never {
+  return fail({
+    code: "option-value",
+    message: `option ${flag} has a bad value`,
+    place: { kind: "option", text: flag },
+    found: text === "" ? "nothing" : text,
+    expected,
+    help,
+  });
 }

@@ -1,28 +1,25 @@
 /** What `braid lower` prints, as text: from a program file or a dump and flags. */
 import { printProgram } from "../../commands/print-program.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
+import type { NamesOf, Options } from "../../compile/options.ts";
 import { lower } from "../../compile/lower.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
-import type { DumpStyle } from "../../ir/print-style.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { PassObserver } from "../../passes/pipeline.ts";
+import { passNames, type PassObserver, rejectFormerName } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
-import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { suggestion } from "../../support/nearest.ts";
+import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
-import { type CompileFlags, compileFile } from "../program/compile-file.ts";
+import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
 
-export interface LowerFlags extends CompileFlags {
-  readonly rank: number;
-  readonly printLists: boolean;
-  readonly style: DumpStyle;
-  readonly printAfter?: string;
-}
+export type LowerFlags = Options<NamesOf<"lower">>;
 
 export async function lowerFile(file: string, flags: LowerFlags, options: Partial<LoweringOptions>): Promise<string> {
   const { devices, rank, json } = flags;
+  if (flags.printAfter !== undefined) requirePass(flags.printAfter);
   requireRank(rank, devices);
   requireNotLowered(file, options);
   const profile = await profileToChooseWith(flags);
@@ -30,7 +27,7 @@ export async function lowerFile(file: string, flags: LowerFlags, options: Partia
   const described = { file, devices, rank, params, options };
   // Which lowering options are chosen depends on the sizes, as commands do; a host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
-  const { compiled, choice } = compileFile(source, flags, options, inputSizes(signature, flags.size), profile);
+  const { compiled, choice } = compileFile(source, flags, options, inputSizes(signature, flags.sizes), profile);
   const compilation = requireLinked(compiled);
   const chosen = { ...described, scheduleChoice: choice ?? undefined };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
@@ -93,5 +90,19 @@ function requireRan(printAfter: string | undefined, ran: readonly PassText[]): v
     found: printAfter,
     expected: "a pass that runs with these options",
     help: `remove --disable-pass ${printAfter}, or print after another pass`,
+  });
+}
+
+function requirePass(name: string): void {
+  rejectFormerName("--print-after", name);
+  const known = ["all", ...passNames];
+  if (known.includes(name)) return;
+  fail({
+    code: "option-value",
+    message: `there is no pass ${name}`,
+    place: { kind: "option", text: "--print-after" },
+    found: name,
+    expected: `one of ${known.join(", ")}`,
+    help: suggestion(name, known, "name one of these passes, or all"),
   });
 }

@@ -5,15 +5,17 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireMeshDevices } from "../../compile/mesh-devices.ts";
 import { lowerAll, type Signature } from "../../compile/lower-all.ts";
+import type { Options } from "../../compile/options.ts";
 import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
 import type { ProgramFile } from "../../host/program-file.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { isDumpFile, loadDump } from "./load-dump.ts";
 import { loadProgram } from "./load-program.ts";
 import { nearest } from "../../support/nearest.ts";
-import type { ProgramFlags } from "../flags/program-flags.ts";
 import { dumpLines, type LineOf } from "./statement-lines.ts";
 import { inUserCode } from "./user-code.ts";
+
+type BuildFlags = Options<"devices" | "set" | "container" | "roots">;
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
@@ -30,18 +32,18 @@ export interface BuiltProgram {
 /**
  * Throws what `loadProgram` and `loadDump` throw, `option-unknown`, `mesh-too-large`, and diagnostics of the program's own calls.
  */
-export async function buildProgram(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
+export async function buildProgram(file: string, flags: BuildFlags): Promise<BuiltProgram> {
   return isDumpFile(file) ? fromDump(file, flags) : fromProgram(file, flags);
 }
 
-async function fromDump(file: string, flags: ProgramFlags): Promise<BuiltProgram> {
+async function fromDump(file: string, flags: BuildFlags): Promise<BuiltProgram> {
   requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = lowerAll(hosts, { devices: flags.devices });
   return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), params: {} };
 }
 
-async function fromProgram(file: string, { devices, set }: ProgramFlags): Promise<BuiltProgram> {
+async function fromProgram(file: string, { devices, set }: BuildFlags): Promise<BuiltProgram> {
   const { program, maps } = await loadProgram(file);
   requireKnownParameters(file, program.defaults, set);
   const params = Object.fromEntries(set);

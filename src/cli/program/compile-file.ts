@@ -1,15 +1,15 @@
 /** From a loaded program and flags to the Compilation that `lower` prints, `verify` proves and `run` executes. */
 import { type AnyCompilation, type CompileOptions, tryCompile, type Unlinked } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { type NamesOf, type Options, scheduleNames } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/resolve-options.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { choose } from "../../tune/choose/choose.ts";
-import type { ChoiceFlags } from "../flags/choice-flags.ts";
-import type { ProgramFlags } from "../flags/program-flags.ts";
-import { type RecordingFlags, scheduleOf } from "../flags/recording-flags.ts";
 
-export interface CompileFlags extends ProgramFlags, RecordingFlags, ChoiceFlags {}
+/** What `lower`, `run` and `verify` all take. */
+export type CompileFlags = Options<NamesOf<"lower"> & NamesOf<"run"> & NamesOf<"verify">>;
 
 export interface CompiledFile {
   /** Not verified yet. */
@@ -21,12 +21,13 @@ export interface CompiledFile {
 /** `profile`: choose a schedule with it. Throws what `compile` and `choose` throw, but where lists do not link, that is a report. */
 export function compileFile(
   source: ProgramSource | Lowered,
-  { devices, on, streams, ...flags }: CompileFlags,
+  flags: CompileFlags,
   lowering: Partial<LoweringOptions>,
   sizes: Sizes,
   profile: MachineProfile | null,
 ): CompiledFile {
-  const schedule = scheduleOf(flags);
+  const { devices, on, streams } = flags;
+  const schedule = pickOptions(scheduleNames, flags);
   const options: CompileOptions = { ...lowering, devices, on, streams, sizes, schedule, verify: "off" };
   if (profile === null) return { compiled: tryCompile(source, options), choice: null };
   const { compilation, reason } = choose(source, options, profile);

@@ -1,4 +1,4 @@
-/** The sizes of symbolic extents that a run needs: from meshes, and from `--size`. */
+/** The sizes of symbolic extents that a run needs: from meshes, and from `--sizes`. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../../ir/sizes.ts";
@@ -28,11 +28,11 @@ function failUnknown(name: string, symbols: readonly string[]): never {
   fail({
     code: "size-unknown",
     message: `the program has no symbolic extent ${name}`,
-    place: { kind: "option", text: "--size" },
+    place: { kind: "option", text: "--sizes" },
     found: name,
-    expected: none ? "no --size, since all extents are constant" : `one of ${symbols.join(", ")}`,
+    expected: none ? "no --sizes, since all extents are constant" : `one of ${symbols.join(", ")}`,
     help: none
-      ? "remove --size, or make an input with a null extent"
+      ? "remove --sizes, or make an input with a null extent"
       : suggestion(name, symbols, "give sizes to these extents only"),
   });
 }
@@ -41,9 +41,9 @@ function failMissing(missing: readonly string[]): never {
   fail({
     code: "size-missing",
     message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
-    place: { kind: "option", text: "--size" },
+    place: { kind: "option", text: "--sizes" },
     found: "symbolic extents without a size",
-    expected: missing.map((name) => `--size ${name}=N`).join(" "),
-    help: `add ${missing.map((name) => `--size ${name}=8`).join(" ")} (with your sizes)`,
+    expected: `--sizes ${missing.map((name) => `${name}=N`).join(",")}`,
+    help: `add --sizes ${missing.map((name) => `${name}=8`).join(",")} (with your sizes)`,
   });
 }

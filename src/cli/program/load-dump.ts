@@ -7,20 +7,15 @@ import path from "node:path";
 import type { Command } from "commander";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
-import { parseContainers, type ParsedContainer, type RootMeaning } from "../../host/parse/parse.ts";
+import { parseContainers, type ParsedContainer } from "../../host/parse/parse.ts";
 import { rankContainers } from "../../host/parse/rank-containers.ts";
-import { flagOf, type GivenOptions, type LoweringName, loweringNames } from "../../compile/options.ts";
+import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
 /** `.log` and `.txt`: dumps come with the output around them. */
 const extensions = [".hir", ".txt", ".log", ".out"] as const;
 
-export interface DumpFlags {
-  /** `--container` */
-  readonly container?: number;
-  /** `--roots` */
-  readonly roots?: RootMeaning;
-}
+type DumpFlags = Options<"container" | "roots">;
 
 export interface LoadedDump {
   /** Of each rank. */
@@ -37,7 +32,7 @@ export function isDumpFile(file: string): boolean {
 /** `devices` null: as many as the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws. */
 export async function loadDump(file: string, devices: number | null, flags: DumpFlags): Promise<LoadedDump> {
   const text = await readText(file);
-  const { container = null, roots = "era" } = flags;
+  const { container = null, roots } = flags;
   const containers = rankContainers(parseContainers(text, { file, roots }), { file, devices, container });
   return { hosts: containers.map(({ program }) => program), containers };
 }
@@ -61,7 +56,7 @@ async function readText(file: string): Promise<string> {
 export async function givenDevices(
   command: Command,
   file: string,
-  flags: DumpFlags & { readonly devices: number },
+  flags: Options<"devices" | "container" | "roots">,
 ): Promise<number | null> {
   if (command.getOptionValueSource("devices") === "cli") return flags.devices;
   if (!isDumpFile(file)) return null;

@@ -1,19 +1,16 @@
 /** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
-import { Command, Option } from "commander";
-import { blasUses } from "../../cpu.ts";
-import { graphUses, requireGpus } from "../../cuda.ts";
+import type { Command } from "commander";
+import { loweringNames } from "../../compile/options.ts";
+import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { addChoiceFlags } from "../flags/choice-flags.ts";
+import { comparedOptions } from "../flags/compared-options.ts";
+import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { loweringOptionsOf } from "../flags/lowering-flags.ts";
-import { choice, positiveNumber, wholeNumber } from "../flags/option-values.ts";
 import { givenDevices } from "../program/load-dump.ts";
-import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { addRecordingFlags } from "../flags/recording-flags.ts";
-import { chooseBackend, commonOptions } from "./backend.ts";
+import { chooseBackend } from "./backend.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
 import { runDocument, runText } from "./run-text.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
@@ -30,51 +27,14 @@ export function runCommand(
   finish: (status: ExitStatus) => void,
   args: readonly string[] = [],
 ): Command {
-  const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("run"))))
-    .description("Runs a program on all its devices, with random inputs.")
-    .addOption(new Option("--repeat <n>", "run n times").argParser(wholeNumber("--repeat", 1)).default(1))
-    .addOption(new Option("--check", "compare with the oracle and say the largest error").default(false))
-    .addOption(new Option("--seed <s>", "seed of the random inputs").argParser(wholeNumber("--seed", 0)).default(0))
-    .addOption(
-      new Option(
-        "--schedule <order>",
-        "order of streams on one thread: seed:S, hold:RANK:COMMAND, or a file of RANK:STREAM lines",
-      ),
-    )
-    .addOption(
-      new Option(
-        `--blas <${blasUses.join("|")}>`,
-        "float and double products through a BLAS of the system if there is one, or the same bits on every machine",
-      )
-        .argParser(choice("--blas", blasUses))
-        .default("auto"),
-    )
-    .addOption(
-      new Option(`--graph <${graphUses.join("|")}>`, "replay runs as CUDA graphs (--on cuda)")
-        .argParser(choice("--graph", graphUses))
-        .default("auto"),
-    )
-    .addOption(
-      new Option(
-        "--verify <on|off>",
-        "refuse a program in which the verifier finds something (default: on, but off with --schedule)",
-      ).argParser(choice("--verify", ["on", "off"])),
-    )
-    .addOption(
-      new Option("--timeout <seconds>", "end a run that takes longer")
-        .argParser(positiveNumber("--timeout", 30))
-        .default(30),
-    )
-    .addOption(new Option("--print-host", "print the host program of rank 0 first").default(false))
-    .addOption(new Option("--timeline", "draw the streams of rank 0 over the last run").default(false))
-    .addOption(new Option("--trace <file>", "write the last run as a trace for ui.perfetto.dev"));
+  const command = programCommand("run").description("Runs a program on all its devices, with random inputs.");
   return command.action(async (file: string, flags: RunFlags) => {
     const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null): Promise<ExitStatus> => {
-      const [here, lowering] = [{ ...flags, devices: where.devices }, loweringOptionsOf(command)];
+      const [here, lowering] = [{ ...flags, devices: where.devices }, givenOptions(command, loweringNames)];
       const result = await withProgress(terminal, async (step) => {
-        const backend = await chooseBackend(here, world, commonOptions(file, here, lowering));
+        const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) });
         return runFile(file, here, lowering, { backend, world, step });
       });
       if (result === null) return exitStatus.ok;

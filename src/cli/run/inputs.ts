@@ -30,7 +30,7 @@ function requireInputMemory(inputs: readonly TensorShape[]): void {
   fail({
     code: "memory-limit",
     message: "the inputs need more memory than the CPU back end can address",
-    place: { kind: "option", text: "sizes (--set, --size)" },
+    place: { kind: "option", text: "sizes (--set, --sizes)" },
     found: `${(bytes / 2 ** 30).toFixed(2)} GiB: ${inputs.map(({ dtype, shape }) => `${dtype} [${shape.join(", ")}]`).join(", ")}`,
     expected: "at most 4 GiB for all ranks together",
     help: "use smaller sizes",

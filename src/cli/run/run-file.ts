@@ -2,7 +2,7 @@
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { requireLinked } from "../../compile/compile.ts";
-import type { OptionValue } from "../../compile/options.ts";
+import type { NamesOf, Options } from "../../compile/options.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
@@ -13,13 +13,12 @@ import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
-import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { type CompileFlags, compileFile } from "../program/compile-file.ts";
+import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
-import type { BackendFlags } from "./backend.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
 import { drawInputs } from "./inputs.ts";
 import { checkOutputs } from "./output-check.ts";
@@ -27,19 +26,7 @@ import { copiesOf } from "./output-copies.ts";
 import { type OutputResult, outputResults } from "./outputs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
-export interface RunFlags extends CompileFlags, BackendFlags {
-  /** On, but off with a schedule, if not given. */
-  readonly verify?: OptionValue<"verify">;
-  readonly repeat: number;
-  readonly check: boolean;
-  readonly seed: number;
-  /** In seconds. */
-  readonly timeout: number;
-  readonly printHost: boolean;
-  readonly timeline: boolean;
-  /** Where to write the last run as a Chrome trace. */
-  readonly trace?: string;
-}
+export type RunFlags = Options<NamesOf<"run">>;
 
 export interface RunResult {
   readonly file: string;
@@ -82,18 +69,18 @@ export async function runFile(
   requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags);
   if (flags.check && reference === null) nothingToCheckWith(file);
-  const sizes = inputSizes(signature, flags.size);
+  const sizes = inputSizes(signature, flags.sizes);
   step("drawing inputs");
   const inputs = drawInputs(signature, sizes, flags.seed);
   step(`lowering for ${flags.devices} devices`);
   const { compiled, choice } = compileFile(source, flags, lowering, sizes, profile);
-  // A schedule is there to look at a program as it is, also at one that is wrong.
-  const verify = flags.verify ?? (flags.schedule === undefined ? "on" : "off");
+  // An interleaving is there to look at a program as it is, also at one that is wrong.
+  const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
     devices: flags.devices,
     on: backend,
     verify,
-    timeout: Math.ceil(flags.timeout * 1000),
+    timeout: flags.timeout,
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
@@ -158,7 +145,7 @@ function nothingToCheckWith(file: string): never {
 async function runRepeatedly(
   executor: MultiDeviceExecutor<TensorArgument>,
   inputs: readonly Tensor[],
-  { repeat, devices, trace, timeline, check, schedule }: RunFlags,
+  { repeat, devices, trace, timeline, check, interleaving }: RunFlags,
   isWhole: boolean,
   step: Step,
 ): Promise<Runs> {
@@ -170,7 +157,7 @@ async function runRepeatedly(
     // Only the last run is shown. Runs that are not traced may be replayed as graphs.
     const shown = i === repeat - 1 && (trace !== undefined || timeline);
     // All copies of an output, where somebody looks for what is wrong.
-    const asShards = isWhole && i === repeat - 1 && (check || schedule !== undefined);
+    const asShards = isWhole && i === repeat - 1 && (check || interleaving !== undefined);
     outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
   }
   return { outputs, runs };

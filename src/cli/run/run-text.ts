@@ -89,7 +89,7 @@ export function runDocument(result: RunResult): object {
     on: flags.on,
     streams: flags.streams,
     seed: flags.seed,
-    schedule: flags.schedule,
+    interleaving: flags.interleaving,
     scheduleChoice: result.choice ?? undefined,
     params,
     options,

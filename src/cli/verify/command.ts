@@ -1,28 +1,23 @@
 /** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints what is wrong with it. */
-import { Command, Option } from "commander";
+import type { Command } from "commander";
+import { loweringNames } from "../../compile/options.ts";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenDevices } from "../program/load-dump.ts";
-import { loweringOptionsOf } from "../flags/lowering-flags.ts";
-import { addProgramFlags } from "../flags/program-flags.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { addChoiceFlags } from "../flags/choice-flags.ts";
-import { addRecordingFlags } from "../flags/recording-flags.ts";
+import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { verifyFile, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = addChoiceFlags(addRecordingFlags(addProgramFlags(new Command("verify"))))
-    .description("Proves a program free of races, deadlocks and misuse of memory, without running it.")
-    .addOption(new Option("--report <file>", "write the findings as one HTML page"))
-    .addOption(
-      new Option("--counterexample <file>", "write the schedule of the first finding, for braid run --schedule"),
-    );
+  const command = programCommand("verify").description(
+    "Proves a program free of races, deadlocks and misuse of memory, without running it.",
+  );
   return command.action(async (file: string, flags: VerifyFlags) => {
     const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
     const result = await withProgress(terminal, (step) =>
-      verifyFile(file, { ...flags, devices }, loweringOptionsOf(command), step),
+      verifyFile(file, { ...flags, devices }, givenOptions(command, loweringNames), step),
     );
     terminal.out(
       flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),

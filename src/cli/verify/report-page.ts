@@ -35,13 +35,13 @@ ${repair === null ? "" : `<h2>Repair, verified</h2>\n<ul>${repair.map(({ text })
 }
 
 function section(program: Program | null, finding: Finding): string {
-  const { code, severity, message, interleaving: schedule } = finding;
+  const { code, severity, message, interleaving } = finding;
   const picture = program === null ? "" : orderPicture(program, finding);
   return `<section class="${severity}">
 <h2><code>${code}</code> ${escapeText(message)}</h2>
 <pre>${escapeText(renderDiagnostic(finding).split("\n").slice(1).join("\n"))}</pre>
 ${picture}
-${schedule === null ? "" : `<details><summary>Schedule that shows it: save it and pass it to <code>braid run --schedule</code></summary><pre>${escapeText(schedule)}</pre></details>`}
+${interleaving === null ? "" : `<details><summary>Interleaving that shows it: save it and pass it to <code>braid run --interleaving</code></summary><pre>${escapeText(interleaving)}</pre></details>`}
 </section>`;
 }
 

@@ -3,13 +3,14 @@ import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
+import type { NamesOf, Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
-import { profileToChooseWith } from "../flags/choice-flags.ts";
+import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { type CompileFlags, compileFile } from "../program/compile-file.ts";
+import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
@@ -17,12 +18,7 @@ import { type LineOf, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { reportPage } from "./report-page.ts";
 
-export interface VerifyFlags extends CompileFlags {
-  /** Where to write the findings as a page. */
-  readonly report?: string;
-  /** Where to write the schedule of the first finding that has one. */
-  readonly counterexample?: string;
-}
+export type VerifyFlags = Options<NamesOf<"verify">>;
 
 export interface VerifyResult {
   readonly file: string;
@@ -51,7 +47,7 @@ export async function verifyFile(
   step(`loading ${file}`);
   requireNotLowered(file, options);
   const { source, signature, params, lineOf: linesOfDump } = await buildProgram(file, flags);
-  const sizes = inputSizes(signature, flags.size);
+  const sizes = inputSizes(signature, flags.sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
   const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
@@ -66,9 +62,9 @@ export async function verifyFile(
     await write("--report", flags.report, reportPage({ title: file, program: reported, report }));
     written.push(flags.report);
   }
-  const schedule = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
-  if (flags.counterexample !== undefined && schedule !== null) {
-    await write("--counterexample", flags.counterexample, schedule);
+  const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
+  if (flags.counterexample !== undefined && found !== null) {
+    await write("--counterexample", flags.counterexample, found);
     written.push(flags.counterexample);
   }
   return result;

@@ -12,8 +12,7 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-export const copyStreams = ["dedicated", "inline"] as const;
-export type CopyStream = (typeof copyStreams)[number];
+export type CopyStream = "dedicated" | "inline";
 
 /** The same Program for `inline`, and where no rank copies from or to a peer, or only on a copy stream that a rewrite has made. */
 export const copyStream: Rewrite<CopyStream> = {

@@ -26,7 +26,7 @@ export interface ProbePlace {
   readonly ranks: readonly number[];
   /** A barrier of all ranks, on their devices too if they have some. */
   readonly meet: () => Promise<void>;
-  /** Milliseconds for one run. */
+  /** Seconds for one run. */
   readonly timeout: number;
 }
 

@@ -74,7 +74,7 @@ describe("a program", () => {
     });
     vi.unstubAllGlobals();
     const prepared = await group.prepare(copying(64, 64));
-    await prepared.execute({ timeout: 10_000 });
+    await prepared.execute({ timeout: 10 });
     await group.close();
   });
 
@@ -98,7 +98,7 @@ describe("a program", () => {
     for (const { id, role, bytes } of program.buffers) {
       if (role === "input" && bytes === 4 * n) prepared.write(id, new Uint8Array(values.buffer));
     }
-    for (let run = 0; run < 3; run++) await prepared.execute({ timeout: 20_000 });
+    for (let run = 0; run < 3; run++) await prepared.execute({ timeout: 20 });
     const outputs = program.buffers.filter(({ role }) => role === "output");
     const expected = [2, 4, 4, 2, 4, 4].map((factor) => Buffer.from(values.map((value) => factor * value).buffer));
     expect(outputs.map(({ id }, i) => expected[i]?.equals(prepared.read(id)))).toEqual(Array(6).fill(true));

@@ -37,7 +37,7 @@ async function expectMachinesBits(program: Program): Promise<void> {
   const prepared = await group.prepare(program);
   for (let run = 0; run < 4; run++) {
     fill(program, prepared);
-    await prepared.execute({ timeout: 20_000 });
+    await prepared.execute({ timeout: 20 });
     expect(digestOfOutputs(program, prepared)).toBe(expected);
   }
   prepared.release();

@@ -37,7 +37,7 @@ describe("a ring of coalesced sends and receives", () => {
     );
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
-    for (let run = 0; run < 50; run++) await prepared.execute({ timeout: 5_000 });
+    for (let run = 0; run < 50; run++) await prepared.execute({ timeout: 5 });
     const bytesOf = (role: "input" | "output", rank: number): Uint8Array => {
       const buffer = program.buffers.find((each) => each.role === role && each.rank === rank);
       return buffer === undefined ? new Uint8Array() : prepared.read(buffer.id);
@@ -69,7 +69,7 @@ describe("a signal that another stream raises later", () => {
       }),
     );
     const prepared = await group.prepare(program);
-    for (let run = 0; run < 50; run++) await prepared.execute({ timeout: 5_000 });
+    for (let run = 0; run < 50; run++) await prepared.execute({ timeout: 5 });
     await group.close();
   });
 });
@@ -83,7 +83,7 @@ describe("failures", () => {
 
   const runsAgain = async (): Promise<void> => {
     const prepared = await group.prepare(smallRing(3));
-    await prepared.execute({ timeout: 5_000 });
+    await prepared.execute({ timeout: 5 });
     prepared.release();
   };
 
@@ -106,7 +106,7 @@ describe("failures", () => {
     );
     const prepared = await group.prepare(program);
     for (let run = 0; run < 3; run++) {
-      const { diagnostics } = await failureOf(prepared.execute({ timeout: 60_000 }));
+      const { diagnostics } = await failureOf(prepared.execute({ timeout: 60 }));
       expect(diagnostics[0]?.code).toBe("stuck");
       expect(diagnostics[0]?.notes).toEqual([
         "rank 0, stream 0, command 0 (transfer) of: Allreduce 0,1: waits for rank 1, stream 0 to arrive at: Allreduce 0,1",
@@ -130,7 +130,7 @@ describe("failures", () => {
     );
     const prepared = await group.prepare(program);
     for (let run = 0; run < 2; run++) {
-      expect((await failureOf(prepared.execute({ timeout: 5_000 }))).diagnostics[0]?.code).toBe("slot-overrun");
+      expect((await failureOf(prepared.execute({ timeout: 5 }))).diagnostics[0]?.code).toBe("slot-overrun");
     }
     await runsAgain();
   });
@@ -139,10 +139,10 @@ describe("failures", () => {
     const program = await exampleProgram("allgather-matmul.ts", 8, 8);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
-    const { diagnostics } = await failureOf(prepared.execute({ timeout: 1 }));
+    const { diagnostics } = await failureOf(prepared.execute({ timeout: 0.001 }));
     expect(diagnostics[0]?.code).toBe("timed-out");
     expect(diagnostics[0]?.notes?.join("\n")).toMatch(/rank \d, stream \d+, command \d+ \(\w+\) of: /u);
-    await prepared.execute({ timeout: 30_000 });
+    await prepared.execute({ timeout: 30 });
     prepared.release();
   });
 
@@ -157,7 +157,7 @@ describe("failures", () => {
     }));
     const prepared = await group.prepare({ ...program, ranks });
     for (let run = 0; run < 2; run++) {
-      const { diagnostics } = await failureOf(prepared.execute({ timeout: 5_000 }));
+      const { diagnostics } = await failureOf(prepared.execute({ timeout: 5 }));
       expect(diagnostics[0]?.code).toBe("command-threw");
       expect(diagnostics[0]?.place).toEqual({
         kind: "statement",
@@ -190,7 +190,7 @@ describe("a worker that dies", () => {
     const codes: (string | undefined)[] = [];
     for (let run = 0; run < 6; run++) {
       codes.push(
-        await prepared.execute({ timeout: 10_000 }).then(
+        await prepared.execute({ timeout: 10 }).then(
           () => "ran",
           (error: unknown) => (error instanceof DiagnosticError ? error.diagnostics[0]?.code : String(error)),
         ),
@@ -207,7 +207,7 @@ describe("many runs", () => {
     const prepared = await group.prepare(smallRing(3));
     for (let run = 0; run < 100; run++) await prepared.execute();
     const before = { heap: process.memoryUsage().rss, handles: process.getActiveResourcesInfo().length };
-    for (let run = 0; run < 1000; run++) await prepared.execute({ timeout: 10_000 });
+    for (let run = 0; run < 1000; run++) await prepared.execute({ timeout: 10 });
     expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before.handles + 2);
     expect(process.memoryUsage().rss - before.heap).toBeLessThan(64 * 2 ** 20);
     await group.close();

@@ -52,7 +52,7 @@ describe("a trace of one thread", () => {
   ])("shows no kernel while a transfer moves its data: %s", async (_, open) => {
     const group = open();
     const prepared = await group.prepare(program);
-    const { trace, milliseconds } = await prepared.execute({ trace: true, timeout: 10_000 });
+    const { trace, milliseconds } = await prepared.execute({ trace: true, timeout: 10 });
     const under = underTransfers(program, trace);
     expect(under).toHaveLength(5 * ranks);
     expect(under.flat()).toEqual([]);
@@ -69,7 +69,7 @@ it("every command has its times in every traced run, on two workers", async () =
   const group = openThreadedGroup({ workers: 2, jitter: 8 });
   const prepared = await group.prepare(program);
   for (let run = 0; run < 20; run++) {
-    const { trace } = await prepared.execute({ trace: run % 2 === 0, timeout: 10_000 });
+    const { trace } = await prepared.execute({ trace: run % 2 === 0, timeout: 10 });
     expect(trace).toHaveLength(run % 2 === 0 ? program.ranks.reduce((sum, rank) => sum + rank.commands.length, 0) : 0);
     for (const { start, end } of trace) expect(end).toBeGreaterThanOrEqual(start);
   }

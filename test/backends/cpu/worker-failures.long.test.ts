@@ -116,12 +116,12 @@ describe("inside a kernel", () => {
     await withGroup(workerWith(misdeed, inKernels), async (group) => {
       const prepared = await group.prepare(doubling);
       fill(doubling, prepared);
-      await prepared.execute({ timeout: 10_000 });
-      const diagnostic = await diagnosticOf(prepared.execute({ timeout: 10_000 }));
+      await prepared.execute({ timeout: 10 });
+      const diagnostic = await diagnosticOf(prepared.execute({ timeout: 10 }));
       expect(diagnostic?.code).toBe(code);
       expect(diagnostic?.found).toMatch(found);
       expect(diagnostic?.place).toEqual({ kind: "statement", text: expect.stringMatching(launched) as string });
-      await prepared.execute({ timeout: 10_000 });
+      await prepared.execute({ timeout: 10 });
       expectResult(doubling, prepared, 2);
     });
   });
@@ -130,15 +130,15 @@ describe("inside a kernel", () => {
     await withGroup(workerWith("never returns", inKernels), async (group) => {
       const prepared = await group.prepare(doubling);
       fill(doubling, prepared);
-      await prepared.execute({ timeout: 10_000 });
-      const diagnostic = await diagnosticOf(prepared.execute({ timeout: 200 }));
+      await prepared.execute({ timeout: 10 });
+      const diagnostic = await diagnosticOf(prepared.execute({ timeout: 0.2 }));
       expect(diagnostic?.code).toBe("timed-out");
       expect(diagnostic?.notes).toHaveLength(2);
       for (const note of diagnostic?.notes ?? []) {
         expect(note).toMatch(launched);
         expect(note).toMatch(/: running or ready$/u);
       }
-      await prepared.execute({ timeout: 10_000 });
+      await prepared.execute({ timeout: 10 });
       expectResult(doubling, prepared, 2);
     });
   });
@@ -155,7 +155,7 @@ describe("inside a part of another worker's copy", () => {
       // Until the second worker comes in time to take a part.
       let diagnostic = null;
       for (let run = 0; run < 500 && diagnostic === null; run++) {
-        diagnostic = await diagnosticOf(prepared.execute({ timeout: 10_000 }));
+        diagnostic = await diagnosticOf(prepared.execute({ timeout: 10 }));
       }
       expect(diagnostic?.code).toBe(code);
       expect(diagnostic?.found).toMatch(found);
@@ -165,7 +165,7 @@ describe("inside a part of another worker's copy", () => {
       });
       // The same workers or new ones; where a part fails again, at once.
       for (let run = 0; run < 500; run++) {
-        if ((await diagnosticOf(prepared.execute({ timeout: 10_000 }))) !== null) continue;
+        if ((await diagnosticOf(prepared.execute({ timeout: 10 }))) !== null) continue;
         expectResult(copying, prepared, 1);
         return;
       }

@@ -5,7 +5,7 @@
 import type { CommandList } from "../../../src/commands/command-list.ts";
 import { link } from "../../../src/commands/link/link.ts";
 import type { Program } from "../../../src/commands/program.ts";
-import { createCpuBackend, parseSchedule } from "../../../src/cpu.ts";
+import { createCpuBackend, parseInterleaving } from "../../../src/cpu.ts";
 import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { repair, verify } from "../../../src/verify/verify.ts";
@@ -51,7 +51,7 @@ export async function replayMutant(intact: string, lists: readonly CommandList[]
 
 /** The bits of all outputs of all ranks after one run; what stopped the run if it does not complete. */
 export async function outputsOf(program: Program, schedule: string | null): Promise<string> {
-  const on = createCpuBackend({ schedule: schedule === null ? { kind: "turns" } : parseSchedule(schedule) });
+  const on = createCpuBackend({ interleaving: schedule === null ? { kind: "turns" } : parseInterleaving(schedule) });
   const world = program.ranks.length;
   const group = await on.open({ world, localRanks: program.ranks.map((_, rank) => rank) });
   try {

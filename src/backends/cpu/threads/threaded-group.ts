@@ -83,7 +83,8 @@ async function execute(
   id: number,
   options: ExecuteOptions,
 ): Promise<RunReport> {
-  const { timeout, trace = false } = options;
+  const { timeout: seconds = Infinity, trace = false } = options;
+  const timeout = 1000 * seconds;
   const runs = runsInARow(options);
   const { tables, state } = progress;
   const scheduler = createScheduler(schedule, tables.queues.length);
@@ -92,11 +93,11 @@ async function execute(
   let expired: Diagnostic | null = null;
   let lastResort: NodeJS.Timeout | undefined;
   const giveUp = (): void => {
-    expired = timedOut(progress, timeout ?? Infinity);
+    expired = timedOut(progress, timeout);
     abortSchedule(scheduler);
     lastResort = setTimeout(() => void pool.end(), grace);
   };
-  const deadline = timeout === undefined ? undefined : setTimeout(giveUp, timeout);
+  const deadline = timeout === Infinity ? undefined : setTimeout(giveUp, timeout);
   const origin = now();
   try {
     for (let run = 0; run < runs; run++) {

@@ -105,7 +105,8 @@ export function createRunner(
 
   return async (options) => {
     const runs = runsInARow(options);
-    const { timeout = usual, trace = false, deviceTime = false } = options;
+    const { trace = false, deviceTime = false } = options;
+    const timeout = options.timeout === undefined ? usual : 1000 * options.timeout;
     const start = performance.now();
     const state = (): StuckRun => ({ gpu, program, list, eager: graph === null, runs });
     const deadline: Deadline = {

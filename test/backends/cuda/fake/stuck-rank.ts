@@ -34,7 +34,7 @@ const group = await createCudaBackend({ rendezvous: world }).open({
 });
 const prepared = await group.prepare(program);
 try {
-  await prepared.execute({ timeout: 1000 });
+  await prepared.execute({ timeout: 1 });
 } catch (error) {
   console.log(error instanceof DiagnosticError ? error.diagnostics[0]?.found : error);
 }

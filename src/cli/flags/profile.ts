@@ -1,38 +1,17 @@
-/** The flags of a chosen schedule: `--schedule-choice auto --profile FILE`. */
+/** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
 import { readFile } from "node:fs/promises";
-import { type Command, Option } from "commander";
+import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { OptionValue } from "../../compile/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { parseProfile } from "../../simulate/parse-profile.ts";
-import { choice } from "./option-values.ts";
 import { readShippedProfile, shippedProfiles } from "./shipped-profiles.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
-export interface ChoiceFlags {
-  readonly scheduleChoice: OptionValue<"scheduleChoice">;
-  /** The file of a machine profile, or the name of a shipped one. */
-  readonly profile?: string;
-}
-
-export const profileHelp =
-  "what this machine was measured to take: a file that braid calibrate wrote, or the name of a shipped profile";
-
-export function addChoiceFlags(command: Command): Command {
-  return command
-    .addOption(
-      new Option(
-        "--schedule-choice <given|auto>",
-        "the schedule of the flags, or the fastest of many, simulated with --profile",
-      )
-        .argParser(choice("--schedule-choice", ["given", "auto"]))
-        .default("given"),
-    )
-    .addOption(new Option("--profile <file>", profileHelp));
-}
-
 /** The profile to choose with; null where nothing is to be chosen. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
-export async function profileToChooseWith({ scheduleChoice, profile }: ChoiceFlags): Promise<MachineProfile | null> {
+export async function profileToChooseWith({
+  scheduleChoice,
+  profile,
+}: Options<"scheduleChoice" | "profile">): Promise<MachineProfile | null> {
   if (scheduleChoice === "given") {
     if (profile !== undefined) mismatch("--profile", profile, "--schedule-choice auto with it, or no --profile");
     return null;

@@ -5,7 +5,7 @@
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
-import type { CallerStep, Schedule } from "../../machine/interleaving.ts";
+import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 
 export interface ScheduledCallers {
   /** Starts a run: inputs that will be written late are removed. */
@@ -18,12 +18,12 @@ export interface ScheduledCallers {
 }
 
 /** `bytesOf` is the memory of a buffer. */
-export function createScheduledCallers(
+export function createInterleavedCallers(
   program: Program,
-  schedule: Schedule | undefined,
+  interleaving: Interleaving | undefined,
   bytesOf: (buffer: BufferId) => Uint8Array,
 ): ScheduledCallers {
-  const steps = schedule?.kind === "list" ? schedule.steps : [];
+  const steps = interleaving?.kind === "list" ? interleaving.steps : [];
   const late = new Set(steps.flatMap((step) => ("caller" in step && step.caller === "writes" ? [step.rank] : [])));
   const buffersOf = (rank: number, role: "input" | "output"): readonly BufferId[] =>
     program.buffers.flatMap((buffer) => (buffer.rank === rank && buffer.role === role ? [buffer.id] : []));

@@ -1,0 +1,27 @@
+/** The options that ranks in processes must have in common, as the command line writes them. */
+import {
+  flagOf,
+  namesOf,
+  type NamesOf,
+  type OptionName,
+  type Options,
+  type OptionValue,
+  rowOf,
+} from "../../compile/options.ts";
+import { printOption } from "../../compile/resolve-options.ts";
+
+/** By flag. Options that only say what is printed may differ. */
+export function comparedOptions(flags: Options<NamesOf<"run">>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    namesOf("run")
+      .filter((name) => rowOf(name).group !== "output")
+      .flatMap((name) => textOf(name, flags[name])),
+  );
+}
+
+function textOf<K extends OptionName>(
+  name: K,
+  value: OptionValue<K> | undefined,
+): readonly (readonly [string, string])[] {
+  return value === undefined ? [] : [[flagOf(name), printOption(name, value)]];
+}
