@@ -22,10 +22,11 @@ import { resultsText } from "./results-table.ts";
 import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../bench/run-bench.ts";
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { requireSeveralDevices } from "../ranks/several-devices.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
 import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { processEnvironment, requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
+import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 
 /** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
 const rankSlack = 240_000;

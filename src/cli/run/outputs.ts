@@ -13,7 +13,7 @@ export interface OutputResult {
   readonly shape: readonly number[];
   /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
   readonly fingerprint: string;
-  /** Copies on other devices that have other bits; looked for with --check and --schedule. */
+  /** Copies on other devices that have other bits; looked for with --check and --interleaving. */
   readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
   /** Null unless --check was given. */
   readonly check: OutputCheck | null;
