@@ -25,6 +25,9 @@ import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from
 /** Milliseconds that workers get to leave an aborted run before they are terminated. */
 const grace = 2_000;
 
+/** The longest delay of setTimeout; a longer one would fire at once. */
+const longestDelay = 2 ** 31 - 1;
+
 /** `blas` is the file of the BLAS that all workers use. */
 export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: string | null = null): Group {
   const pool = createWorkerPool({ workers: availableParallelism(), ...options });
@@ -97,7 +100,7 @@ async function execute(
     abortSchedule(scheduler);
     lastResort = setTimeout(() => void pool.end(), grace);
   };
-  const deadline = timeout === Infinity ? undefined : setTimeout(giveUp, timeout);
+  const deadline = timeout === Infinity ? undefined : setTimeout(giveUp, Math.min(timeout, longestDelay));
   const origin = now();
   try {
     for (let run = 0; run < runs; run++) {
