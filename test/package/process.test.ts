@@ -67,7 +67,7 @@ describe("the braid process", () => {
 
 describe("progress", () => {
   const script = (milliseconds: number, interactive: boolean): string => `
-    import { withProgress } from ${JSON.stringify(path.join(root, "dist/cli/progress.js"))};
+    import { withProgress } from ${JSON.stringify(path.join(root, "dist/cli/terminal/progress.js"))};
     const busy = (until) => { while (performance.now() < until); };
     const result = await withProgress({ interactive: ${interactive} }, async (step) => {
       step("first");
