@@ -9,7 +9,7 @@ import { runs, sample } from "../support/suite.ts";
 
 const seeds = runs({ quick: 5, long: 50 });
 
-// scripts/run-seeds.ts takes 1,000.
+// `npm run test:campaign -- interleavings` takes 1,000.
 it.each(Object.entries(programs))(`${seeds} seeded orders of every kind of loop: %s`, async (_, build) => {
   expect(await differingSeeds(build, seeds)).toEqual([]);
 });

@@ -12,10 +12,17 @@ interface Observed extends WorldResult {
   readonly pids: readonly number[];
 }
 
+interface RunSettings {
+  readonly timeout?: number;
+  readonly grace?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly onStart?: (pid: number) => void;
+}
+
 export async function runRanks(
   worldSize: number,
   args: readonly string[],
-  { timeout = 5000, grace = 1500, env = {} }: { timeout?: number; grace?: number; env?: Record<string, string> } = {},
+  { timeout = 5000, grace = 1500, env = {}, onStart = () => {} }: RunSettings = {},
 ): Promise<Observed> {
   let out = "";
   let err = "";
@@ -33,7 +40,10 @@ export async function runRanks(
     err: (text) => {
       err += text;
     },
-    onStart: (_, pid) => pids.push(pid),
+    onStart: (_, pid) => {
+      pids.push(pid);
+      onStart(pid);
+    },
   });
   return { ...result, out, err, pids, seconds: (performance.now() - start) / 1000 };
 }
