@@ -6,7 +6,6 @@
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
  */
 import { readFile } from "node:fs/promises";
-import { is } from "valibot";
 import { type GivenOptions, type OptionRow, rowOf } from "../compile/options.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
@@ -51,8 +50,8 @@ function entryOf(key: string, value: unknown, place: string): readonly [string, 
 /** One value stands for a list of it. */
 function checked({ kind }: OptionRow, value: unknown, place: string): unknown {
   const list = [value];
-  if (is(kind.schema, value)) return value;
-  return is(kind.schema, list) ? list : bad(value, kind.expected, place);
+  if (kind.accepts(value)) return value;
+  return kind.accepts(list) ? list : bad(value, kind.expected, place);
 }
 
 function ownDtypes(value: unknown): unknown {

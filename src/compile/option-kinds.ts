@@ -3,31 +3,10 @@
  * it as text again.
  */
 import * as v from "valibot";
+import type { ChoiceKind, OptionKind } from "./option-kind.ts";
 
-/** A kind without the type of its values. */
-export interface KindInfo {
-  /** Of the value that the API takes. */
-  readonly schema: v.GenericSchema;
-  readonly expected: string;
-  /** The value in usage lines, such as `n`; null for a switch, whose flag takes no value. */
-  readonly argument: string | null;
-  /** A value as text, for the fix that a diagnostic suggests. */
-  readonly example: string;
-  /** The value that a text means; undefined for any other text. */
-  readonly read: (text: string) => unknown;
-  /** Texts that a value had before, and the present ones. */
-  readonly renamed?: ReadonlyMap<string, string>;
-  /** A repeated flag means its texts with this between them; null for a flag that is given once. */
-  readonly separator: string | null;
-}
-
-export interface OptionKind<Value> extends KindInfo {
+interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example"> {
   readonly schema: v.GenericSchema<Value>;
-  readonly read: (text: string) => Value | undefined;
-  readonly print: (value: Value) => string;
-}
-
-interface KindParts<Value> extends Pick<OptionKind<Value>, "schema" | "expected" | "argument" | "example"> {
   /** The text itself if omitted. */
   readonly parse?: (text: string) => unknown;
   readonly print?: (value: Value) => string;
@@ -35,12 +14,15 @@ interface KindParts<Value> extends Pick<OptionKind<Value>, "schema" | "expected"
 }
 
 /** A kind whose texts are parsed, and then checked as values of the API are. */
-export function kindOf<Value>({ parse, print = String, separator, ...kind }: KindParts<Value>): OptionKind<Value> {
+export function kindOf<Value>(parts: KindParts<Value>): OptionKind<Value> {
+  const { schema, parse, print = String, separator, ...kind } = parts;
+  const accepts = (value: unknown): value is Value => v.is(schema, value);
   return {
     ...kind,
+    accepts,
     read: (text) => {
       const value = parse === undefined ? text : parse(text);
-      return v.is(kind.schema, value) ? value : undefined;
+      return accepts(value) ? value : undefined;
     },
     print,
     separator: separator ?? null,
@@ -59,10 +41,6 @@ export const toggle = kindOf<boolean>({
   example: "true",
   parse: (text) => toggleWords.get(text),
 });
-
-export interface ChoiceKind<T extends string> extends OptionKind<T> {
-  readonly choices: readonly T[];
-}
 
 export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): ChoiceKind<T> {
   const [example] = choices;
@@ -113,7 +91,7 @@ export function text(argument: string, example: string): OptionKind<string> {
 /** Several values with commas between them. */
 export function listOf<T>(kind: OptionKind<T>, argument: string): OptionKind<readonly T[]> {
   return kindOf<readonly T[]>({
-    schema: v.array(kind.schema),
+    schema: v.array(v.custom<T>(kind.accepts)),
     expected: `${kind.expected}; several are separated by commas`,
     argument,
     example: kind.example,

@@ -3,19 +3,17 @@
  * of the API, the flags and their help, the options of `bench --impl`, what ranks compare and the tables in docs/command-line.md are made
  * from these rows. A new option is a row here, and a field of the interface that its group satisfies.
  */
-import type { InferOutput } from "valibot";
 import { defaultDumpStyle, dumpStyles } from "../ir/print-style.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { ScheduleOptions } from "../schedule/schedule.ts";
 import { keysOf } from "../support/keys-of.ts";
+import type { KindInfo, OptionKind } from "./option-kind.ts";
 import {
   anyNumbers,
   groupSizes,
-  type KindInfo,
   listOf,
   namedNumbers,
   oneOf,
-  type OptionKind,
   seconds,
   sizeValues,
   text,
@@ -373,7 +371,10 @@ export const optionNames: readonly OptionName[] = keysOf(options);
 export const loweringNames: readonly LoweringName[] = keysOf(loweringRows);
 export const scheduleNames: readonly ScheduleName[] = keysOf(scheduleRows);
 
-export type OptionValue<K extends OptionName> = InferOutput<(typeof options)[K]["kind"]["schema"]>;
+/** The type of a kind's values. */
+type ValueOf<Kind extends KindInfo> = Kind extends OptionKind<infer Value> ? Value : never;
+
+export type OptionValue<K extends OptionName> = ValueOf<(typeof options)[K]["kind"]>;
 
 /** Options as the API takes them, each of which may be left out. */
 export type GivenOptions<K extends OptionName> = {
@@ -382,7 +383,7 @@ export type GivenOptions<K extends OptionName> = {
 
 /** The values of rows that are not in the schema, since only one command takes them. */
 export type ValuesOf<Rows extends Readonly<Record<string, { readonly kind: KindInfo }>>> = {
-  readonly [K in keyof Rows]?: InferOutput<Rows[K]["kind"]["schema"]>;
+  readonly [K in keyof Rows]?: ValueOf<Rows[K]["kind"]>;
 };
 
 type WithDefault = {

@@ -1,8 +1,7 @@
 /** Checks options by the schema and fills in their defaults. */
-import { is } from "valibot";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import { suggestion } from "../support/nearest.ts";
-import type { OptionKind } from "./option-kinds.ts";
+import type { OptionKind } from "./option-kind.ts";
 import {
   flagOf,
   type GivenOptions,
@@ -36,7 +35,7 @@ function requireResolved<K extends OptionName>(names: readonly K[], given: objec
   for (const [name, value] of givenEntries(given)) {
     const known = names.find((each) => each === name);
     if (known === undefined) unknownOption(name, names);
-    else if (!is(rowOf(known).kind.schema, value)) badValue(known, value);
+    else if (!rowOf(known).kind.accepts(value)) badValue(known, value);
   }
 }
 

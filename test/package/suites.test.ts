@@ -12,8 +12,6 @@ it("names of test files are of one suite, or sampled for both", () => {
 });
 
 it("files that take samples, and no others, are named so", () => {
-  const sampling = files.filter((file) =>
-    /from ".*\/suite\.ts"/.test(readFileSync(path.join(folder, file), "utf8")),
-  );
+  const sampling = files.filter((file) => /from ".*\/suite\.ts"/.test(readFileSync(path.join(folder, file), "utf8")));
   expect(sampling.toSorted()).toEqual(files.filter((file) => file.includes(".sampled.")).toSorted());
 });

@@ -1,6 +1,6 @@
 /** Flags made from the schema of options: how they are parsed, and what their help says. */
 import { Command, Option } from "commander";
-import type { KindInfo, OptionKind } from "../../compile/option-kinds.ts";
+import type { KindInfo, OptionKind } from "../../compile/option-kind.ts";
 import {
   type CommandName,
   flagOfRow,

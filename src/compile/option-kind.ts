@@ -1,0 +1,28 @@
+/** The type of an option's kind: which values it takes, and how they read and print as text. option-kinds.ts makes the kinds. */
+
+/** A kind without the type of its values. */
+export interface KindInfo {
+  /** Whether the API takes the value. */
+  readonly accepts: (value: unknown) => boolean;
+  readonly expected: string;
+  /** The value in usage lines, such as `n`; null for a switch, whose flag takes no value. */
+  readonly argument: string | null;
+  /** A value as text, for the fix that a diagnostic suggests. */
+  readonly example: string;
+  /** The value that a text means; undefined for any other text. */
+  readonly read: (text: string) => unknown;
+  /** Texts that a value had before, and the present ones. */
+  readonly renamed?: ReadonlyMap<string, string>;
+  /** A repeated flag means its texts with this between them; null for a flag that is given once. */
+  readonly separator: string | null;
+}
+
+export interface OptionKind<Value> extends KindInfo {
+  readonly accepts: (value: unknown) => value is Value;
+  readonly read: (text: string) => Value | undefined;
+  readonly print: (value: Value) => string;
+}
+
+export interface ChoiceKind<T extends string> extends OptionKind<T> {
+  readonly choices: readonly T[];
+}
