@@ -9,7 +9,14 @@
  *
  * iteration-buffers.ts finds these buffers and says why no Wait is needed. nvFuser has no such pass (#5525).
  */
-import { allocationSize, type IterDomain, type IterDomainId, type Tensor, type TensorDomain, type TensorId } from "../../ir/domain.ts";
+import {
+  allocationSize,
+  type IterDomain,
+  type IterDomainId,
+  type Tensor,
+  type TensorDomain,
+  type TensorId,
+} from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
 import type { ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
