@@ -12,13 +12,21 @@ export type {
   ProgramFile,
   ProgramOptions,
 } from "./host/program-file.ts";
-export type { CommunicationOptions, PeerOptions, SharedPeer } from "./host/build/communication.ts";
-export type { OutputOption } from "./host/build/compute.ts";
-export type { LoopRange, LoopSteps } from "./host/build/loop.ts";
-export type { ContractionOptions } from "./host/build/ops.ts";
+export type {
+  AxisSpec,
+  Awaitable,
+  CommunicationOptions,
+  ContractionOptions,
+  LoopIndex,
+  LoopRange,
+  LoopSteps,
+  OutputOption,
+  PeerOptions,
+  ScalarLike,
+  SharedPeer,
+  TensorOptions,
+} from "./host/build/options.ts";
 export type { ScalarArithmetic } from "./host/build/scalars.ts";
-export type { Awaitable, ScalarLike } from "./host/build/state.ts";
-export type { AxisSpec, TensorOptions } from "./host/build/tensors.ts";
 export type { RootMeaning } from "./host/parse/container.ts";
 export type { NestedDevices } from "./ir/device-mesh.ts";
 export type { IterDomain as IterDomainData, IterDomainId, IterType, MemoryType, TensorId } from "./ir/domain.ts";
@@ -47,6 +55,7 @@ export type * from "./commands/transfer.ts";
 export type { View } from "./commands/view.ts";
 export type { PrintProgramOptions } from "./commands/print-program.ts";
 export type { Grouping } from "./schedule/draft/grouping.ts";
+export type { CopyStream } from "./schedule/rewrites/copy-stream.ts";
 export type { ScheduleOptions } from "./schedule/schedule.ts";
 export type { ScheduleCandidate } from "./tune/choose/candidates.ts";
 export type { MarginGrid } from "./simulate/machine-profile.ts";

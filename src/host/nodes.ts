@@ -1,9 +1,9 @@
 /**
- * Host IR: statements in scopes. A HostProgram is what one rank's host thread issues. It stands alone (no
- * way back to a Fusion) and is symbolic in extents, streams and rank.
+ * Host IR: statements in scopes. A HostProgram has the statements that one rank's host thread issues. It stands alone,
+ * without a reference to a Fusion, and is symbolic in extents, streams and rank.
  *
- * Adding a statement kind: add it to `Statement`, then follow the compile errors (print, validate, builder,
- * record, the passes' traversal).
+ * To add a statement kind, add it to `Statement` and follow the compile errors: its syntax row, its accesses,
+ * validation, recording. Then give HostProgramBuilder a method for it.
  */
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
@@ -14,16 +14,18 @@ import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "./col
 
 export type StreamId = Id<"Stream">;
 export type UnitId = Id<"HostUnit">;
-/** Names a Communication, P2PCommunication or EndCoalescing; Wait refers to it. Also its printed number. */
+/** The number of a Communication, P2PCommunication or EndCoalescing, which prints and which Wait refers to. */
 export type ExprId = Id<"Expr">;
 
-/** With `index`: the stream is identified by the index's run-time value. Without: by this node. */
+/** With an `index` the stream is the one of the index's value at run time. Without one it is this node's own. */
 export interface HostStream {
   readonly id: StreamId;
   readonly index: Scalar | null;
 }
 
-/** A fused group of ops, run as one kernel. Its fusion's inputs and outputs match a PostOnStream by position. */
+/**
+ * A group of ops that run as one kernel. Inputs and outputs of its fusion match those of a PostOnStream by position.
+ */
 export interface HostUnit {
   readonly id: UnitId;
   readonly fusion: FusionData;
@@ -48,14 +50,14 @@ export interface SetCurrentStream {
   readonly kind: "SetCurrentStream";
   readonly stream: StreamId;
 }
-/** The current stream waits for all that `stream` holds now. */
+/** The current stream waits for all work on `stream` so far. */
 export interface Synchronize {
   readonly kind: "Synchronize";
   readonly stream: StreamId;
 }
 export interface ForLoop {
   readonly kind: "ForLoop";
-  /** The axis whose indices the loop runs over, as printed; null prints the plain form `FOR i from a to b`. */
+  /** The axis that the loop prints and runs over; null prints the plain form `FOR i from a to b`. */
   readonly iterDomain: IterDomain | null;
   readonly index: Extract<Scalar, { kind: "named" | "symbol" }>;
   readonly start: Scalar;
@@ -163,7 +165,7 @@ export interface HostProgram {
   readonly exprCount: number;
 }
 
-/** Whether a value is a HostProgram, by its `kind`: also one that another copy of the package made. */
+/** Whether a value is a HostProgram, by its `kind`, so that one from another copy of the package counts. */
 export function isHostProgram(value: unknown): value is HostProgram {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "HostProgram";
 }

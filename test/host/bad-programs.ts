@@ -1,6 +1,6 @@
 /** Programs that are wrong in one way each, and the whole text of what is said of them. */
 import { DeviceMesh, type HostProgramBuilder, type TensorView } from "braid";
-import type { SharedPeer } from "../../src/host/build/communication.ts";
+import type { SharedPeer } from "../../src/host/build/options.ts";
 
 export interface BadProgram {
   readonly name: string;

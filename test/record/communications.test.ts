@@ -3,7 +3,7 @@ import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { CommunicationType } from "../../src/host/collectives.ts";
-import type { AxisSpec, TensorOptions } from "../../src/host/build/tensors.ts";
+import type { AxisSpec, TensorOptions } from "../../src/host/build/options.ts";
 import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing } from "./listing.ts";
 

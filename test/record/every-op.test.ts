@@ -29,8 +29,7 @@ import {
   type TensorView,
 } from "braid";
 import { describe, expect, it } from "vitest";
-import type { OutputOption } from "../../src/host/build/compute.ts";
-import type { AxisSpec } from "../../src/host/build/tensors.ts";
+import type { AxisSpec, OutputOption } from "../../src/host/build/options.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

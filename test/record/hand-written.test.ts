@@ -5,7 +5,7 @@
  */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";
-import type { LoopIndex } from "../../src/host/build/loop.ts";
+import type { LoopIndex } from "../../src/host/build/options.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { counted, floats, onRanks, runPrograms } from "./run-programs.ts";

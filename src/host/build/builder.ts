@@ -1,7 +1,7 @@
 /**
- * Builds host programs by hand: every method appends one statement to the scope under way, and `build` checks the whole. Tensors are
- * the TensorViews of the Fusion API, with the same annotations; a tensor is local to the rank that runs the program as far as its
- * mesh and DID axes say.
+ * Builds host programs by hand: each method appends one statement to the current scope, and `build` checks the program.
+ * Tensors are the TensorViews of the Fusion API, with the same annotations. A tensor is local to the rank that runs the
+ * program, apart from what its mesh and DID axes say.
  *
  *   const h = new HostProgramBuilder();
  *   const x = h.input([4, 8]);
@@ -10,302 +10,268 @@
  *   h.forLoop(4, (i) => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }));
  *   const program = h.build();
  */
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { allocationSize } from "../../ir/domain.ts";
+import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { call } from "../../ir/ops/call.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
-import type { UnaryOpType } from "../../ir/ops/op.ts";
-import type { DType } from "../../numerics/dtype.ts";
-import {
-  addCommunication,
-  addEndCoalescing,
-  addPost,
-  addWait,
-  type CommunicationOptions,
-  makePeer,
-  type PeerOptions,
-  shareHandles,
-  type SharedPeer,
-} from "./communication.ts";
-import { aliasSelect, type OutputOption } from "./compute.ts";
-import { addLoop, type LoopIndex, type LoopRange } from "./loop.ts";
-import {
-  addBinary,
-  addBroadcast,
-  addCast,
-  addContraction,
-  addOp,
-  type ContractionOptions,
-  addPermute,
-  addReduction,
-  addReshape,
-  addSelect,
-  addSlice,
-  addSqueeze,
-} from "./ops.ts";
-import { programOf } from "./finish.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { makeId } from "../../support/ids.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
+import { backendNames, collectives, type CommunicationType, reduceOpNames } from "../collectives.ts";
+import type {
+  Communication,
+  EndCoalescing,
+  ExprId,
+  HostProgram,
+  HostStream,
+  P2PCommunication,
+  StreamId,
+} from "../nodes.ts";
+import { validateHostProgram } from "../validate/validate.ts";
+import { HostComputations } from "./computations.ts";
+import type {
+  AxisSpec,
+  Awaitable,
+  CommunicationOptions,
+  LoopIndex,
+  LoopRange,
+  PeerOptions,
+  ScalarLike,
+  SharedPeer,
+  TensorOptions,
+} from "./options.ts";
 import { createScalarArithmetic, type ScalarArithmetic } from "./scalars.ts";
-import {
-  append,
-  type Awaitable,
-  type BuilderState,
-  collect,
-  createBuilderState,
-  ownId,
-  type ScalarLike,
-  toScalar,
-} from "./state.ts";
-import { addStream, addStreamStatement } from "./streams.ts";
-import { addTensor, type AxisSpec, type TensorOptions } from "./tensors.ts";
-import { postUnit } from "./units.ts";
-import type { Communication, EndCoalescing, HostProgram, HostStream, P2PCommunication } from "../nodes.ts";
-import type { CommunicationType } from "../collectives.ts";
+import { append, collect, ownId, requireBuildable, requireName, requireRow, toScalar } from "./state.ts";
+import { addTensor, nextName } from "./tensors.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
-export class HostProgramBuilder {
+export class HostProgramBuilder extends HostComputations {
   /** Index arithmetic, `rank` and `numberOfStreams`. */
-  readonly scalars: ScalarArithmetic;
-  readonly #state: BuilderState = createBuilderState();
+  readonly scalars: ScalarArithmetic = createScalarArithmetic(this.state);
 
-  constructor() {
-    this.scalars = createScalarArithmetic(this.#state);
-  }
-
-  /** The next input of the program. Throws `bad-extent`, `bad-argument`, and what the annotations throw. */
+  /** The next input of the program. Throws `bad-extent`, `bad-argument`, and any error of the annotations. */
   input(extents: readonly AxisSpec[], options: TensorOptions = {}): TensorView {
-    const tensor = addTensor(this.#state, "input", extents, options);
-    this.#state.tensors.inputs.push(tensor.id);
+    const tensor = addTensor(this.state, "input", extents, options);
+    this.state.tensors.inputs.push(tensor.id);
     return tensor;
   }
 
-  /** A tensor that the program allocates, computes or binds, or that `output` makes an output. Throws as `input`. */
+  /** A tensor that the program allocates, computes, binds, or makes an output by `output`. Throws as `input`. */
   tensor(extents: readonly AxisSpec[], options: TensorOptions = {}): TensorView {
-    return addTensor(this.#state, "tensor", extents, options);
+    return addTensor(this.state, "tensor", extents, options);
   }
 
-  /** Makes `tensor` the next output; an input may be one too. Throws `foreign-tensor`. */
+  /** Makes `tensor` the next output. It may be an input, too. Throws `foreign-tensor`. */
   output(tensor: TensorView): void {
-    this.#state.tensors.outputs.push(ownId(this.#state, tensor, call("output", { tensor: tensor.id })));
+    this.state.tensors.outputs.push(ownId(this.state, tensor, call("output", { tensor: tensor.id })));
   }
 
-  /** A stream: the one of the index's value, or without an index one of its own. */
-  stream(index?: ScalarLike): HostStream {
-    return addStream(this.#state, index);
-  }
-
-  /** Binds a stream, a new one if none is given, to the current one. */
-  getCurrentStream(stream: HostStream = this.stream()): HostStream {
-    addStreamStatement(this.#state, "getCurrentStream", stream);
-    return stream;
-  }
-
-  setCurrentStream(stream: HostStream): void {
-    addStreamStatement(this.#state, "setCurrentStream", stream);
-  }
-
-  /** The current stream waits for all that `stream` holds now. */
-  synchronize(stream: HostStream): void {
-    addStreamStatement(this.#state, "synchronize", stream);
-  }
-
-  /** Memory for `tensor`; nothing at run time where it is bound already. */
+  /** Memory for `tensor`, in elements. At run time it does nothing if the tensor is bound already. */
   allocate(tensor: TensorView, { zeroInit = false }: { readonly zeroInit?: boolean } = {}): TensorView {
-    const id = ownId(this.#state, tensor, call("allocate", { tensor: tensor.id }));
+    const id = ownId(this.state, tensor, call("allocate", { tensor: tensor.id }));
     const memory = tensor.memoryType === "symmetric" ? "symmetric" : "global";
-    append(this.#state, { kind: "Allocate", tensor: id, memory, size: allocationSize(tensor.data()), zeroInit });
+    append(this.state, { kind: "Allocate", tensor: id, memory, size: allocationSize(tensor.data()), zeroInit });
     return tensor;
   }
 
+  /** Frees the memory of `tensor`. Throws `foreign-tensor`. */
   deallocate(tensor: TensorView): void {
-    const id = ownId(this.#state, tensor, call("deallocate", { tensor: tensor.id }));
-    append(this.#state, { kind: "Deallocate", tensor: id });
-  }
-
-  /** A loop over 0 .. stop-1, or over the range; `body` gets the index. */
-  forLoop(range: ScalarLike | LoopRange, body: (index: LoopIndex) => void): void {
-    addLoop(this.#state, range, body);
-  }
-
-  /** A branch of the host: `predicate` is true where it is not 0. */
-  ifThenElse(predicate: ScalarLike, then: () => void, otherwise: () => void = () => {}): void {
-    append(this.#state, {
-      kind: "IfThenElse",
-      predicate: toScalar(predicate),
-      then: collect(this.#state, then),
-      else: collect(this.#state, otherwise),
+    append(this.state, {
+      kind: "Deallocate",
+      tensor: ownId(this.state, tensor, call("deallocate", { tensor: tensor.id })),
     });
   }
 
-  /**
-   * Binds a tensor to the view of `input` at `index` (HirAliasSelect). `axis` counts the logical domain with its reduced axes. A
-   * new tensor keeps the input's annotations. Throws `axis-out-of-range`, `foreign-tensor`, `shape-mismatch`, `dtype-mismatch`.
-   */
-  select(input: TensorView, axis: number, index: ScalarLike, options: OutputOption = {}): TensorView {
-    return aliasSelect(this.#state, input, axis, index, options);
+  /** The stream of the value of `index` at run time; a new stream if there is no index. */
+  stream(index?: ScalarLike): HostStream {
+    const { streams } = this.state;
+    const id = makeId<StreamId>(streams.length);
+    const stream: HostStream = { id, index: index === undefined ? null : toScalar(index) };
+    streams.push(stream);
+    return stream;
   }
 
-  /** Copies `input`; binds the output to it where the output has no memory. */
-  set(input: TensorView, options: OutputOption = {}): TensorView {
-    return addOp(this.#state, "set", { kind: "Set" }, [input], options);
+  /** Binds `stream`, or a new stream, to the current one. Throws `bad-argument` for a stream of another builder. */
+  getCurrentStream(stream: HostStream = this.stream()): HostStream {
+    requireRow(this.state.streams, stream, "stream", call("getCurrentStream"));
+    append(this.state, { kind: "GetCurrentStream", stream: stream.id });
+    return stream;
   }
 
-  /** Elementwise. Operands have one dtype; axes of one element stretch. Throws `shape-mismatch`, `dtype-mismatch`. */
-  add(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return addBinary(this.#state, "add", [a, b], options);
-  }
-
-  /** As `add`. */
-  sub(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return addBinary(this.#state, "sub", [a, b], options);
-  }
-
-  /** As `add`. */
-  mul(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return addBinary(this.#state, "mul", [a, b], options);
-  }
-
-  /** As `add`. */
-  div(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
-    return addBinary(this.#state, "div", [a, b], options);
-  }
-
-  /** A function, such as `relu`, of every element. Throws `dtype-mismatch`. */
-  unary(op: UnaryOpType, input: TensorView, options: OutputOption = {}): TensorView {
-    return addOp(this.#state, op, { kind: "Unary", op }, [input], options);
-  }
-
-  /** Converts to `dtype`. Throws `bad-argument`. */
-  cast(input: TensorView, dtype: DType, options: OutputOption = {}): TensorView {
-    return addCast(this.#state, input, dtype, options);
-  }
-
-  /** The sum over `axes`, which stay in the output's logical domain. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
-  sum(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return addReduction(this.#state, "sum", input, axes, options);
-  }
-
-  /** As `sum`. */
-  prod(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return addReduction(this.#state, "prod", input, axes, options);
-  }
-
-  /** As `sum`: the largest element. */
-  amax(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return addReduction(this.#state, "amax", input, axes, options);
-  }
-
-  /** As `sum`: the smallest element. */
-  amin(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return addReduction(this.#state, "amin", input, axes, options);
+  /** Later statements run on `stream`. Throws `bad-argument` for a stream of another builder. */
+  setCurrentStream(stream: HostStream): void {
+    requireRow(this.state.streams, stream, "stream", call("setCurrentStream"));
+    append(this.state, { kind: "SetCurrentStream", stream: stream.id });
   }
 
   /**
-   * As torch.matmul; the output keeps K as a reduced axis. With `accumulate` the product is added to `out` (torch.addmm's beta = 1).
-   * Throws `shape-mismatch`, `dtype-mismatch`, `bad-argument`.
+   * The current stream waits for all work on `stream` so far. Throws `bad-argument` for a stream of another builder.
    */
-  matmul(a: TensorView, b: TensorView, options: ContractionOptions = {}): TensorView {
-    return addContraction(this.#state, "Matmul", [a, b], options);
+  synchronize(stream: HostStream): void {
+    requireRow(this.state.streams, stream, "stream", call("synchronize"));
+    append(this.state, { kind: "Synchronize", stream: stream.id });
   }
 
-  /** As torch.nn.functional.linear, with a weight [N, K]; `accumulate` as in matmul. Throws what matmul throws. */
-  linear(
-    x: TensorView,
-    weight: TensorView,
-    bias: TensorView | null = null,
-    options: ContractionOptions = {},
-  ): TensorView {
-    const operands = bias === null ? [x, weight] : [x, weight, bias];
-    return addContraction(this.#state, "Linear", operands, options);
+  /** A loop over 0 .. range-1, or over a range with a start, a stop, a step or an axis. `body` gets the index. */
+  forLoop(range: ScalarLike | LoopRange, body: (index: LoopIndex) => void): void {
+    const steps: LoopRange = isRange(range) ? range : { stop: range };
+    const { start = 0, step = 1, over } = steps;
+    const index: LoopIndex =
+      over === undefined ? { kind: "symbol", name: nextName(this.state) } : { kind: "named", name: "streamIdx" };
+    append(this.state, {
+      kind: "ForLoop",
+      iterDomain: over?.data() ?? null,
+      index,
+      start: toScalar(start),
+      stop: stopOf(steps),
+      step: constant(step),
+      body: collect(this.state, () => {
+        body(index);
+      }),
+    });
   }
 
-  /** A new axis of one element for each true flag. Throws `bad-argument`. */
-  broadcast(input: TensorView, flags: readonly boolean[], options: OutputOption = {}): TensorView {
-    return addBroadcast(this.#state, input, flags, options);
+  /** A branch of the host, which takes `then` if `predicate` is not 0. */
+  ifThenElse(predicate: ScalarLike, then: () => void, otherwise: () => void = () => {}): void {
+    append(this.state, {
+      kind: "IfThenElse",
+      predicate: toScalar(predicate),
+      then: collect(this.state, then),
+      else: collect(this.state, otherwise),
+    });
   }
 
-  /** Removes `axes` of one element. Throws `axis-out-of-range`, `axis-repeated`, `shape-mismatch`. */
-  squeeze(input: TensorView, axes: readonly number[], options: OutputOption = {}): TensorView {
-    return addSqueeze(this.#state, input, axes, options);
-  }
-
-  /** Axis i of the output is axis `order[i]`. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
-  permute(input: TensorView, order: readonly number[], options: OutputOption = {}): TensorView {
-    return addPermute(this.#state, input, order, options);
-  }
-
-  /** The same elements in row-major order; -1 once for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`. */
-  reshape(input: TensorView, shape: readonly ScalarLike[], options: OutputOption = {}): TensorView {
-    return addReshape(this.#state, input, shape, options);
-  }
-
-  /** `[starts[i], stops[i])` of every axis i. Throws `bad-argument`, `index-out-of-range`. */
-  slice(
-    input: TensorView,
-    starts: readonly number[],
-    stops: readonly number[],
-    options: OutputOption = {},
-  ): TensorView {
-    return addSlice(this.#state, input, starts, stops, options);
-  }
-
-  /** The op `select`, which copies where the output has memory. `axis` does not count reduced axes. Throws `axis-out-of-range`. */
-  selectOp(input: TensorView, axis: number, index: ScalarLike, options: OutputOption = {}): TensorView {
-    return addSelect(this.#state, input, axis, index, options);
-  }
-
-  /**
-   * Runs a Fusion as one kernel. Its symbolic extents are those of `inputs`. Without `outputs`, new tensors like the Fusion's are
-   * made and returned. Throws `foreign-tensor`.
-   */
-  postOnStream(
-    fusion: { data(): FusionData },
-    inputs: readonly TensorView[],
-    outputs?: readonly TensorView[],
-  ): readonly TensorView[] {
-    return postUnit(this.#state, fusion.data(), inputs, outputs);
-  }
-
-  /** Posts a communication. Throws `foreign-tensor`, `bad-argument`. */
-  communication(type: CommunicationType, options: CommunicationOptions): Communication {
-    return addCommunication(this.#state, type, options);
+  /** Posts a communication on the current stream. Throws `foreign-tensor`, `bad-argument`. */
+  communication(
+    type: CommunicationType,
+    { input, output, team, root, reduceOp, backend = "nccl" }: CommunicationOptions,
+  ): Communication {
+    for (const [operand, tensor] of [input, output].entries()) requireTensor(tensor, "communication", operand);
+    const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
+    requireName(keysOf(collectives), type, "a type of communication", place);
+    if (reduceOp !== undefined) requireName(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
+    requireName(keysOf(backendNames), backend, "a communicator backend", place);
+    return this.post(
+      this.#numbered({
+        kind: "Communication",
+        id: this.#nextId(),
+        type,
+        team: team ?? input.mesh?.devices ?? [],
+        root: root === undefined ? null : toScalar(root),
+        reduceOp: reduceOp ?? (collectives[type].reduces ? "sum" : null),
+        input: ownId(this.state, input, place),
+        output: ownId(this.state, output, place),
+        backend,
+      }),
+    );
   }
 
   /** Posts a send of `buffer` to a device. Throws `foreign-tensor`, `bad-argument`. */
   send(buffer: TensorView, options: PeerOptions): P2PCommunication {
-    return this.post(makePeer(this.#state, "send", buffer, options));
+    return this.post(this.#peer("send", buffer, options));
   }
 
   /** Posts a receive into `buffer` from a device. Throws `foreign-tensor`, `bad-argument`. */
   recv(buffer: TensorView, options: PeerOptions): P2PCommunication {
-    return this.post(makePeer(this.#state, "recv", buffer, options));
+    return this.post(this.#peer("recv", buffer, options));
   }
 
-  /** Shares the handles of one-sided sends and receives (backend cuda), which `post` then posts. Throws `foreign-tensor`, `bad-argument`. */
+  /**
+   * Shares the memory handles of one-sided sends and receives (backend cuda) and returns them for `post`.
+   * Throws `foreign-tensor`, `bad-argument`.
+   */
   shareMemHandles(...peers: readonly SharedPeer[]): readonly P2PCommunication[] {
-    return shareHandles(this.#state, peers);
+    const communications = peers.map(({ type, buffer, peer }) => this.#peer(type, buffer, { peer, backend: "cuda" }));
+    append(this.state, { kind: "ShareMemHandles", communications });
+    return communications;
   }
 
-  /** Posts a communication, once more or for the first time. Throws `bad-argument` for one of another builder. */
+  /**
+   * Posts a communication, for the first time or again. Throws `bad-argument` for a communication of another builder.
+   */
   post<C extends Communication | P2PCommunication>(communication: C): C {
-    return addPost(this.#state, communication);
+    requireRow<Awaitable>(this.state.awaitables, communication, "communication", call("post"));
+    append(this.state, communication);
+    return communication;
   }
 
+  /** Begins a group of sends and receives that complete together. */
   startCoalescing(): void {
-    append(this.#state, { kind: "StartCoalescing" });
+    append(this.state, { kind: "StartCoalescing" });
   }
 
-  /** Ends the group; wait for what it returns. */
+  /** Ends the group and returns the value to wait for. */
   endCoalescing(): EndCoalescing {
-    return addEndCoalescing(this.#state);
+    const end = this.#numbered({ kind: "EndCoalescing", id: this.#nextId() });
+    append(this.state, end);
+    return end;
   }
 
   /** The current stream waits for the latest post of `posted`. Throws `bad-argument` for one of another builder. */
   wait(posted: Awaitable): void {
-    addWait(this.#state, posted);
+    requireRow<Awaitable>(this.state.awaitables, posted, "communication", call("wait"));
+    append(this.state, { kind: "Wait", target: posted.id });
   }
 
-  /** The program as it is now. Throws what `validateHostProgram` finds. */
-  build(): HostProgram {
-    return programOf(this.#state);
+  /** A send or receive that is not posted yet. */
+  #peer(type: "send" | "recv", buffer: TensorView, { peer, backend = "nccl" }: PeerOptions): P2PCommunication {
+    requireTensor(buffer, type, 0);
+    const place = call(type, { tensor: buffer.id });
+    requireName(["send", "recv"], type, "a type of point-to-point communication", place);
+    requireName(keysOf(backendNames), backend, "a communicator backend", place);
+    return this.#numbered({
+      kind: "P2PCommunication",
+      id: this.#nextId(),
+      type,
+      buffer: ownId(this.state, buffer, place),
+      peer: toScalar(peer),
+      backend,
+    });
   }
+
+  #nextId(): ExprId {
+    return makeId<ExprId>(this.state.awaitables.length);
+  }
+
+  /** Enters a communication that has the next id. */
+  #numbered<A extends Awaitable>(awaitable: A): A {
+    this.state.awaitables.push(awaitable);
+    return awaitable;
+  }
+
+  /**
+   * The program so far. Throws `bad-argument` inside a loop or branch and if an op of the Fusion API has a tensor of
+   * this builder, and the findings of `validateHostProgram`.
+   */
+  build(): HostProgram {
+    const { tensors, streams, units, awaitables, scopes } = this.state;
+    requireBuildable(this.state);
+    const program: HostProgram = {
+      kind: "HostProgram",
+      tensors: [...tensors.tensors],
+      inputs: [...tensors.inputs],
+      outputs: [...tensors.outputs],
+      streams: [...streams],
+      units: [...units],
+      body: [...at(scopes, 0)],
+      iterDomainCount: tensors.iterDomainCount,
+      scalarCount: tensors.scalarCount,
+      exprCount: awaitables.length,
+    };
+    const findings = validateHostProgram(program);
+    if (findings.length > 0) throw new DiagnosticError(findings);
+    return program;
+  }
+}
+
+function isRange(range: ScalarLike | LoopRange): range is LoopRange {
+  return typeof range === "object" && !("kind" in range);
+}
+
+function stopOf({ stop, over }: LoopRange): Scalar {
+  if (stop !== undefined) return toScalar(stop);
+  invariant(over !== undefined, "a loop has a stop or an axis");
+  return over.extent;
 }

@@ -1,35 +1,33 @@
-/** Computations and slices of a HostProgramBuilder: what they put out follows the rules of the Fusion API's ops. */
+/** Appends ops to a HostProgramBuilder. Their outputs follow the rules of the Fusion API's ops. */
 import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { type Call, call, type CallArgument, reject, resolveAxis, shapeText } from "../../ir/ops/call.ts";
-import { type AxisShape, withoutReductions } from "../../ir/domain.ts";
-import { inferOutput, type OutputShape } from "../../ir/ops/rows.ts";
+import type { AxisShape } from "../../ir/domain.ts";
+import { type Call, call, type CallArgument, reject, shapeText } from "../../ir/ops/call.ts";
 import { opOf, type OpSpec } from "../../ir/ops/op.ts";
+import { inferOutput, type OutputShape } from "../../ir/ops/rows.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
-import { append, type BuilderState, ownId, type ScalarLike, toScalar } from "./state.ts";
-import { addLike, annotate } from "./tensors.ts";
+import type { OutputOption } from "./options.ts";
+import { append, type BuilderState, ownId } from "./state.ts";
+import { addLike } from "./tensors.ts";
 
-export interface OutputOption {
-  /** The tensor to write; a new one if not given. */
-  readonly out?: TensorView | undefined;
-}
-
-/** The op over `operands`. Throws `foreign-tensor`, `shape-mismatch`, `dtype-mismatch`. */
+/**
+ * Appends the op over `operands` that a call of `method` asks for. `args` are the call's other arguments, which
+ * diagnostics show. Throws `foreign-tensor`, `shape-mismatch`, `dtype-mismatch`, and any error of `specOf`.
+ */
 export function compute(
   state: BuilderState,
-  specOf: (place: Call) => OpSpec,
-  name: string,
+  method: string,
   operands: readonly TensorView[],
   args: readonly CallArgument[],
   { out }: OutputOption,
+  specOf: (place: Call) => OpSpec,
 ): TensorView {
   operands.forEach((operand, i) => {
-    requireTensor(operand, name, i);
+    requireTensor(operand, method, i);
   });
-  const place = call(name, ...operands.map(({ id }) => ({ tensor: id })), ...args);
+  const place = call(method, ...operands.map(({ id }) => ({ tensor: id })), ...args);
   const inputs = operands.map((operand) => ownId(state, operand, place));
   const tensors = operands.map((operand) => operand.data());
   const spec = specOf(place);
@@ -41,45 +39,17 @@ export function compute(
   return output;
 }
 
-/** Binds a tensor to the view of `input` at `index` along `axis` of its logical domain, which counts reduced axes. */
-export function aliasSelect(
-  state: BuilderState,
-  input: TensorView,
-  axis: number,
-  index: ScalarLike,
-  { out }: OutputOption,
-): TensorView {
-  const shown = { code: typeof index === "number" ? String(index) : printScalar(index) };
-  const place = call("select", { tensor: input.id }, axis, shown);
-  const source = ownId(state, input, place);
-  const { dtype, mesh, domain } = input.data();
-  const position = resolveAxis(axis, domain.logical.length, place);
-  const axes = domain.logical.toSpliced(position, 1);
-  const output = out ?? addLike(state, dtype, axes);
-  if (out === undefined) {
-    const parallel = axes.map(({ parallelType }) => parallelType);
-    annotate(output, { ...(mesh === null ? {} : { mesh }), parallel, memory: "local" }, place);
-  } else {
-    requireFits(
-      state,
-      out,
-      { dtype, axes: withoutReductions(axes) },
-      place,
-      withoutReductions(out.data().domain.logical),
-    );
-  }
-  const statement = { input: source, output: ownId(state, output, place), axis: position, index: toScalar(index) };
-  append(state, { kind: "HirAliasSelect", ...statement });
-  return output;
-}
-
-/** Symbolic extents are taken as equal; `record` knows their sizes. The reduced axis of a chunk may be any part of the output's. */
-function requireFits(
+/**
+ * Whether `out`, with the axes `own`, fits a result; throws `shape-mismatch` or `dtype-mismatch` if not. Symbolic
+ * extents count as equal, since only `record` knows their sizes. The reduced axis of a chunk may be any part of the
+ * output's.
+ */
+export function requireFits(
   state: BuilderState,
   out: TensorView,
   { dtype, axes }: OutputShape,
   place: Call,
-  own: readonly AxisShape[] = out.data().domain.logical,
+  own: readonly AxisShape[],
   isChunk = false,
 ): void {
   ownId(state, out, place);

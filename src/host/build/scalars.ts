@@ -1,9 +1,10 @@
 /**
- * Index arithmetic for hand-written host programs. As in nvFuser nothing is folded, and every result takes a name (`i84`), which
- * is how slice indices and peers print; elsewhere the expression prints in full.
+ * Index arithmetic for hand-written host programs. As in nvFuser nothing is folded, and every result takes a name
+ * (`i84`). Slice indices and peers print by name; elsewhere the expression prints in full.
  */
 import { binary, named, type Scalar, type ScalarOp } from "../../ir/scalar/scalar.ts";
-import { type BuilderState, type ScalarLike, toScalar } from "./state.ts";
+import type { ScalarLike } from "./options.ts";
+import { type BuilderState, toScalar } from "./state.ts";
 import { nextName } from "./tensors.ts";
 
 type Combine = (lhs: ScalarLike, rhs: ScalarLike) => Scalar;
@@ -14,7 +15,7 @@ export interface ScalarArithmetic extends Readonly<Record<ScalarOp, Combine>> {
   readonly rank: Scalar;
   /** The number of streams that the run asks for. */
   readonly numberOfStreams: Scalar;
-  /** A value that the run gives by name, such as a loop's index or one of `scalars` of `record`. */
+  /** A value that gets its value from the run by this name: a loop's index, or one of `record`'s `scalars`. */
   readonly named: (name: string) => Scalar;
 }
 

@@ -1,40 +1,36 @@
 /**
- * The growing tables behind a HostProgramBuilder, and the checks that every call makes of what it is given. Tensors live in the
- * tables of a FusionBuilder, so that the handles of the Fusion API serve both; its list of ops stays empty.
+ * The growing tables of a HostProgramBuilder, and the checks of its methods' arguments. Tensors live in the tables of a
+ * FusionBuilder, so that both builders have the TensorViews of the Fusion API. Its list of ops stays empty.
  */
-import { type Call, reject } from "../../ir/ops/call.ts";
+import { type Call, call, reject } from "../../ir/ops/call.ts";
 import { internals, requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { createFusionBuilder, type FusionBuilder } from "../../ir/api/fusion-builder.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
+import { isOneOf } from "../../support/is-one-of.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { Communication, EndCoalescing, HostStream, HostUnit, P2PCommunication, Statement } from "../nodes.ts";
+import type { HostStream, HostUnit, Statement } from "../nodes.ts";
+import type { Awaitable, ScalarLike } from "./options.ts";
 
 export interface BuilderState {
   readonly tensors: FusionBuilder;
   readonly streams: HostStream[];
   readonly units: HostUnit[];
-  /** unitSources[i]: what units[i] was made from. */
+  /** units[i] was made from unitSources[i]. */
   readonly unitSources: UnitSource[];
   /** Indexed by ExprId. */
   readonly awaitables: Awaitable[];
-  /** The statement lists under way, innermost last. */
+  /** The open statement lists, innermost last. */
   readonly scopes: Statement[][];
 }
 
-/** What a Wait can name. */
-export type Awaitable = Communication | P2PCommunication | EndCoalescing;
-
 export interface UnitSource {
   readonly fusion: FusionData;
-  /** The extents that its symbols stand for, as text. */
+  /** The extents of its symbols, as text. */
   readonly extents: string;
 }
-
-/** A number, or a scalar expression. */
-export type ScalarLike = number | Scalar;
 
 export function createBuilderState(): BuilderState {
   return { tensors: createFusionBuilder(), streams: [], units: [], unitSources: [], awaitables: [], scopes: [[]] };
@@ -44,7 +40,7 @@ export function append(state: BuilderState, statement: Statement): void {
   at(state.scopes, state.scopes.length - 1).push(statement);
 }
 
-/** What `body` appends, as a scope of its own. */
+/** The statements that `body` appends, as a scope. */
 export function collect(state: BuilderState, body: () => void): readonly Statement[] {
   const scope: Statement[] = [];
   const depth = state.scopes.push(scope);
@@ -60,7 +56,10 @@ export function toScalar(value: ScalarLike): Scalar {
   return typeof value === "number" ? constant(value) : value;
 }
 
-/** The tensor's id. Throws `foreign-tensor` for a tensor of a Fusion or another builder, `bad-argument` for what is no tensor. */
+/**
+ * The tensor's id. Throws `foreign-tensor` for a tensor of a Fusion or another builder, `bad-argument` for any other
+ * value.
+ */
 export function ownId(state: BuilderState, tensor: TensorView, place: Call): TensorId {
   requireTensor(tensor, place.text.split("(", 1)[0] ?? "", 0);
   if (tensor[internals].builder === state.tensors) return tensor.id;
@@ -87,5 +86,41 @@ export function requireRow<T extends { readonly id: number }>(
     found: `${what} ${row.id}`,
     expected: `a ${what} of this HostProgramBuilder`,
     help: `make the ${what} with this builder`,
+  });
+}
+
+/** Throws `bad-argument` unless `name` is one of `names`: programs may be written without types. */
+export function requireName(names: readonly string[], name: string, what: string, place: Call): void {
+  if (isOneOf(names, name)) return;
+  reject(place, {
+    code: "bad-argument",
+    message: `${what} does not exist`,
+    found: String(name),
+    expected: names.join(", "),
+    help: "use one of these names",
+  });
+}
+
+/** Throws `bad-argument` inside a loop or branch, and if an op of the Fusion API has a tensor of the builder. */
+export function requireBuildable({ scopes, tensors: { ops } }: BuilderState): void {
+  const place = call("build");
+  if (scopes.length > 1) {
+    reject(place, {
+      code: "bad-argument",
+      message: "the program is built inside a loop or branch",
+      found: "build() in the body of forLoop or ifThenElse",
+      expected: "build() after the last statement",
+      help: "call build() outside",
+    });
+  }
+  // The free functions `add(a, b)` of the Fusion API take the same handles, and append to a Fusion.
+  const [first] = ops;
+  if (first === undefined) return;
+  reject(place, {
+    code: "bad-argument",
+    message: "an op of the Fusion API was called with a tensor of a HostProgramBuilder",
+    found: `T${first.output} = ${first.kind}(${first.inputs.map((id) => `T${id}`).join(", ")})`,
+    expected: "computations by the builder's own methods",
+    help: "call builder.add(a, b) instead of add(a, b), or put the op into a Fusion and post it with postOnStream",
   });
 }

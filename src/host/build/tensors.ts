@@ -2,32 +2,15 @@
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import { requireDType } from "../../ir/api/fusion.ts";
 import { type Call, call, type CallArgument, reject, requireExtent } from "../../ir/ops/call.ts";
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type AxisShape, type MemoryType, type ParallelType, plainDomain, type TensorId } from "../../ir/domain.ts";
+import { type AxisShape, plainDomain, type TensorId } from "../../ir/domain.ts";
 import { makeAxes } from "../../ir/api/fusion-builder.ts";
-import { constant, type Scalar, symbol } from "../../ir/scalar/scalar.ts";
+import { constant, symbol } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
+import type { AxisSpec, TensorOptions } from "./options.ts";
 import type { BuilderState } from "./state.ts";
 
-/**
- * One axis: a number of elements; null for an extent that is known only at run time and takes a name (`i0`); a scalar expression,
- * such as another tensor's extent; `{ reduced }` for an axis that an op has reduced and that exists in the logical domain
- * alone; `"broadcast"` for an axis of one element that stretches.
- */
-export type AxisSpec = number | null | Scalar | { readonly reduced: number | Scalar } | "broadcast";
-
-export interface TensorOptions {
-  /** "float" if not given. */
-  readonly dtype?: DType;
-  readonly mesh?: DeviceMesh;
-  /** One per axis of the loop domain, as `axis(i).parallelize` takes them; Serial where the list ends. */
-  readonly parallel?: readonly ParallelType[];
-  /** "global" if not given. */
-  readonly memory?: MemoryType;
-}
-
-/** Throws `bad-extent`, `bad-argument`, and what the annotations throw. */
+/** Throws `bad-extent`, `bad-argument`, and any error of the annotations. */
 export function addTensor(
   state: BuilderState,
   method: "input" | "tensor",
@@ -43,7 +26,7 @@ export function addTensor(
   return view;
 }
 
-/** A tensor of known axes. `numbering[i]`: axis i takes the (numbering[i])-th new IterDomain number. */
+/** A tensor with known axes. Axis i takes the (numbering[i])-th new IterDomain number, or the i-th. */
 export function addLike(
   { tensors: builder }: BuilderState,
   dtype: DType,
@@ -57,7 +40,7 @@ export function addLike(
   return new TensorView({ builder, id });
 }
 
-/** Parallel types first, so that a mesh that does not fit is reported once. */
+/** Parallel types come first, so that a mesh that does not fit is reported once. */
 export function annotate(view: TensorView, { mesh, parallel = [], memory }: TensorOptions, place: Call): void {
   if (parallel.length > view.nDims) {
     reject(place, {
@@ -77,7 +60,7 @@ export function annotate(view: TensorView, { mesh, parallel = [], memory }: Tens
 
 function axisOf(state: BuilderState, spec: AxisSpec, isInput: boolean, place: Call): AxisShape {
   if (spec === "broadcast") return { extent: constant(1), iterType: "broadcast" };
-  // As in the Fusion API, every extent of an input takes a number, a constant one too.
+  // As in the Fusion API, every extent of an input takes a number, even a constant one.
   const name = isInput || spec === null ? nextName(state) : "";
   if (spec === null) return { extent: symbol(name), iterType: "iteration" };
   if (typeof spec === "number") return { extent: constant(requireExtent(spec, place)), iterType: "iteration" };
@@ -87,7 +70,7 @@ function axisOf(state: BuilderState, spec: AxisSpec, isInput: boolean, place: Ca
   return { extent, iterType: "reduction" };
 }
 
-/** After the program's first number one is skipped, as in the Fusion API. */
+/** The next free `i<n>`. As in the Fusion API, `i1` is skipped. */
 export function nextName({ tensors: builder }: BuilderState): string {
   const number = builder.scalarCount;
   builder.scalarCount += number === 0 ? 2 : 1;

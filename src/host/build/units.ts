@@ -1,6 +1,6 @@
 /**
- * Host units of a HostProgramBuilder. A unit's Fusion names its extents for itself; in the program they are those of the tensors
- * that it is given, so a Fusion that is posted with other extents becomes another unit.
+ * Host units of a HostProgramBuilder. A Fusion has its own names for extents. In the program they stand for the extents
+ * of the tensors that are passed, so a Fusion that is posted with other extents becomes another unit.
  */
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type Call, call } from "../../ir/ops/call.ts";
@@ -35,7 +35,10 @@ export function postUnit(
   return made;
 }
 
-/** What the Fusion's symbols stand for. Where the Fusion does not shard an axis that the tensor does, it sees the local extent, 1. */
+/**
+ * The extents that the Fusion's symbols stand for. Of an axis that only the tensor shards, the Fusion sees the local
+ * extent, 1.
+ */
 function extentsOf(fusion: FusionData, inputs: readonly TensorView[]): ReadonlyMap<string, Scalar> {
   const extents = new Map<string, Scalar>();
   fusion.inputs.forEach((id, position) => {

@@ -34,7 +34,7 @@ function checkTeam({ type, team }: Communication): readonly Fault[] {
   const repeated = team.find((device, i) => team.indexOf(device) !== i);
   const bad = team.find((device) => !isDevice(device));
   if (team.length > 0 && repeated === undefined && bad === undefined) {
-    // One member: it sends to itself.
+    // A team of one rank sends to itself.
     if (type !== "SendRecv" || team.length <= 2) return [];
     return [
       {

@@ -1,6 +1,6 @@
 /**
- * Whether a computation fits its operands and its output: the rules of the Fusion API's ops, applied to ops that a
- * program already has. Symbolic extents are taken as equal.
+ * Whether an op of a program fits its operands and its output, by the rules of the Fusion API's ops. Symbolic extents
+ * count as equal.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
@@ -38,14 +38,14 @@ function orderFault(op: Op, operand: number, tensor: Tensor): Fault {
   };
 }
 
-/** The tensor as an op reads it that folds a permute: only its logical axes are asked for. */
+/** The tensor with its logical axes in the order in which an op reads them that has folded a permute. */
 function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
   if (order === null) return tensor;
   const axes = withoutReductions(tensor.domain.logical);
   return { ...tensor, domain: { ...tensor.domain, logical: order.map((axis) => at(axes, axis)) } };
 }
 
-/** What the op puts out, or why its arguments do not fit its operands. */
+/** The output by the op's rules, or why its arguments do not fit its operands. */
 function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputShape | Fault {
   try {
     const spec = rowOf(op).respec(op, operands, output, place);
@@ -57,7 +57,7 @@ function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputSh
   }
 }
 
-/** A placeholder: findings name the statement. */
+/** A placeholder, because findings name the statement. */
 const place: Call = { kind: "call", text: "op" };
 
 function checkOutput(
@@ -83,10 +83,9 @@ function checkOutput(
   const fits =
     logical.length === axes.length &&
     partial.every(({ parallelType }) => isDID(parallelType)) &&
-    // Where a reduction stops at what each device has, the extent that it prints is a device's share; that of a chunk
-    // is the whole.
+    // Reduced extents need not match: a reduction within each device prints the device's share, a chunk the whole.
     logical.every((axis, i) =>
-      // A batch axis that a matmul contracts, too.
+      // A batch axis that a matmul contracts must match.
       axis.iterType === "reduction" && op.kind === "Matmul" && i < axes.length - 3
         ? !extentsDiffer(axis.extent, at(axes, i).extent)
         : sameAxis(axis, at(axes, i), isChunk),
@@ -102,7 +101,7 @@ function checkOutput(
   ];
 }
 
-/** Whether the op contracts a chunk of what the output's reduction axis prints. */
+/** Whether the op contracts a chunk of the extent that the output's reduced axis prints. */
 function isContractionChunk(op: Op): boolean {
   return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined;
 }
