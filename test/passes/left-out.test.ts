@@ -1,9 +1,8 @@
 /** Passes that are left out: the program still lowers, or a diagnostic says what is wrong. */
-import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";
-import type { ProgramFile } from "../../src/host/program-file.ts";
+import { exampleFiles, loadExample } from "../support/example-program.ts";
 import type { Fixture } from "../support/fixture.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
@@ -57,9 +56,8 @@ describe("each pass but segment", () => {
   });
 
   it("never crashes on an example", async () => {
-    const examples = path.resolve(import.meta.dirname, "../../examples");
-    for (const file of readdirSync(examples)) {
-      const { default: example } = (await import(path.join(examples, file))) as { readonly default: ProgramFile };
+    for (const file of exampleFiles) {
+      const example = await loadExample(file);
       const built = example.build({ devices: 4, params: example.defaults });
       if (!isFusion(built)) continue;
       for (const name of names.filter((own) => own !== "segment")) {
