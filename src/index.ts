@@ -35,7 +35,8 @@ export {
   type Target,
 } from "./compile/compile.ts";
 export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
-export { choose, type ChooseOptions, type Considered, type ScheduleChoice } from "./tune/choose/choose.ts";
+export { choose, type ChooseOptions, type ScheduleChoice } from "./tune/choose/choose.ts";
+export type { Considered } from "./tune/choose/decide.ts";
 export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
 export { printProgram } from "./commands/print-program.ts";

@@ -45,6 +45,7 @@ export type { LoweringOptions } from "./passes/options.ts";
 export type { HostPass, PassObserver } from "./passes/pipeline.ts";
 export type { Id } from "./support/ids.ts";
 export type { HasFusionData } from "./compile/lower.ts";
+export type { OptionValue } from "./compile/options.ts";
 export type { NamedNumbers } from "./compile/record.ts";
 export type * from "./commands/buffer.ts";
 export type * from "./commands/command-list.ts";

@@ -3,8 +3,7 @@
  * wrong with them names the option that gave them.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { requireMeshDevices } from "../../compile/mesh-devices.ts";
-import { lowerAll, type Signature } from "../../compile/lower-all.ts";
+import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
 import type { Options } from "../../compile/options.ts";
 import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
 import type { ProgramFile } from "../../host/program-file.ts";

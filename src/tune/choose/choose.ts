@@ -1,6 +1,6 @@
 /**
- * `scheduleChoice: "auto"`: compiles every candidate and simulates it on the machine of a measured profile; the fastest is chosen. The
- * choice depends on the program, its sizes and the profile alone, so that every rank makes the same one.
+ * `scheduleChoice: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the fastest. The choice
+ * depends on the program, its sizes and the profile alone, so that every rank makes the same one.
  */
 import type { Program } from "../../commands/program.ts";
 import {
@@ -12,12 +12,12 @@ import {
   verified,
 } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { rescheduler } from "../../compile/reschedule.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
-import { at } from "../../support/invariant.ts";
 import {
   type ChoiceRow,
   choicesFor,
@@ -29,49 +29,39 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./candidates.ts";
+import { type Considered, decide } from "./decide.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
-import { type Combination, type Root, scheduleTree, searchSchedules } from "./search.ts";
+import { type Combination, type Root, searchSchedules } from "./search.ts";
 
-/** Lowering options that are given restrict the choice. Streams and rewrites are chosen, whatever is given. */
+/** Given lowering options restrict the choice. Streams and rewrites are always chosen. */
 export interface ChooseOptions extends CompileOptions {
-  /** Whether runs are launched as graphs; true if not given. */
+  /** Whether runs are launched as CUDA graphs; true if not given. */
   readonly graph?: boolean;
 }
 
-/** As simulated. */
-interface Timed {
+export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
+  /** The chosen schedule, compiled. */
+  readonly compilation: C;
+  readonly chosen: ScheduleCandidate;
+  /** Predicted time of a run of the chosen schedule. */
   readonly milliseconds: number;
-  /** By what part it has to be faster than the serial form. */
-  readonly margin: number;
+  /** All schedules that apply, the fastest first; of those that make the same Program the first. */
+  readonly considered: readonly Considered[];
+  /** One line: what was chosen, its predicted time, and what it was compared with. */
+  readonly reason: string;
 }
 
-export interface Considered extends Timed {
-  readonly candidate: ScheduleCandidate;
-}
-
-/** With what was simulated, which is not verified. */
+/** A candidate with its Program, which is not verified. */
 export interface CompiledCandidate extends Considered {
   readonly compilation: AnyCompilation;
 }
 
-export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
-  /** Of what was chosen. */
-  readonly compilation: C;
-  readonly chosen: ScheduleCandidate;
-  /** Of what was chosen, as simulated. */
-  readonly milliseconds: number;
-  /** All that apply, the fastest first; of equal Programs the first. */
-  readonly considered: readonly Considered[];
-  /** Why, in one line. */
-  readonly reason: string;
-}
-
-/** Worker streams of all candidates: as many as there are chunks, or nearly, so that none waits for the place of another. */
+/** Worker streams of all candidates: about one per chunk, so that no chunk waits for the stream of another. */
 export const candidateStreams = 64;
 
 /**
- * The fastest schedule of a program by simulation, compiled. Throws what `compile` throws where no candidate applies, the serial form's
- * error; `bad-option` where the given options leave none.
+ * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no candidate, and the serial
+ * form's error if no candidate can be compiled.
  */
 export function choose(
   source: ProgramSource | Lowered,
@@ -97,94 +87,94 @@ export function choose(
 
 /** One of `copyLoops`, compiled. */
 interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering"> {
-  readonly compilation: AnyCompilation;
-  readonly apply: (schedule: ScheduleOptions) => Program;
+  readonly under: (schedule: ScheduleOptions) => AnyCompilation;
 }
 
-/** All that apply, in the order in which they were simulated. Throws as `choose`. */
+/** All schedules that apply, in the order in which they were simulated. Throws as `choose`. */
 export function considerSchedules(
   source: ProgramSource | Lowered,
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): readonly CompiledCandidate[] {
-  const lowering = loweringOf(options);
+  const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
-  const seen = new Set<string>();
-  const timeOf = (program: Program): number | null => {
-    const key = commandsOf(program);
-    if (seen.has(key)) return null;
-    seen.add(key);
-    const { milliseconds, trace } = simulate(program, profile, { graph });
-    // Of Programs that take the same, the one that has more behind it early is less easily disturbed.
-    const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    return milliseconds + earliness * meanEnd;
-  };
+  const timeOf = simulateOnce(profile, graph);
   const errors: DiagnosticError[] = [];
-  const withCompiled = (
-    { lowering: own, schedule }: Pick<ScheduleCandidate, "lowering" | "schedule">,
-    use: (compilation: AnyCompilation) => void,
-  ): void => {
-    if (contradicts(own, lowering)) return;
+  const compiled = ({ lowering, schedule }: Omit<ScheduleCandidate, "name">): AnyCompilation | null => {
+    if (contradicts(lowering, given)) return null;
     try {
-      use(compile(source, { ...options, ...own, streams: candidateStreams, schedule, verify: "off" }));
+      return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
     } catch (error) {
       if (!(error instanceof DiagnosticError)) throw error;
       errors.push(error);
+      return null;
     }
   };
   for (const candidate of [serial, ...libraryLoops]) {
-    withCompiled(candidate, (compilation) => {
-      const { program } = compilation;
-      const milliseconds = timeOf(program);
-      if (milliseconds === null) return;
-      considered.push({ candidate, compilation, milliseconds, margin: marginToSerial(program) });
-    });
+    const compilation = compiled(candidate);
+    const milliseconds = compilation === null ? null : timeOf(compilation.program);
+    if (compilation === null || milliseconds === null) continue;
+    considered.push({ candidate, compilation, milliseconds, margin: marginToSerial(compilation.program) });
   }
   const roots = new Map<string, Root<CopyLoop>>();
   for (const loop of copyLoops) {
-    withCompiled({ ...loop, schedule: { copyStream: "inline" } }, (compilation) => {
-      const { recorded } = compilation;
-      const key = commandsOf(recorded);
-      const same = roots.get(key);
-      if (same !== undefined) {
-        roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
-        return;
-      }
-      const apply = scheduleTree(recorded);
-      roots.set(key, { of: { ...loop, compilation, apply }, rows: ableChoices(recorded, apply) });
-    });
+    const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
+    if (compilation === null) continue;
+    const { recorded } = compilation;
+    const key = commandsText(recorded);
+    const same = roots.get(key);
+    if (same !== undefined) {
+      roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
+      continue;
+    }
+    const under = rescheduler(compilation);
+    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, under) });
   }
   considered.push(...searched([...roots.values()], timeOf));
   if (considered.length > 0) return considered;
   const [firstError] = errors;
   if (firstError !== undefined) throw firstError;
-  return noneAllowed(lowering);
+  return noneAllowed(given);
 }
 
-/** As text: equal for Programs that do the same. */
-function commandsOf({ ranks }: Program): string {
+/** Weighs so little that it decides between equal times alone. */
+const earliness = 1e-5;
+
+/** Milliseconds of a run; null for a Program with the commands of one that was simulated before. */
+function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => number | null {
+  const seen = new Set<string>();
+  return (program) => {
+    const key = commandsText(program);
+    if (seen.has(key)) return null;
+    seen.add(key);
+    const { milliseconds, trace } = simulate(program, profile, { graph });
+    // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
+    const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
+    return milliseconds + earliness * meanEnd;
+  };
+}
+
+/** Equal for Programs that do the same. */
+function commandsText({ ranks }: Program): string {
   return JSON.stringify(ranks.map(({ commands }) => commands));
 }
 
-/** So little that it decides between equal times alone. */
-const earliness = 1e-5;
-
+/** The fastest schedules are also tried with what is worth trying for them alone. */
 const finalists = 8;
 
-/** `timeOf`: milliseconds; null for a Program that was timed before. */
 function searched(
   roots: readonly Root<CopyLoop>[],
   timeOf: (program: Program) => number | null,
 ): readonly CompiledCandidate[] {
-  const compiled = ({ name, lowering, ...loop }: CopyLoop, combination: Combination): CompiledCandidate | null => {
+  const compiled = ({ name, lowering, under }: CopyLoop, combination: Combination): CompiledCandidate | null => {
     const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
-    const program = loop.apply(schedule);
+    const compilation = under(schedule);
+    const { program } = compilation;
     const time = timeOf(program);
     if (time === null) return null;
-    const { options } = loop.compilation;
     return {
       candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
-      compilation: { ...loop.compilation, options: { ...options, schedule }, program, reported: program },
+      compilation,
       milliseconds: time * correction(program, combination),
       margin: marginToSerial(program),
     };
@@ -203,61 +193,20 @@ function searched(
   });
 }
 
-export interface Decision<T extends Considered> extends Pick<ScheduleChoice, "considered" | "reason"> {
-  readonly picked: T;
-}
-
-/** The fastest, or the serial form. At least one, of one program or of several that mean the same. */
-export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
-  const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
-  const picked = worthIt(ordered);
-  // Programs that were not chosen are not kept.
-  const considered = ordered.map(({ candidate, milliseconds, margin }) => ({ candidate, milliseconds, margin }));
-  return { picked, considered, reason: reasonOf(picked.candidate, considered) };
-}
-
-/** The fastest of those that are faster than the serial form by their margins, or that form. */
-function worthIt<T extends Considered>(considered: readonly T[]): T {
-  const plain = considered.find(({ candidate }) => isSerial(candidate));
-  if (plain === undefined) return at(considered, 0);
-  return considered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < plain.milliseconds) ?? plain;
-}
-
-function isSerial({ lowering }: ScheduleCandidate): boolean {
-  return lowering.overlap === false;
-}
-
+/** Whether a candidate needs other lowering options than those that the user gave. */
 function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptions>): boolean {
   const owned = new Map(Object.entries(own));
   return Object.entries(given).some(([name, value]) => owned.has(name) && owned.get(name) !== value);
 }
 
-/** The rows of choices without those that alone leave the program as it is. */
-function ableChoices(program: Program, apply: CopyLoop["apply"]): readonly ChoiceRow[] {
-  return choicesFor(program).map(([usual, ...others]) => [
+/** Without the choices that change nothing in the recorded Program. */
+function rowsThatApply(recorded: Program, under: CopyLoop["under"]): readonly ChoiceRow[] {
+  const applies = (schedule: ScheduleOptions): boolean =>
+    Object.keys(schedule).length === 0 || under(schedule).program !== recorded;
+  return choicesFor(recorded).map(([usual, ...others]) => [
     usual,
-    ...others.filter(({ schedule }) => isEmpty(schedule) || apply(schedule) !== program),
+    ...others.filter(({ schedule }) => applies(schedule)),
   ]);
-}
-
-function isEmpty(schedule: ScheduleOptions): boolean {
-  return Object.keys(schedule).length === 0;
-}
-
-function reasonOf(chosen: ScheduleCandidate, considered: readonly Considered[]): string {
-  const text = (candidate: ScheduleCandidate): string => {
-    const found = considered.find((each) => each.candidate === candidate);
-    return `${(found?.milliseconds ?? NaN).toPrecision(3)} ms`;
-  };
-  const candidates = considered.map(({ candidate }) => candidate);
-  const plain = candidates.find(isSerial);
-  const other = candidates.find((each) => each !== chosen && each !== plain);
-  const against = [
-    ...(plain === undefined || plain === chosen ? [] : [`serial ${text(plain)}`]),
-    ...(other === undefined ? [] : [`next ${other.name} ${text(other)}`]),
-  ];
-  const of = `${chosen === candidates[0] ? "the least" : "nearly the least"} of ${candidates.length} simulated schedules`;
-  return `${chosen.name}: ${text(chosen)}, ${of}${against.length === 0 ? "" : `; ${against.join(", ")}`}`;
 }
 
 function noneAllowed(lowering: Partial<LoweringOptions>): never {

@@ -1,36 +1,35 @@
 /**
- * A beam search over independent choices: all together are too many to simulate. From the usual one of each, row after row, every alternative is tried with each of
- * the best so far, and the best of all of these go on.
+ * A beam search over rows of choices, whose combinations are too many to simulate. It starts with the usual choice of every row. Row after
+ * row, it tries every alternative with each of the best combinations so far, and keeps the best of all these.
  */
-import { applySchedule, rewriteOrder, type ScheduleOptions } from "../../schedule/schedule.ts";
-import type { Program } from "../../commands/program.ts";
+import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { Choice, ChoiceRow } from "./candidates.ts";
 
 /** One choice of each row. */
 export interface Combination {
-  /** Of those that are not the usual ones. */
+  /** Names of the choices that are not the usual ones. */
   readonly names: readonly string[];
   readonly schedule: ScheduleOptions;
 }
 
-/** A Program that schedules begin with. */
+/** A Program that the search starts with. */
 export interface Root<T> {
   readonly of: T;
-  /** What applies to it; as many rows as the other roots have. */
+  /** The choices that apply to it; all roots have the same number of rows. */
   readonly rows: readonly ChoiceRow[];
 }
 
 interface Tried<T> {
   readonly root: Root<T>;
-  /** Per row. */
+  /** One per row. */
   readonly choices: readonly Choice[];
   readonly time: number;
 }
 
-/** So many go on from row to row. */
+/** Combinations that are kept from row to row. */
 const beamWidth = 5;
 
-/** `tryOut` says what a combination takes; null for one that is the same as another before. */
+/** `tryOut` returns the time of a combination; null for one that makes the same Program as an earlier one. */
 export function searchSchedules<T>(
   roots: readonly Root<T>[],
   tryOut: (of: T, combination: Combination) => number | null,
@@ -55,7 +54,7 @@ export function searchSchedules<T>(
   }
 }
 
-/** Of those that take the same from one root the first: they differ in nothing that matters so far. */
+/** Of combinations of one root with equal times only the first: so far they differ in nothing that matters. */
 function best<T>(beam: readonly Tried<T>[]): readonly Tried<T>[] {
   const distinct = beam.filter(
     ({ root, time }, i) => beam.findIndex((other) => other.root === root && other.time === time) === i,
@@ -67,23 +66,5 @@ function combine(choices: readonly Choice[]): Combination {
   return {
     names: choices.flatMap(({ name }) => (name === "" ? [] : [name])),
     schedule: choices.reduce<ScheduleOptions>((joined, { schedule }) => ({ ...joined, ...schedule }), {}),
-  };
-}
-
-/** Applies schedules to one Program: no rewrite twice to the same one, whatever the schedules. */
-export function scheduleTree(program: Program): (schedule: ScheduleOptions) => Program {
-  const known = new Map<Program, Map<string, Program>>();
-  return (schedule) => {
-    return rewriteOrder.reduce((left, name) => {
-      const value = schedule[name];
-      if (value === undefined || value === false) return left;
-      const option = { [name]: value };
-      const rewritten = known.get(left) ?? new Map<string, Program>();
-      known.set(left, rewritten);
-      const key = JSON.stringify(option);
-      const next = rewritten.get(key) ?? applySchedule(left, option);
-      rewritten.set(key, next);
-      return next;
-    }, program);
   };
 }

@@ -1,0 +1,57 @@
+/** Which of the simulated schedules is taken, and why: the fastest one that is surely faster than the serial form. */
+import { at } from "../../support/invariant.ts";
+import type { ScheduleCandidate } from "./candidates.ts";
+
+/** A schedule as it was simulated. */
+export interface Considered {
+  readonly candidate: ScheduleCandidate;
+  /** Predicted time of a run, with the corrections for known errors of the model. */
+  readonly milliseconds: number;
+  /** The part of its time by which the candidate has to beat the serial form. */
+  readonly margin: number;
+}
+
+export interface Decision<T extends Considered> {
+  readonly picked: T;
+  /** All of them, the fastest first. */
+  readonly considered: readonly Considered[];
+  /** One line: what was picked, its predicted time, and what it was compared with. */
+  readonly reason: string;
+}
+
+/** Picks among at least one schedule, of one program or of several that compute the same. */
+export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
+  const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
+  const picked = fastestWorthIt(ordered);
+  // Without what else the caller keeps of each: their Programs are large.
+  const considered = ordered.map(({ candidate, milliseconds, margin }) => ({ candidate, milliseconds, margin }));
+  return { picked, considered, reason: reasonFor(picked.candidate, considered) };
+}
+
+/** The serial form, unless another schedule beats it by that schedule's margin. */
+function fastestWorthIt<T extends Considered>(ordered: readonly T[]): T {
+  const serial = ordered.find(({ candidate }) => isSerial(candidate));
+  if (serial === undefined) return at(ordered, 0);
+  return ordered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < serial.milliseconds) ?? serial;
+}
+
+function isSerial({ lowering }: ScheduleCandidate): boolean {
+  return lowering.overlap === false;
+}
+
+function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): string {
+  const timeOf = (candidate: ScheduleCandidate): string => {
+    const found = ordered.find((each) => each.candidate === candidate);
+    return `${(found?.milliseconds ?? NaN).toPrecision(3)} ms`;
+  };
+  const candidates = ordered.map(({ candidate }) => candidate);
+  const serial = candidates.find(isSerial);
+  const next = candidates.find((each) => each !== picked && each !== serial);
+  const against = [
+    ...(serial === undefined || serial === picked ? [] : [`serial ${timeOf(serial)}`]),
+    ...(next === undefined ? [] : [`next ${next.name} ${timeOf(next)}`]),
+  ];
+  const rank = picked === candidates[0] ? "the least" : "nearly the least";
+  const text = `${picked.name}: ${timeOf(picked)}, ${rank} of ${candidates.length} simulated schedules`;
+  return against.length === 0 ? text : `${text}; ${against.join(", ")}`;
+}
