@@ -19,6 +19,8 @@ export class DeviceMesh {
   readonly shape: readonly number[];
   /** The device ids in row-major order. */
   readonly devices: readonly number[];
+  /** Made once: every tensor of a dump prints its mesh. */
+  #text: string | undefined;
 
   /** Throws `mesh-duplicate-device`, `mesh-bad-device`, `mesh-not-rectangular`. */
   constructor(devices: NestedDevices) {
@@ -54,7 +56,7 @@ export class DeviceMesh {
         help: "list the device ids, for example new DeviceMesh([0, 1])",
       });
     }
-    const repeated = this.devices.find((device, i) => this.devices.indexOf(device) !== i);
+    const repeated = firstRepeated(this.devices);
     if (repeated !== undefined) {
       fail({
         code: "mesh-duplicate-device",
@@ -121,17 +123,16 @@ export class DeviceMesh {
 
   /** nvFuser's text: `DeviceMesh{0 1 2}`, `DeviceMesh{{0 1}{2 3}}`. */
   toString(): string {
-    const level = (depth: number, offset: number, span: number): string => {
-      const length = at(this.shape, depth);
-      const inner = span / length;
-      const parts = Array.from({ length }, (_, i) =>
-        depth + 1 === this.shape.length
-          ? String(at(this.devices, offset + i))
-          : level(depth + 1, offset + i * inner, inner),
-      );
-      return `{${parts.join(depth + 1 === this.shape.length ? " " : "")}}`;
-    };
-    return `DeviceMesh${level(0, 0, this.devices.length)}`;
+    this.#text ??= `DeviceMesh${this.#levelText(0, 0, this.devices.length)}`;
+    return this.#text;
+  }
+
+  #levelText(depth: number, offset: number, span: number): string {
+    if (depth + 1 === this.shape.length) return `{${this.devices.slice(offset, offset + span).join(" ")}}`;
+    const length = at(this.shape, depth);
+    const inner = span / length;
+    const parts = Array.from({ length }, (_, i) => this.#levelText(depth + 1, offset + i * inner, inner));
+    return `{${parts.join("")}}`;
   }
 
   #stride(type: DIDType): number {
@@ -164,6 +165,11 @@ export class DeviceMesh {
       help: `nest the device list ${didDimension[type]} deep, or use another DID type`,
     });
   }
+}
+
+function firstRepeated(devices: readonly number[]): number | undefined {
+  const seen = new Set<number>();
+  return devices.find((device) => seen.size === seen.add(device).size);
 }
 
 function shapeOf(devices: NestedDevices): number[] {
