@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Work } from "../../../src/backends/cuda/run/actions/action-context.ts";
 import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/run/actions/join-work.ts";
-import { noOperations } from "../../../src/backends/cuda/run/actions/meeting-operations.ts";
+import { noOperations } from "../../../src/backends/cuda/run/actions/barrier-operations.ts";
 import { memoryOperations, type StreamOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
 import { passedWord } from "../../../src/backends/cuda/run/stuck/progress.ts";
 import type { CommandStreamId } from "../../../src/commands/command.ts";

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { linkKernel } from "../../../src/backends/cuda/kernels/link-kernel.ts";
-import { meetingParameters, noMeetings, type Meetings } from "../../../src/backends/cuda/kernels/text/meeting-text.ts";
+import { meetingParameters, noMeetings, type Meetings } from "../../../src/backends/cuda/kernels/text/barrier-text.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import type { CombineKernel, Operand } from "../../../src/commands/kernel.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";

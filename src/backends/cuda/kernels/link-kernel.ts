@@ -10,7 +10,7 @@ import { planKernel } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
 import { indented } from "./text/indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
-import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./text/meeting-text.ts";
+import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./text/barrier-text.ts";
 import { groupPhases } from "./plan/nest-groups.ts";
 import { withPrelude } from "./text/prelude.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";

@@ -7,7 +7,7 @@ import type { Arenas } from "../../memory/arenas.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import type { Communicator } from "../../nccl/communicators.ts";
 import type { Session } from "../../session.ts";
-import type { MeetingOperations } from "./meeting-operations.ts";
+import type { MeetingOperations } from "./barrier-operations.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 import type { Progress } from "../stuck/progress.ts";
 

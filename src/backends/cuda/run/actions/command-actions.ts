@@ -10,7 +10,7 @@ import { type Action, type ActionContext, checked, type Work } from "./action-co
 import { copyActions } from "./copy-actions.ts";
 import { kernelActions } from "./launch-actions.ts";
 import { linkLaunch } from "./link-launch.ts";
-import { noOperations } from "./meeting-operations.ts";
+import { noOperations } from "./barrier-operations.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 import { progressWord } from "../stuck/progress.ts";
 import { transferActionsOf } from "./transfer-command.ts";

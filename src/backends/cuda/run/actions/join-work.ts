@@ -14,7 +14,7 @@ import type { CommandStreamId } from "../../../../commands/command.ts";
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
-import { isInOrder, takenBefore } from "./meeting-operations.ts";
+import { isInOrder, takenBefore } from "./barrier-operations.ts";
 import { encodeBatch, memoryOperations } from "./memory-operations.ts";
 
 export interface StreamWork {

@@ -4,10 +4,10 @@ import { touchesPeers } from "../../../../commands/barriers.ts";
 import type { Memory } from "../../../../kernels/nests/nest.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
 import { linkKernel } from "../../kernels/link-kernel.ts";
-import { noMeetings } from "../../kernels/text/meeting-text.ts";
+import { noMeetings } from "../../kernels/text/barrier-text.ts";
 import { alignmentOf } from "../../memory/alignment.ts";
 import { type ActionContext, addressIn, type MeetingLaunch } from "./action-context.ts";
-import { meetingValues, shapesOf } from "./meeting-operations.ts";
+import { meetingValues, shapesOf } from "./barrier-operations.ts";
 
 /** For a kernel that touches peers' memory and is one loop over elements; null for others. `index` is the command's. */
 export function linkLaunch(command: Launch, index: number, context: ActionContext): MeetingLaunch | null {

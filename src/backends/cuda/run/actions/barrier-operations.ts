@@ -1,8 +1,8 @@
 /**
- * Decides which signals and waits around a kernel it can absorb (kernels/text/meeting-text.ts): before and after it, as
+ * Decides which signals and waits around a kernel it can absorb (kernels/text/barrier-text.ts): before and after it, as
  * many as are in order, signals first. The others stay a batch of memory operations.
  */
-import type { Meetings, MeetingShape } from "../../kernels/text/meeting-text.ts";
+import type { Meetings, MeetingShape } from "../../kernels/text/barrier-text.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 
 export interface MeetingOperations {
