@@ -93,8 +93,8 @@ export function isSignalling({ kind }: Pick<Command, "kind">): boolean {
 
 export interface StreamInfo {
   readonly id: CommandStreamId;
-  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. lane: a copy stream. */
-  readonly role: "caller" | "worker" | "communicator" | "lane";
+  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. copy: the stream of copies over links. */
+  readonly role: "caller" | "worker" | "communicator" | "copy";
   readonly name: string;
 }
 

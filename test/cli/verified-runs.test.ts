@@ -54,7 +54,7 @@ describe.each(options.on.kind.choices)("on %s", (on) => {
     const file = example("ring-allgather-matmul.ts");
     const program = await expectSame(file, { ...flags, on }, { backend: "cuda", protocol });
     const roles = program.ranks[0]?.streams.map(({ role }) => role);
-    expect(roles?.includes("lane")).toBe(on === "cuda");
+    expect(roles?.includes("copy")).toBe(on === "cuda");
   });
 
   it("with a schedule, and the copy stream that the flags name", async () => {

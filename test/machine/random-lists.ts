@@ -28,7 +28,7 @@ const inputCount = 2;
 const outputCount = 4;
 const streamCount = 3;
 /** The transfers of a communicator run on its own stream, so that all ranks post them in list order. */
-const lane = streamCount + 1;
+const copies = streamCount + 1;
 const getLane = streamCount + 2;
 
 export function randomLists(random: Random, world: number, operationCount: number): RandomLists {
@@ -36,7 +36,7 @@ export function randomLists(random: Random, world: number, operationCount: numbe
   const operations = Array.from({ length: operationCount }, (): Operation => {
     const kind = at(kinds, random.integer(kinds.length));
     const stream =
-      kind === "allreduce" || kind === "exchange" ? lane : kind === "get" ? getLane : random.integer(streamCount + 1);
+      kind === "allreduce" || kind === "exchange" ? copies : kind === "get" ? getLane : random.integer(streamCount + 1);
     const write = inputCount + random.integer(outputCount);
     const sources = Array.from({ length: kind === "add" ? 2 : 1 }, () => random.integer(inputCount + outputCount));
     // Only an allreduce may work in place; the others get another source.
@@ -54,7 +54,7 @@ function record(list: ListBuilder, rank: number, world: number, operations: read
   ];
   for (let i = 0; i < streamCount; i++) list.stream(`worker ${i}`);
   list.stream("nccl", "communicator");
-  list.stream("lane", "lane");
+  list.stream("copies", "copy");
   const uses = buffers.map((): { stream: number; event: EventId; writes: boolean }[] => []);
   const touch = (stream: number, buffer: number, writes: boolean): void => {
     for (const use of at(uses, buffer))

@@ -1,4 +1,4 @@
-/** The copy lane: what moves, the edges around it, and the same bits in every schedule of the machine. */
+/** The rewrite copy-stream: what moves, the edges around it, and the same bits under every interleaving. */
 import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
@@ -45,11 +45,11 @@ async function outputs(program: Program, schedule: string): Promise<readonly Uin
 }
 
 describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
-  it("all lie on one lane per rank, each between an event to it and one back", () => {
+  it("all lie on one copy stream per rank, each between an event to it and one back", () => {
     const program = copyStream.run(ring({ backend: "cuda", protocol }), "dedicated");
     for (const { rank, streams, commands, origins, transferOf, eventCount } of program.ranks) {
-      const lane = streams.findIndex(({ role }) => role === "lane");
-      expect(streams.filter(({ role }) => role === "lane")).toHaveLength(1);
+      const copies = streams.findIndex(({ role }) => role === "copy");
+      expect(streams.filter(({ role }) => role === "copy")).toHaveLength(1);
       const peers = commands.flatMap((command, i) =>
         command.kind === "copy" &&
         [command.source, command.destination].some(({ buffer }) => at(program.buffers, buffer).rank !== rank)
@@ -58,7 +58,7 @@ describe.each(["get", "put"] as const)("copies by %s", (protocol) => {
       );
       expect(peers.length).toBeGreaterThan(0);
       for (const i of peers) {
-        expect(commands[i]?.stream).toBe(lane);
+        expect(commands[i]?.stream).toBe(copies);
         expect([i - 2, i - 1, i + 1, i + 2].map((j) => commands[j]?.kind)).toEqual([
           "recordEvent",
           "waitEvent",

@@ -31,13 +31,13 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
 it("rewrites of what verifies verify, and mean the same", async () => {
   let rewritten = 0;
   await fc.assert(
-    fc.asyncProperty(settings, scheduleOptions, sizes, fc.boolean(), async (setting, options, groups, lane) => {
+    fc.asyncProperty(settings, scheduleOptions, sizes, fc.boolean(), async (setting, options, groups, onCopyStream) => {
       const lists = recordSetting(setting);
       if (lists === null) return;
       const program = link(lists);
       if (!verify(program, { notes: false }).ok) return;
       const scheduled = applySchedule(program, options);
-      const placed = lane ? copyStream.run(scheduled, "dedicated") : scheduled;
+      const placed = onCopyStream ? copyStream.run(scheduled, "dedicated") : scheduled;
       if (placed !== program) rewritten++;
       expect(verify(placed, { notes: false }).findings).toEqual([]);
       const expected = await outputsOf(program, "seed:1");

@@ -61,13 +61,13 @@ function streamsOf(program: Program, rank: number): Readonly<Record<string, stri
 }
 
 describe("compute-streams", () => {
-  it("with one: products on the caller's stream, each behind the event of its copy, and nothing but copies and signals on the lane", () => {
+  it("with one: GEMMs on the caller's stream, each after the event of its copy, and only copies and signals on the copy stream", () => {
     const program = placeStreams.run(recorded(gather), 1);
     for (const rank of ranks) {
       expect(streamsOf(program, rank)).toEqual({
-        // The start, that peers may read, the own chunk, three that arrive; then that peers have read, and the end of the lane.
+        // The start, that peers may read, the own chunk, three that arrive; then that peers have read, and the end of the copy stream.
         caller: `rsssCP${"eP".repeat(3)}wwwe`,
-        "copy lane": `e${"wCrs".repeat(2)}wCrsr`,
+        "copy stream": `e${"wCrs".repeat(2)}wCrsr`,
       });
     }
   });
@@ -76,30 +76,30 @@ describe("compute-streams", () => {
     const program = placeStreams.run(recorded(gather), 2);
     for (const rank of ranks) {
       const streams = streamsOf(program, rank);
-      expect(Object.keys(streams)).toEqual(["caller", "compute 0", "compute 1", "copy lane"]);
+      expect(Object.keys(streams)).toEqual(["caller", "compute 0", "compute 1", "copy stream"]);
       expect([streams["compute 0"], streams["compute 1"]]).toEqual(["eCPePr", "ePePr"]);
     }
   });
 
-  it("puts what a scatter sends on the lane, and the sum on the caller's stream behind the waits for what arrives", () => {
+  it("puts what a scatter sends on the copy stream, and the sum on the caller's stream after the waits for what arrives", () => {
     const program = placeStreams.run(recorded(scatter, { protocol: "put" }), 1);
     for (const rank of ranks) {
       // The sum is behind the arrivals alone, not behind what this rank sends.
       expect(streamsOf(program, rank)).toEqual({
         caller: "rsssPCPrPrPrwwwPe",
-        "copy lane": "eweCsweCsweCsr",
+        "copy stream": "eweCsweCsweCsr",
       });
     }
   });
 
-  it("puts kernels in peers' memory on the lane, and nothing between them and the signals and waits around them", () => {
+  it("puts kernels in peers' memory on the copy stream, and nothing between them and the signals and waits around them", () => {
     const meeting = "ssswwwPssswww";
     for (const options of [{}, { inPlace: true, batchSignals: true }]) {
       const program = applySchedule(recorded(reduce), { ...options, computeStreams: 1 });
       for (const rank of ranks) {
         expect(streamsOf(program, rank)).toEqual({
           caller: `${"Pr".repeat(4)}e`,
-          "copy lane": `${`e${meeting}`.repeat(4)}r`,
+          "copy stream": `${`e${meeting}`.repeat(4)}r`,
         });
         const list = at(program.ranks, rank).commands.map(({ kind }) => letters[kind]);
         expect(list.join("").split(meeting)).toHaveLength(5);
@@ -290,7 +290,7 @@ describe("early-sums", () => {
     for (const rank of ranks) {
       expect(streamsOf(program, rank)).toEqual({
         caller: "rsssPrPrPrPwePe",
-        "copy lane": "eweCsweCsweCsr",
+        "copy stream": "eweCsweCsweCsr",
         // Two arrivals, and nothing of this rank's own but the start.
         sums: "ewwPr",
       });
@@ -327,7 +327,7 @@ describe("batch-signals", () => {
   it("waits for all peers before the first copy of a gather and tells all behind the last", () => {
     const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1, batchSignals: true });
     for (const rank of ranks) {
-      expect(streamsOf(program, rank)).toEqual({ caller: "rPePePePe", "copy lane": "essswwwCrCrCrssswwwr" });
+      expect(streamsOf(program, rank)).toEqual({ caller: "rPePePePe", "copy stream": "essswwwCrCrCrssswwwr" });
     }
   });
 
@@ -336,11 +336,11 @@ describe("batch-signals", () => {
     const program = recorded(scatter, { protocol: "put" });
     for (const rank of ranks) {
       const streams = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
-      expect(streams).toEqual({ caller: "rPrPrPrPCwwwPe", "copy lane": "essswwweCseCseCsr" });
+      expect(streams).toEqual({ caller: "rPrPrPrPCwwwPe", "copy stream": "essswwweCseCseCsr" });
     }
   });
 
-  it("keeps signals that tell of products off the lane, which would wait for these", () => {
+  it("keeps signals that report GEMMs off the copy stream, which would wait for these", () => {
     // Chunks take turns with two buffers: two of them may be overwritten only when they have been multiplied.
     const program = recorded(gather, { protocol: "put", streams: 2 });
     for (const rank of ranks) {
@@ -351,8 +351,8 @@ describe("batch-signals", () => {
 
   it("does not tear apart what stands around a kernel in peers' memory", () => {
     const program = recorded(reduce);
-    const { "copy lane": lane } = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), 0);
-    expect(lane).toBe(streamsOf(placeStreams.run(program, 1), 0)["copy lane"]);
+    const { "copy stream": copies } = streamsOf(applySchedule(program, { computeStreams: 1, batchSignals: true }), 0);
+    expect(copies).toBe(streamsOf(placeStreams.run(program, 1), 0)["copy stream"]);
   });
 
   it("leaves a Program without signals as it is", () => {

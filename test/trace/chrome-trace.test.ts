@@ -44,7 +44,7 @@ describe("chromeTrace", () => {
         const own = list.input([4]);
         const out = list.output([4, 4]);
         const streams = [
-          list.stream("copies", "lane"),
+          list.stream("copies", "copy"),
           list.stream("nccl", "communicator"),
           list.stream("worker 0"),
           list.stream("unused"),
@@ -164,7 +164,7 @@ describe("chromeTrace", () => {
       buildLists(2, (list, rank) => {
         const own = list.input([4], "symmetric");
         const got = list.output([4]);
-        const lane = list.stream("copies", "lane");
+        const lane = list.stream("copies", "copy");
         const send = list.pair("get", "send", 1 - rank, own);
         const recv = list.pair("get", "recv", 1 - rank, got);
         list.signalPeer(0, send, "ready");

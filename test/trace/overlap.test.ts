@@ -18,7 +18,7 @@ const program = link(
     const got = list.output([4]);
     const other = list.stream("worker 0");
     const nccl = list.stream("nccl", "communicator");
-    const lane = list.stream("copies", "lane");
+    const lane = list.stream("copies", "copy");
     list.binary(0, "add", own, own, sum);
     list.binary(other, "mul", own, own, more);
     list.copy(0, own, kept);

@@ -24,7 +24,7 @@ export const batchSignals: Rewrite<true> = {
     return editRanks(program, (draft, context) => {
       // The same for all ranks, so computed for the first only.
       finals ??= finalSlots(context);
-      return meetOnLane(batchLast(batchWaits(draft, context), finals, context), context);
+      return moveToCopyStream(batchLast(batchWaits(draft, context), finals, context), context);
     });
   },
 };
@@ -102,29 +102,29 @@ function letsNothingGoOn(
  * ends with this rank's last signals. The copy stream begins with the run, and after the last signal a wait delays
  * nothing.
  */
-function meetOnLane(draft: Draft, { memory }: EditContext): Draft {
+function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
   const { nodes, streams } = draft;
-  const lane = streams.find(({ role }) => role === "lane")?.id;
-  const isOnLane = ({ command }: DraftNode): boolean => command.stream === lane;
-  const first = nodes.findIndex(isOnLane);
+  const copies = streams.find(({ role }) => role === "copy")?.id;
+  const isOnCopyStream = ({ command }: DraftNode): boolean => command.stream === copies;
+  const first = nodes.findIndex(isOnCopyStream);
   const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
-  if (lane === undefined || first === -1 || last === undefined) return draft;
+  if (copies === undefined || first === -1 || last === undefined) return draft;
   const isMet = inMeetings(draft, memory);
   const before = dependencesOf(nodes, memory);
   // Memory that an alloc marks as usable from the start of the run is ready then.
   const isStart = (position: number): boolean =>
     at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
   const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
-  const ends = isOnLane(last) && !at(isMet, nodes.indexOf(last));
+  const ends = isOnCopyStream(last) && !at(isMet, nodes.indexOf(last));
   const isLast = letsNothingGoOn(nodes, before);
   const moving = nodes.filter((node, position) => {
-    if (isOnLane(node) || at(isMet, position)) return false;
+    if (isOnCopyStream(node) || at(isMet, position)) return false;
     if (node.command.kind === "signal") return begins && at(before, position).every(isStart);
     return node.command.kind === "waitSignal" && ends && isLast(position);
   });
   if (moving.length === 0) return draft;
   const ids = new Set(moving.map(({ id }) => id));
-  const placed = nodes.map((node) => (ids.has(node.id) ? onStream(node, lane) : node));
+  const placed = nodes.map((node) => (ids.has(node.id) ? onStream(node, copies) : node));
   const waits = placed.filter(({ id, command }) => ids.has(id) && command.kind === "waitSignal");
   const moved = waits.map((node) => withSync(node, [last]));
   return gather({ ...draft, nodes: placed }, moved, last.id, (node) => [node, ...moved]);

@@ -1,9 +1,10 @@
 /**
- * Moves the copies of the one-sided protocol onto one stream per device, its copy lane. Copy engines run one in-order queue of copies at the link's rate; the same copies
- * spread over the streams that also multiply reach about half of it. The edges to the lane and back are events like any others, so that the verifier sees them.
+ * Moves copies of the one-sided protocol onto one copy stream per device. A GPU copies between devices at the link's full
+ * rate if its copies wait in one queue, and at about half of it if they are spread over the streams that also compute.
+ * The edges to the copy stream and back are ordinary events, which the verifier checks.
  *
- *     worker 1: waitSignal, copy, signal      ->   worker 1: waitSignal, recordEvent a, waitEvent b, signal
- *                                                  lane:     waitEvent a, copy, recordEvent b
+ *     worker 1: waitSignal, copy, signal      ->   worker 1:    waitSignal, recordEvent a, waitEvent b, signal
+ *                                                  copy stream: waitEvent a, copy, recordEvent b
  */
 import type { Command, CommandStreamId, EventId, Origin, StreamInfo } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
@@ -14,7 +15,7 @@ import type { Rewrite } from "../rewrite.ts";
 
 export type CopyStream = "dedicated" | "inline";
 
-/** The same Program for `inline`, and where no rank copies from or to a peer, or only on a copy stream that a rewrite has made. */
+/** Returns the same Program for `inline`, and if every copy from or to a peer already runs on a copy stream. */
 export const copyStream: Rewrite<CopyStream> = {
   name: "copy-stream",
   run: (program, placement) => (placement === "dedicated" ? moveCopiesToStream(program) : program),
@@ -43,12 +44,12 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
   const crossesLink = rank.commands.map(
     (command) =>
       command.kind === "copy" &&
-      at(rank.streams, command.stream).role !== "lane" &&
+      at(rank.streams, command.stream).role !== "copy" &&
       touchesPeer(program, rank.rank, command),
   );
   if (!crossesLink.includes(true)) return { rank, positions: rank.commands.map((_, i) => i) };
-  const lane = makeId<CommandStreamId>(rank.streams.length);
-  const info: StreamInfo = { id: lane, role: "lane", name: "copy lane" };
+  const copies = makeId<CommandStreamId>(rank.streams.length);
+  const info: StreamInfo = { id: copies, role: "copy", name: "copy stream" };
   const commands: Command[] = [];
   const origins: Origin[] = [];
   const transferOf: (TransferId | null)[] = [];
@@ -71,15 +72,15 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
       add(command, i);
       continue;
     }
-    // Copies that follow each other on a stream go there and back together.
+    // Consecutive copies of one stream share a pair of edges.
     const { stream } = command;
-    edge(stream, lane, i);
+    edge(stream, copies, i);
     for (; crossesLink[i] === true && at(rank.commands, i).stream === stream; i++) {
       positions.push(commands.length);
-      add({ ...at(rank.commands, i), stream: lane }, i);
+      add({ ...at(rank.commands, i), stream: copies }, i);
     }
     i--;
-    edge(lane, stream, i);
+    edge(copies, stream, i);
   }
   const streams = [...rank.streams, info];
   return { rank: { ...rank, streams, eventCount: events, commands, origins, transferOf }, positions };

@@ -28,8 +28,8 @@ const caller = makeId<CommandStreamId>(0);
 function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
   const isMet = inMeetings(draft, context.memory);
-  const isOnLane = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
-  if (!nodes.some(({ command }, position) => at(isOnLane, position) || isGemmLaunch(command, context.memory)))
+  const isOnCopyStream = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
+  if (!nodes.some(({ command }, position) => at(isOnCopyStream, position) || isGemmLaunch(command, context.memory)))
     return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");
   const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
@@ -41,7 +41,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const libraryOf = new Map(libraries.map(({ id, role, name }) => [id, add({ role, name })]));
   const compute =
     count === 1 ? [caller] : Array.from({ length: count }, (_, i) => add({ role: "worker", name: `compute ${i}` }));
-  const lane = add({ role: "lane", name: "copy lane" });
+  const copies = add({ role: "copy", name: "copy stream" });
 
   const before = dependencesOf(nodes, context.memory);
   const placed: (CommandStreamId | null)[] = nodes.map(() => null);
@@ -50,7 +50,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const { command } = node;
     const library = libraryOf.get(command.stream);
     if (library !== undefined) placed[position] = library;
-    else if (at(isOnLane, position)) placed[position] = lane;
+    else if (at(isOnCopyStream, position)) placed[position] = copies;
     else if (isGemmLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;

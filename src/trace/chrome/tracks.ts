@@ -12,7 +12,7 @@ export function processOf(rank: number): number {
   return rank + 1;
 }
 
-const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "lane"];
+const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "copy"];
 
 /** Streams in the order of their tracks. */
 function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {

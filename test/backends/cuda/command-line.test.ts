@@ -75,7 +75,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     // A process per rank; thread names are the streams'.
     expect(new Set(slices.map(({ pid }) => pid))).toEqual(new Set([1, 2]));
     const tracks = trace.traceEvents.filter(({ name }) => name === "thread_name").map(({ args }) => args?.["name"]);
-    expect(tracks).toEqual(Array(2).fill(["caller", "worker 0", "worker 1", "copy lane"]).flat());
+    expect(tracks).toEqual(Array(2).fill(["caller", "worker 0", "worker 1", "copy stream"]).flat());
     const named = (cat: string): readonly string[] =>
       slices.filter((slice) => slice.cat === cat).map(({ name }) => name);
     // Each rank multiplies twice, copies its own shard of 6 rows, and reads the other's.

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { streamPriorities } from "../../../src/backends/cuda/run/streams/stream-priorities.ts";
 
-it("puts the lane and communicators first, and workers in their order behind the caller", () => {
-  const roles = ["caller", "worker", "worker", "lane", "communicator", "worker"] as const;
+it("puts the copy stream and communicators first, and workers in their order after the caller", () => {
+  const roles = ["caller", "worker", "worker", "copy", "communicator", "worker"] as const;
   expect(streamPriorities(roles.map((role) => ({ role })))).toEqual([1, 1, 2, 0, 0, 3]);
 });

@@ -9,26 +9,26 @@ import { buildLists } from "../../machine/list-builder.ts";
 /** Each rank sends to the other on a stream of its own, and has one more that meets nobody. */
 const exchange = link(
   buildLists(2, (list, rank) => {
-    const lane = list.stream("lane");
+    const copies = list.stream("copies");
     list.stream("idle");
     const peer = 1 - rank;
-    list.group(lane, [
+    list.group(copies, [
       { type: "send", peer, view: list.input([4]) },
       { type: "recv", peer, view: list.output([4]) },
     ]);
   }),
 );
 
-/** Rank 0 waits for the others: commands 0 to 2 of its lane, and 3, for rank 2 once more. */
+/** Rank 0 waits for the others: commands 0 to 2 of its copy stream, and 3, for rank 2 once more. */
 const gather = link(
   buildLists(4, (list, rank) => {
-    const lane = list.stream("lane");
+    const copies = list.stream("copies");
     list.stream("idle");
     for (const peer of rank === 0 ? [1, 2, 3, 2] : rank === 2 ? [0, 0] : [0]) {
       const role = rank === 0 ? "recv" : "send";
       const pair = list.pair("get", role, peer, rank === 0 ? list.output([4]) : list.input([4]));
-      if (rank === 0) list.waitPeer(lane, pair, "ready");
-      else list.signalPeer(lane, pair, "ready");
+      if (rank === 0) list.waitPeer(copies, pair, "ready");
+      else list.signalPeer(copies, pair, "ready");
     }
   }),
 );
@@ -66,7 +66,7 @@ function stuckRun(words: readonly number[], { program = exchange, run = [], come
   };
 }
 
-const came: unknown = expect.stringMatching(/^rank 0, lane: came to command 0, transfer .*; it meets ranks 1 /);
+const came: unknown = expect.stringMatching(/^rank 0, copies: came to command 0, transfer .*; it meets ranks 1 /);
 const which = "3 runs in a row: a stream may have come to its command in the run before the one that does not end";
 
 describe("streams of runs that do not end", () => {
@@ -100,7 +100,7 @@ describe("a run of waits that does not end", () => {
     stuckStreams(stuckRun(said, { program: gather, run, eager: false, runs, ...(come === undefined ? {} : { come }) }));
   const line = (command: number, peers: string): unknown =>
     expect.stringMatching(
-      `^rank 0, lane: came to command ${command}, waitSignal slot \\d+${peers} \\(waitPeer of rank 0\\)$`,
+      `^rank 0, copies: came to command ${command}, waitSignal slot \\d+${peers} \\(waitPeer of rank 0\\)$`,
     );
 
   it.each([

@@ -54,7 +54,7 @@ const programs: Readonly<Record<string, () => Fusion>> = {
   contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
 };
 
-/** The ring under a schedule: the own chunk in place, copies by a kernel on a lane, the caller's stream for products. */
+/** The ring under a schedule: the own chunk in place, copies by a kernel on a copy stream, GEMMs on the caller's stream. */
 const schedule: ScheduleOptions = {
   inPlace: true,
   splitChunks: 2,

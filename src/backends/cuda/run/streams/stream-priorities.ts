@@ -9,7 +9,7 @@ import type { StreamPriority } from "./stream-pool.ts";
 export function streamPriorities(streams: readonly Pick<StreamInfo, "role">[]): readonly StreamPriority[] {
   let workers = 0;
   return streams.map(({ role }) => {
-    if (role === "lane" || role === "communicator") return 0;
+    if (role === "copy" || role === "communicator") return 0;
     return role === "caller" ? 1 : ++workers;
   });
 }
