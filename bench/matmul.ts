@@ -1,5 +1,5 @@
 /**
- * Matrix products: GFLOP/s of the WebAssembly kernels by dtype and shape, and float 1024^3 through a BLAS of the system, by Braid and
+ * Matrix gemms: GFLOP/s of the WebAssembly kernels by dtype and shape, and float 1024^3 through a BLAS of the system, by Braid and
  * directly, on one thread in the same run. The BLAS takes part where one is installed: `braid doctor` says so.
  */
 import { Bench } from "tinybench";
@@ -43,7 +43,7 @@ const nameOf = ({ dtype, m, n, k, linear }: Case): string =>
 
 const flops = new Map(cases.map((each) => [nameOf(each), 2 * each.m * each.n * each.k]));
 
-/** GFLOP/s of a task, from its median time; undefined for tasks that are no products. */
+/** GFLOP/s of a task, from its median time; undefined for tasks that are no gemms. */
 export function gigaflops(bench: Bench, name: string): number | undefined {
   const task = bench.getTask(name);
   const count = flops.get(name);
@@ -82,8 +82,8 @@ function prepare({ dtype, m, n, k, linear = false }: Case, blas: Blas | null = n
   const memory = createWasmMemory((addresses.at(-1) ?? 0) + m * n * bytes);
   fill(memory.buffer, dtype, operands[0] ?? 0, m * k);
   fill(memory.buffer, dtype, operands[1] ?? 0, k * n);
-  const products = blas === null ? {} : { products: blasGemms(blas, memory.buffer) };
-  const library = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed }, ...products });
+  const gemms = blas === null ? {} : { gemms: blasGemms(blas, memory.buffer) };
+  const library = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed }, ...gemms });
   const run = library.prepare(kernel);
   const [from, to] = [operands.slice(0, 2), operands.slice(2)];
   return () => {

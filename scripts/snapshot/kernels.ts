@@ -13,11 +13,11 @@ import {
   type KernelSource,
   kernelSteps,
   linkKernel,
-  noMeetings,
+  noBarriers,
   type Operand,
   parseImplementations,
   planOwn,
-  productKernel,
+  gemmKernel,
   profileName,
   pullKernel,
   sampleKernels,
@@ -129,9 +129,9 @@ function cudaText(kernel: Kernel, alignment: number): string {
     if (step.kind === "kernel") return sourceText(step.source);
     const { contraction, a, b, bias, c } = step;
     const memories = [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
-    return `${JSON.stringify(step)}\n${sourceText(productKernel(contraction, memories))}`;
+    return `${JSON.stringify(step)}\n${sourceText(gemmKernel(contraction, memories))}`;
   });
-  const links = [noMeetings, { before: once, after: once }].map((meetings) =>
+  const links = [noBarriers, { before: once, after: once }].map((meetings) =>
     kernel.kind === "combine" ? linkKernel(kernel, () => alignment, meetings) : null,
   );
   return [`// scratch ${scratchBytes}`, ...texts, ...links.map((link) => (link === null ? "" : sourceText(link)))].join(

@@ -26,7 +26,7 @@ export interface KernelLibraryOptions {
   /** Loops over elements in WebAssembly SIMD; `auto` by default. The results have the same bits either way, NaNs apart. */
   readonly simd?: SimdUse;
   /** Another way to multiply matrices; asked first for each contraction, and passed over where it has none (null). */
-  readonly products?: (contraction: Contraction) => Gemm | null;
+  readonly gemms?: (contraction: Contraction) => Gemm | null;
 }
 
 /** Bytes of scratch that a kernel needs. */
@@ -38,7 +38,7 @@ export function createKernelLibrary({
   memory,
   scratch,
   simd = "auto",
-  products = () => null,
+  gemms = () => null,
 }: KernelLibraryOptions): KernelLibrary {
   invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
   const wasm = instantiateGemm(memory);
@@ -53,7 +53,7 @@ export function createKernelLibrary({
         simd,
         scratch: scratch.address,
         accumulators: work,
-        prepareGemm: (contraction) => products(contraction) ?? prepareGemm(contraction, wasm, work),
+        prepareGemm: (contraction) => gemms(contraction) ?? prepareGemm(contraction, wasm, work),
       });
     },
   };

@@ -20,23 +20,23 @@ import { createInterleavedCallers } from "./interleaved-callers.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues" | "transfers">;
 
-/** `products`: another way to multiply matrices in a memory, as kernel libraries take it. */
+/** `gemms`: another way to multiply matrices in a memory, as kernel libraries take it. */
 export function openMachineGroup(
   options: MachineGroupOptions,
-  products: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "products"> = () => ({}),
+  gemms: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "gemms"> = () => ({}),
 ): Group {
-  return { prepare: async (program) => prepare(program, options, products), close: async () => {} };
+  return { prepare: async (program) => prepare(program, options, gemms), close: async () => {} };
 }
 
 function prepare(
   program: Program,
   options: MachineGroupOptions,
-  products: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "products">,
+  gemms: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "gemms">,
 ): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
   const memory = createMemory(program, space, { shared: false });
-  const library = createKernelLibrary({ memory, scratch: space.scratch, ...products(memory.buffer) });
+  const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const bytesOf = (id: BufferId): Uint8Array =>

@@ -33,7 +33,7 @@ export interface Session extends Disposable {
   readonly slotStream: number;
   readonly staging: Staging;
   /** Libraries are loaded when a Program first needs them. */
-  readonly products: () => Gemms;
+  readonly gemms: () => Gemms;
   readonly communicators: () => Communicators;
   /** Collective: all ranks request it together, first when they prepare a Program. */
   readonly clock: () => Promise<WorldClock>;
@@ -72,7 +72,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     while (!streamIsIdle(gpu, hostStream));
   };
   const staging = resources.own(createStaging(gpu, hostStream, wait));
-  let products: Gemms | null = null;
+  let gemms: Gemms | null = null;
   let clock: Promise<WorldClock> | null = null;
   let communicators: Communicators | null = null;
   return {
@@ -87,7 +87,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     hostStream,
     slotStream,
     staging,
-    products: () => (products ??= resources.own(createGemms(gpu, blocks))),
+    gemms: () => (gemms ??= resources.own(createGemms(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
     clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,

@@ -68,8 +68,8 @@ function check(kernel: Kernel, blas: Blas, shared: boolean): void {
       const elements = elementsOf(each.dtype, storageView(each.dtype, memory.buffer, at(addresses, i)));
       for (const offset of offsetsOf(each)) elements.set(offset, random.integer(9) - 4);
     }
-    const products = use === null ? {} : { products: blasGemms(use, memory.buffer) };
-    const library = createKernelLibrary({ memory, scratch: { address: 0, bytes: scratch }, ...products });
+    const gemms = use === null ? {} : { gemms: blasGemms(use, memory.buffer) };
+    const library = createKernelLibrary({ memory, scratch: { address: 0, bytes: scratch }, ...gemms });
     library.prepare(kernel)(addresses.slice(0, kernel.inputs.length), addresses.slice(kernel.inputs.length));
     return new Uint8Array(memory.buffer).slice(start);
   };

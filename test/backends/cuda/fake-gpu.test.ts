@@ -32,13 +32,13 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
     expect(count("cuStreamBeginCapture")).toBe(18);
     expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
-    // The sum's kernel, of several blocks, which meet by its gate, took in the signals and waits around it.
-    const meetings = readdirSync(fakes.folder).filter(
+    // The sum's kernel, of several blocks synchronized by its gate, took in the signals and waits around it.
+    const withBarriers = readdirSync(fakes.folder).filter(
       (name) =>
         /^kernel-.*\.cpp$/.test(name) &&
         readFileSync(path.join(fakes.folder, name), "utf8").includes("braid_raise(gate)"),
     );
-    expect(meetings).toHaveLength(1);
+    expect(withBarriers).toHaveLength(1);
   }, 120_000);
 
   it("that wait for several peers at once are told which of them have not come", async () => {

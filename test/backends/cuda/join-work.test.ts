@@ -13,13 +13,13 @@ const signal = (word: number): StreamOperation => ({ kind: "signal", word });
 const wait = (word: number): StreamOperation => ({ kind: "wait", word, progress: 8, says: word + 1 });
 const raise = (word: number): Work => ({ kind: "memory", operations: [signal(word)] });
 const take = (word: number): Work => ({ kind: "memory", operations: [wait(word)] });
-const meetingOf = (blocks: number): Work => ({
-  kind: "meeting",
+const linkWorkOf = (blocks: number): Work => ({
+  kind: "linkKernel",
   operations: noOperations,
   blocks,
   launch: () => () => {},
 });
-const meeting = meetingOf(8);
+const linkWork = linkWorkOf(8);
 const joined = (pieces: readonly ListedWork[]): readonly StreamWork[] => joinWork(pieces, 132);
 
 function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly ListedWork[] {
@@ -110,7 +110,7 @@ it("ends a batch before it is longer than a call may be", () => {
 
 describe("a kernel over links", () => {
   it("takes in the signals and waits right before and behind it", () => {
-    const pieces = joined(list([2, raise(4)], [2, take(8)], [2, meeting], [2, raise(12)], [2, take(16)], [2, call]));
+    const pieces = joined(list([2, raise(4)], [2, take(8)], [2, linkWork], [2, raise(12)], [2, take(16)], [2, call]));
     expect(shape(pieces)).toEqual([
       [2, 2, "2 kernel 2"],
       [5, 2, "call"],
@@ -121,12 +121,12 @@ describe("a kernel over links", () => {
   });
 
   it("leaves to memory operations what is not in its order: a signal behind a wait", () => {
-    const before = list([2, take(4)], [2, raise(8)], [2, take(12)], [2, meeting]);
+    const before = list([2, take(4)], [2, raise(8)], [2, take(12)], [2, linkWork]);
     expect(shape(joined(before))).toEqual([
       [0, 2, 1],
       [3, 2, "2 kernel 0"],
     ]);
-    const behind = list([2, meeting], [2, take(4)], [2, raise(8)], [2, raise(12)]);
+    const behind = list([2, linkWork], [2, take(4)], [2, raise(8)], [2, raise(12)]);
     expect(shape(joined(behind))).toEqual([
       [0, 2, "0 kernel 1"],
       [2, 2, 2],
@@ -134,7 +134,7 @@ describe("a kernel over links", () => {
   });
 
   it("gives what stands between two of them to the first", () => {
-    const pieces = joined(list([2, meeting], [2, raise(4)], [2, take(8)], [2, raise(12)], [2, meeting]));
+    const pieces = joined(list([2, linkWork], [2, raise(4)], [2, take(8)], [2, raise(12)], [2, linkWork]));
     expect(shape(pieces)).toEqual([
       [0, 2, "0 kernel 2"],
       [4, 2, "1 kernel 0"],
@@ -142,7 +142,7 @@ describe("a kernel over links", () => {
   });
 
   it("takes in nothing of another stream, and nothing across its work", () => {
-    const pieces = list([1, raise(4)], [2, meeting], [1, call], [2, raise(8)]);
+    const pieces = list([1, raise(4)], [2, linkWork], [1, call], [2, raise(8)]);
     expect(joined(pieces)).toEqual(pieces);
   });
 
@@ -151,7 +151,7 @@ describe("a kernel over links", () => {
       list(
         ...Array.from({ length: count }, (_, stream) => [
           [stream, take(4)] as const,
-          [stream, meetingOf(blocks)] as const,
+          [stream, linkWorkOf(blocks)] as const,
         ]).flat(),
       );
 
@@ -173,7 +173,7 @@ describe("a kernel over links", () => {
     });
 
     it("kernels of one stream do not add up", () => {
-      const pieces = list([1, take(4)], [1, meetingOf(64)], [1, take(8)], [1, meetingOf(64)]);
+      const pieces = list([1, take(4)], [1, linkWorkOf(64)], [1, take(8)], [1, linkWorkOf(64)]);
       expect(shape(joined(pieces)).map(([, , count]) => count)).toEqual(["1 kernel 1", "0 kernel 0"]);
     });
   });

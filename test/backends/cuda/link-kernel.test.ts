@@ -1,14 +1,14 @@
-/** The kernel of a combination over links: its source against a golden file, its blocks, and where its meetings stand. */
+/** The kernel of a combination over links: its source against a golden file, its blocks, and where its barriers stand. */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { linkKernel } from "../../../src/backends/cuda/kernels/link-kernel.ts";
-import { meetingParameters, noMeetings, type Meetings } from "../../../src/backends/cuda/kernels/text/barrier-text.ts";
+import { barrierParameters, noBarriers, type Barriers } from "../../../src/backends/cuda/kernels/text/barrier-text.ts";
 import type { KernelSource } from "../../../src/backends/cuda/kernels/kernel-source.ts";
 import type { CombineKernel, Operand } from "../../../src/commands/kernel.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { invariant } from "../../../src/support/invariant.ts";
 
-const round: Meetings = { before: { signals: 3, waits: 3 }, after: { signals: 3, waits: 3 } };
+const round: Barriers = { before: { signals: 3, waits: 3 }, after: { signals: 3, waits: 3 } };
 
 function sum(dtype: DType, count: number, members: number, outputs = 1): CombineKernel {
   const operand: Operand = { dtype, shape: [count], strides: [1] };
@@ -16,13 +16,13 @@ function sum(dtype: DType, count: number, members: number, outputs = 1): Combine
   return { kind: "combine", op: "sum", inputs: all(members), outputs: all(outputs) };
 }
 
-function source(kernel: CombineKernel, meetings: Meetings, alignment = 256): KernelSource {
-  const made = linkKernel(kernel, () => alignment, meetings);
+function source(kernel: CombineKernel, barriers: Barriers, alignment = 256): KernelSource {
+  const made = linkKernel(kernel, () => alignment, barriers);
   invariant(made !== null, "a combination is one loop over elements");
   return made;
 }
 
-it("has the source of its golden file: meetings around a loop of few blocks", async () => {
+it("has the source of its golden file: barriers around a loop of few blocks", async () => {
   const { text, grid, block } = source(sum("bfloat16", 1 << 22, 4), round);
   await expect(`// grid ${grid.join(" x ")}, block ${block.join(" x ")}\n${text}`).toMatchFileSnapshot(
     path.join(import.meta.dirname, "golden", "sum-over-links.cu"),
@@ -30,7 +30,7 @@ it("has the source of its golden file: meetings around a loop of few blocks", as
 });
 
 it("has 8 blocks where accesses are wide, more where they are narrow, and no more than there is work for", () => {
-  const blocks = (kernel: CombineKernel, alignment = 256): number => source(kernel, noMeetings, alignment).grid[0];
+  const blocks = (kernel: CombineKernel, alignment = 256): number => source(kernel, noBarriers, alignment).grid[0];
   expect(blocks(sum("bfloat16", 1 << 22, 4))).toBe(8);
   expect(blocks(sum("float", 1 << 22, 4))).toBe(8);
   expect(blocks(sum("bfloat16", 1 << 22, 4), 4)).toBe(32);
@@ -41,14 +41,14 @@ it("has 8 blocks where accesses are wide, more where they are narrow, and no mor
 
 it("has as many loads on their way whatever the number of members", () => {
   const vectors = (members: number): number =>
-    Number(/for \(int u = 0; u < (\d+); u\+\+\)/.exec(source(sum("bfloat16", 1 << 22, members), noMeetings).text)?.[1]);
+    Number(/for \(int u = 0; u < (\d+); u\+\+\)/.exec(source(sum("bfloat16", 1 << 22, members), noBarriers).text)?.[1]);
   expect([2, 4, 8, 32].map(vectors)).toEqual([8, 4, 2, 1]);
 });
 
-describe("meetings", () => {
+describe("barriers", () => {
   it("are no lines and no parameters where there are none", () => {
-    expect(meetingParameters(noMeetings)).toEqual([]);
-    expect(source(sum("float", 1 << 20, 2), noMeetings).text).not.toMatch(/raise|await|atomicAdd|syncthreads/);
+    expect(barrierParameters(noBarriers)).toEqual([]);
+    expect(source(sum("float", 1 << 20, 2), noBarriers).text).not.toMatch(/raise|await|atomicAdd|syncthreads/);
   });
 
   it("need no gate in a kernel of one block, and no count of blocks", () => {

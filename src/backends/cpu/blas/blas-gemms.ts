@@ -35,8 +35,8 @@ export function blasGemms(blas: Blas, buffer: ArrayBufferLike): (contraction: Co
   return (contraction) => {
     const { dtype, m, n, k } = contraction;
     if ((dtype !== "float" && dtype !== "double") || m * n * k < fewestMultiplyAdds) return null;
-    const product = prepareGemm(contraction, precisions[dtype]);
-    return product === null ? null : overBatch(contraction, product);
+    const gemm = prepareGemm(contraction, precisions[dtype]);
+    return gemm === null ? null : overBatch(contraction, gemm);
   };
 }
 
@@ -46,10 +46,10 @@ function prepareGemm(contraction: Contraction, precision: Precision): Gemm | nul
   if (c === null) return null;
   // c^T = b^T a^T if c's columns are contiguous.
   if (c.transpose === transposed) {
-    const product = bias === null ? prepareGemm(transposedGemm(contraction), precision) : null;
-    return product === null
+    const swapped = bias === null ? prepareGemm(transposedGemm(contraction), precision) : null;
+    return swapped === null
       ? null
-      : (addressA, addressB, none, addressC) => product(addressB, addressA, none, addressC);
+      : (addressA, addressB, none, addressC) => swapped(addressB, addressA, none, addressC);
   }
   const a = matrixOf(contraction.a, m, k);
   const b = matrixOf(contraction.b, k, n);

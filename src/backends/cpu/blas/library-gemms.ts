@@ -5,9 +5,9 @@ import { openBlas } from "./blas-library.ts";
 import { blasGemms } from "./blas-gemms.ts";
 
 /** Empty for null. The file is one that `findBlas` found in this process. */
-export function libraryGemms(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "products"> {
+export function libraryGemms(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "gemms"> {
   if (file === null) return {};
   const blas = openBlas(file);
   invariant(blas !== null, "a library that was opened once can be opened again", { file });
-  return { products: blasGemms(blas, buffer) };
+  return { gemms: blasGemms(blas, buffer) };
 }

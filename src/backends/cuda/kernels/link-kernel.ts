@@ -10,7 +10,7 @@ import { planKernel } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
 import { indented } from "./text/indented.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
-import { meetingAfter, meetingBefore, meetingParameters, type Meetings } from "./text/barrier-text.ts";
+import { barrierAfter, barrierBefore, barrierParameters, type Barriers } from "./text/barrier-text.ts";
 import { groupPhases } from "./plan/nest-groups.ts";
 import { withPrelude } from "./text/prelude.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
@@ -29,7 +29,7 @@ const loadsPerThread = 16;
  * Null for a kernel that is not one loop over elements. The signals' and waits' parameters follow those of
  * `parameters`.
  */
-export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, meetings: Meetings): KernelSource | null {
+export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, barriers: Barriers): KernelSource | null {
   const [group, ...others] = groupPhases(planKernel(kernel).phases);
   if (group?.kind !== "nests" || others.length > 0) return null;
   const { nests } = group;
@@ -40,14 +40,14 @@ export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, meetings: M
   const stride = blocks * blockThreads;
   const most = vectors + stride * copies;
   const { parameters, parameterText, type, lines } = elementwiseBody(nests, { width, vectors, copies, stride, most });
-  const all = [parameterText, ...meetingParameters(meetings)].join(", ");
+  const all = [parameterText, ...barrierParameters(barriers)].join(", ");
   const text = [
     `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${all}) {`,
-    ...meetingBefore(meetings, blocks, blockThreads),
+    ...barrierBefore(barriers, blocks, blockThreads),
     `for (${type} first = blockIdx.x * ${blockThreads}u + threadIdx.x; first < ${vectors}u; first += ${stride * copies}u) {`,
     ...lines,
     "}",
-    ...meetingAfter(meetings, blocks, blockThreads),
+    ...barrierAfter(barriers, blocks, blockThreads),
     "}",
   ];
   return {

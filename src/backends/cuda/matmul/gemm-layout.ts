@@ -115,8 +115,8 @@ function batchOf(axes: readonly BatchAxis[]): Batch | null {
   const largest = joined.reduce((best, axis, i) => (axis.extent > at(joined, best).extent ? i : best), 0);
   const inner = joined[largest] ?? { extent: 1, a: 0, b: 0, c: 0 };
   const outer = joined.filter((_, i) => i !== largest);
-  const products = outer.reduce((count, { extent }) => count * extent, 1);
-  if (products > mostGemms) return null;
+  const gemms = outer.reduce((count, { extent }) => count * extent, 1);
+  if (gemms > mostGemms) return null;
   const offsets = outer.reduce<GemmLayout["offsets"]>(
     (done, axis) =>
       done.flatMap(({ a, b, c }) =>

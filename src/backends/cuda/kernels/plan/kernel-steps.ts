@@ -26,7 +26,7 @@ import type { AlignmentOf } from "./vector-width.ts";
 export type KernelStep =
   | { readonly kind: "kernel"; readonly source: KernelSource }
   | {
-      readonly kind: "product";
+      readonly kind: "gemm";
       readonly contraction: Contraction;
       readonly a: Address;
       readonly b: Address;
@@ -58,7 +58,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
       }
       case "contraction": {
         const { contraction, a, b, bias, c } = group;
-        return [{ kind: "product", contraction, a, b, bias, c }];
+        return [{ kind: "gemm", contraction, a, b, bias, c }];
       }
       default:
         return unreachable(group);

@@ -9,20 +9,20 @@
  */
 
 /** The number of each, in this order: no signal comes after a wait. */
-export interface MeetingShape {
+export interface BarrierShape {
   readonly signals: number;
   readonly waits: number;
 }
 
 /** Before and after the kernel's work. */
-export interface Meetings {
-  readonly before: MeetingShape;
-  readonly after: MeetingShape;
+export interface Barriers {
+  readonly before: BarrierShape;
+  readonly after: BarrierShape;
 }
 
-export const noMeetings: Meetings = { before: { signals: 0, waits: 0 }, after: { signals: 0, waits: 0 } };
+export const noBarriers: Barriers = { before: { signals: 0, waits: 0 }, after: { signals: 0, waits: 0 } };
 
-function meets({ before, after }: Meetings): boolean {
+function hasBarriers({ before, after }: Barriers): boolean {
   return operationsOf(before) + operationsOf(after) > 0;
 }
 
@@ -31,10 +31,10 @@ function meets({ before, after }: Meetings): boolean {
  * that reports what a stream waits for; then, before and after the work, the words to raise and the words to wait for,
  * each of the latter with the report of a long wait.
  */
-export function meetingParameters(meetings: Meetings): readonly string[] {
-  if (!meets(meetings)) return [];
+export function barrierParameters(barriers: Barriers): readonly string[] {
+  if (!hasBarriers(barriers)) return [];
   const words = (["before", "after"] as const).flatMap((place) => {
-    const { signals, waits } = meetings[place];
+    const { signals, waits } = barriers[place];
     return [
       ...numbered(signals).map((i) => `unsigned *${place}Raise${i}`),
       ...numbered(waits).flatMap((i) => [`unsigned *${place}Await${i}`, `unsigned long long ${place}Says${i}`]),
@@ -44,7 +44,7 @@ export function meetingParameters(meetings: Meetings): readonly string[] {
 }
 
 /** Lines before the work of a kernel of `blocks` blocks of `threads` threads, in one dimension. */
-export function meetingBefore({ before }: Meetings, blocks: number, threads: number): readonly string[] {
+export function barrierBefore({ before }: Barriers, blocks: number, threads: number): readonly string[] {
   if (operationsOf(before) === 0) return [];
   const lines = [...operationLines(before, "before", threads), "__syncthreads();"];
   if (blocks === 1) return lines;
@@ -60,9 +60,9 @@ export function meetingBefore({ before }: Meetings, blocks: number, threads: num
 }
 
 /** Lines after the work. */
-export function meetingAfter(meetings: Meetings, blocks: number, threads: number): readonly string[] {
-  if (!meets(meetings)) return [];
-  const { before, after } = meetings;
+export function barrierAfter(barriers: Barriers, blocks: number, threads: number): readonly string[] {
+  if (!hasBarriers(barriers)) return [];
+  const { before, after } = barriers;
   const lines = operationLines(after, "after", threads);
   if (blocks === 1) return operationsOf(after) === 0 ? [] : ["__syncthreads();", ...lines];
   const hasGate = operationsOf(before) > 0;
@@ -87,7 +87,7 @@ export function meetingAfter(meetings: Meetings, blocks: number, threads: number
 }
 
 /** The warps of a block take the operations in turn, so that waits do not queue up. */
-function operationLines({ signals, waits }: MeetingShape, place: string, threads: number): readonly string[] {
+function operationLines({ signals, waits }: BarrierShape, place: string, threads: number): readonly string[] {
   const thread = (i: number): number => (32 * i) % threads;
   return [
     ...numbered(signals).map((i) => `if (threadIdx.x == ${thread(i)}) braid_raise(${place}Raise${i});`),
@@ -98,7 +98,7 @@ function operationLines({ signals, waits }: MeetingShape, place: string, threads
   ];
 }
 
-function operationsOf({ signals, waits }: MeetingShape): number {
+function operationsOf({ signals, waits }: BarrierShape): number {
   return signals + waits;
 }
 

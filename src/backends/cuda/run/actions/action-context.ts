@@ -7,7 +7,7 @@ import type { Arenas } from "../../memory/arenas.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import type { Communicator } from "../../nccl/communicators.ts";
 import type { Session } from "../../session.ts";
-import type { MeetingOperations } from "./barrier-operations.ts";
+import type { BarrierOperations } from "./barrier-operations.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 import type { Progress } from "../stuck/progress.ts";
 
@@ -21,13 +21,13 @@ export type Action = () => void;
 export type Work =
   | { readonly kind: "call"; readonly action: Action }
   | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
-  | ({ readonly kind: "meeting"; readonly operations: MeetingOperations } & MeetingLaunch);
+  | ({ readonly kind: "linkKernel"; readonly operations: BarrierOperations } & LinkLaunch);
 
-export interface MeetingLaunch {
+export interface LinkLaunch {
   /** Thread blocks of the kernel. */
   readonly blocks: number;
   /** Launches the kernel with these operations inside. */
-  readonly launch: (operations: MeetingOperations) => Action;
+  readonly launch: (operations: BarrierOperations) => Action;
 }
 
 export interface ActionContext {

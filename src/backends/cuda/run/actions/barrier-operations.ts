@@ -2,15 +2,15 @@
  * Decides which signals and waits around a kernel it can absorb (kernels/text/barrier-text.ts): before and after it, as
  * many as are in order, signals first. The others stay a batch of memory operations.
  */
-import type { Meetings, MeetingShape } from "../../kernels/text/barrier-text.ts";
+import type { Barriers, BarrierShape } from "../../kernels/text/barrier-text.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 
-export interface MeetingOperations {
+export interface BarrierOperations {
   readonly before: readonly StreamOperation[];
   readonly after: readonly StreamOperation[];
 }
 
-export const noOperations: MeetingOperations = { before: [], after: [] };
+export const noOperations: BarrierOperations = { before: [], after: [] };
 
 /** A number of operations for which every kernel has parameters: a wait needs two. */
 const mostInside = 128;
@@ -31,12 +31,12 @@ export function isInOrder(operations: readonly StreamOperation[]): boolean {
   );
 }
 
-export function shapesOf({ before, after }: MeetingOperations): Meetings {
+export function shapesOf({ before, after }: BarrierOperations): Barriers {
   return { before: shapeOf(before), after: shapeOf(after) };
 }
 
-/** The values of `meetingParameters`. */
-export function meetingValues({ before, after }: MeetingOperations, gate: number): readonly number[] {
+/** The values of `barrierParameters`. */
+export function barrierValues({ before, after }: BarrierOperations, gate: number): readonly number[] {
   const all = [...before, ...after];
   if (all.length === 0) return [];
   const wait = all.find((operation) => operation.kind === "wait");
@@ -49,7 +49,7 @@ function wordsOf(operation: StreamOperation): readonly number[] {
   return operation.kind === "signal" ? [operation.word] : [operation.word, operation.says];
 }
 
-function shapeOf(operations: readonly StreamOperation[]): MeetingShape {
+function shapeOf(operations: readonly StreamOperation[]): BarrierShape {
   const waits = operations.filter(({ kind }) => kind === "wait").length;
   return { signals: operations.length - waits, waits };
 }

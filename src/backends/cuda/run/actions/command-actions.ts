@@ -18,7 +18,7 @@ import { transferActionsOf } from "./transfer-command.ts";
 const table: RuleTable<Command, readonly Work[], [number, ActionContext]> = {
   launch: (command, index, context) => {
     const launch = linkLaunch(command, index, context);
-    if (launch !== null) return [{ kind: "meeting", operations: noOperations, ...launch }];
+    if (launch !== null) return [{ kind: "linkKernel", operations: noOperations, ...launch }];
     return calls(kernelActions(command, context));
   },
   copy: (command, _, context) => {

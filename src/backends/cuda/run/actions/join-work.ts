@@ -35,18 +35,18 @@ const mostOperations = 64;
 
 /** In list order. Joined work belongs to its kernel, or to the first of its commands. */
 export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
-  const mayMeet = leavesRoom(list, multiprocessors);
+  const mayAbsorb = leavesHalfOfGpu(list, multiprocessors);
   const joined: StreamWork[] = [];
   for (const piece of signalsWithNext(list)) {
     const last = joined.at(-1);
-    const both = last?.stream === piece.stream ? together(last.work, piece.work, mayMeet) : null;
+    const both = last?.stream === piece.stream ? joinPair(last.work, piece.work, mayAbsorb) : null;
     if (last === undefined || both === null) {
       joined.push(piece);
       continue;
     }
     joined.pop();
     const [first, second] = both;
-    const whose = piece.work.kind === "meeting" ? piece : last;
+    const whose = piece.work.kind === "linkKernel" ? piece : last;
     if (second === undefined) joined.push({ ...whose, work: first });
     else joined.push({ ...last, work: first }, { ...piece, work: second });
   }
@@ -85,10 +85,10 @@ function isSignals(work: Work | undefined): boolean {
  * If all of them wait, half of the GPU must stay free for the work their peers need. Otherwise kernels are launched
  * only when their peers are ready.
  */
-function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boolean {
+function leavesHalfOfGpu(list: readonly StreamWork[], multiprocessors: number): boolean {
   const most = new Map<CommandStreamId, number>();
   for (const { stream, work } of list)
-    if (work.kind === "meeting") most.set(stream, Math.max(most.get(stream) ?? 0, work.blocks));
+    if (work.kind === "linkKernel") most.set(stream, Math.max(most.get(stream) ?? 0, work.blocks));
   return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= multiprocessors / 2;
 }
 
@@ -96,22 +96,22 @@ function leavesRoom(list: readonly StreamWork[], multiprocessors: number): boole
  * Joins two neighbours of one stream into one piece of work, or into two if the second absorbs part of the first. Null
  * if they stay as they are.
  */
-function together(first: Work, second: Work, mayMeet: boolean): readonly [Work, Work?] | null {
+function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work, Work?] | null {
   if (first.kind === "call" || second.kind === "call") return null;
   if (second.kind === "memory") {
     const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
     if (first.kind === "memory") {
       return memoryOperations(operations).length <= mostOperations ? [{ kind: "memory", operations }] : null;
     }
-    if (!mayMeet || !isInOrder(operations)) return null;
+    if (!mayAbsorb || !isInOrder(operations)) return null;
     return [{ ...first, operations: { ...first.operations, after: operations } }];
   }
-  if (first.kind === "meeting" || !mayMeet) return null;
+  if (first.kind === "linkKernel" || !mayAbsorb) return null;
   const before = takenBefore(first.operations);
   if (before.length === 0) return null;
-  const meeting: Work = { ...second, operations: { ...second.operations, before } };
+  const linkWork: Work = { ...second, operations: { ...second.operations, before } };
   const left = first.operations.slice(0, first.operations.length - before.length);
-  return left.length === 0 ? [meeting] : [{ kind: "memory", operations: left }, meeting];
+  return left.length === 0 ? [linkWork] : [{ kind: "memory", operations: left }, linkWork];
 }
 
 /** Lays out the arguments of memory operations; a call already is an action. */
@@ -119,7 +119,7 @@ export function workAction(work: Work, stream: CommandStreamId, context: ActionC
   switch (work.kind) {
     case "call":
       return work.action;
-    case "meeting":
+    case "linkKernel":
       return work.launch(work.operations);
     case "memory": {
       const operations = memoryOperations(work.operations);

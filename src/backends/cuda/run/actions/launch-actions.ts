@@ -49,7 +49,7 @@ function stepAction(
   { stream, smMargin: margin = 0 }: Launch,
   context: ActionContext,
 ): Action {
-  const { modules, products } = context.session;
+  const { modules, gemms } = context.session;
   const on = context.streamOf(stream);
   if (step.kind === "kernel") {
     return modules.prepareLaunch(step.source, step.source.parameters.map(place), on, context.blocks);
@@ -65,8 +65,8 @@ function stepAction(
   const layout = gemmLayout(contraction);
   if (layout !== null) {
     const workspace = context.workspaceOf(stream, workspaceBytes);
-    const product = products().prepare(layout, addresses, { stream: on, workspace, margin });
-    if (product !== null) return product;
+    const gemm = gemms().prepare(layout, addresses, { stream: on, workspace, margin });
+    if (gemm !== null) return gemm;
   }
   const operands = [a, b, ...(bias === null ? [] : [bias]), c];
   const source = gemmKernel(
