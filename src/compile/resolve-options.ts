@@ -72,7 +72,11 @@ function badValue(name: OptionName, value: unknown): never {
 
 /** How the API and the command line call an option. */
 export function optionPlace(name: OptionName): NonNullable<Diagnostic["place"]> {
-  return { kind: "option", text: `${name} (${flagOf(name)})` };
+  return { kind: "option", text: optionText(name) };
+}
+
+export function optionText(name: OptionName): string {
+  return `${name} (${flagOf(name)})`;
 }
 
 function unknownOption(name: string, known: readonly string[]): never {

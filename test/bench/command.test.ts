@@ -205,6 +205,14 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
     { args: ["tp-columnwise", "--impl", "braid;outputs=2"], expected: ["bad-option", "tp-rowwise or tp-allreduce"] },
     { args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
+    {
+      args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto;streams=2;inPlace=true", "--profile", "4xH200"],
+      expected: ["auto chooses the streams and the schedule itself", "streams (--streams), inPlace (--in-place)"],
+    },
+    { args: ["tp-rowwise", "--impl", "braid;mergeProducts=1"], expected: ["mergeProducts is now called mergeGemms"] },
+    { args: ["tp-rowwise", "--impl", "serial;copyLane=inline"], expected: ["copyLane is now called copyStream"] },
+    { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["choice is now called scheduleChoice"] },
+    { args: ["tp-rowwise", "--impl", "braid;numberOfStreams=2"], expected: ["numberOfStreams", "write streams"] },
     { args: ["tp-rowwise", "--profile", "absent.json"], expected: ["file-unreadable", "absent.json"] },
     { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
     { args: ["tp-rowwise", "--config", "absent.json"], expected: ["file-unreadable", "absent.json"] },
@@ -222,6 +230,11 @@ describe("braid bench", () => {
     { benchmark: { primitive: "tp" }, expected: ["benchmark.primitive", "tp-columnwise"] },
     { benchmark: { implementations: { braid: [{ streams: [0] }] } }, expected: ["streams=0"] },
     { benchmark: { implementations: { braid: [{ streams: {} }] } }, expected: ["braid.streams", "a number"] },
+    {
+      benchmark: { implementations: { braid: [{ p2pProtocol: "put" }] } },
+      expected: ["implementations.braid", "p2pProtocol is now called protocol"],
+    },
+    { benchmark: { implementations: { braid: [{ choice: "auto" }] } }, expected: ["write scheduleChoice"] },
     { benchmark: [], expected: ["an object", "found: []"] },
   ])("refuses the configuration $benchmark", async ({ benchmark, expected }) => {
     const file = folder.write("bad.json", JSON.stringify({ benchmark }));

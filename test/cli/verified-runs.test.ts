@@ -4,6 +4,7 @@ import { MultiDeviceExecutor, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";
+import type { CompileGiven } from "../../src/cli/program/compile-file.ts";
 import { inputSizes } from "../../src/cli/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/cli/run/inputs.ts";
@@ -11,15 +12,16 @@ import { runFile, type RunFlags } from "../../src/cli/run/run-file.ts";
 import { verifyFile } from "../../src/cli/verify/verify-file.ts";
 import { options } from "../../src/compile/options.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
-import type { LoweringOptions } from "../../src/passes/options.ts";
 import { exampleFiles } from "../support/example-program.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { programFolder } from "./captured-cli.ts";
 
+const streams = 3;
+
 const flags: RunFlags = {
   ...programCommand("run").parse(["FILE"], { from: "user" }).opts<RunFlags>(),
   devices: 2,
-  streams: 3,
+  streams,
   blas: "off",
 };
 
@@ -34,11 +36,11 @@ function commandsOf(program: Program | null | undefined): unknown {
   return program?.ranks.map(({ streams, commands }) => ({ streams, commands }));
 }
 
-async function expectSame(file: string, own: RunFlags, lowering: Partial<LoweringOptions>): Promise<Program> {
+async function expectSame(file: string, own: RunFlags, given: CompileGiven): Promise<Program> {
   const step = (): void => {};
-  const verified = await verifyFile(file, own, lowering, step);
+  const verified = await verifyFile(file, own, given, step);
   expect(verified.report.ok).toBe(true);
-  const ran = await runFile(file, own, lowering, { backend: backendFor(own.on), world: null, step });
+  const ran = await runFile(file, own, given, { backend: backendFor(own.on), world: null, step });
   expect(commandsOf(ran?.last.program)).toEqual(commandsOf(verified.program));
   expect(ran?.choice).toBe(verified.choice);
   if (verified.program === null) throw new Error("nothing was verified");
@@ -47,19 +49,19 @@ async function expectSame(file: string, own: RunFlags, lowering: Partial<Lowerin
 
 describe.each(options.on.kind.choices)("on %s", (on) => {
   it.each(exampleFiles)("%s", async (name) => {
-    await expectSame(example(name), { ...flags, on }, {});
+    await expectSame(example(name), { ...flags, on }, { streams });
   });
 
   it.each(["get", "put"] as const)("with copies between peers: %s", async (protocol) => {
     const file = example("ring-allgather-matmul.ts");
-    const program = await expectSame(file, { ...flags, on }, { backend: "cuda", protocol });
+    const program = await expectSame(file, { ...flags, on }, { streams, backend: "cuda", protocol });
     const roles = program.ranks[0]?.streams.map(({ role }) => role);
     expect(roles?.includes("copy")).toBe(on === "cuda");
   });
 
   it("with a schedule, and the copy stream that the flags name", async () => {
     const schedule = { inPlace: true, mergeGemms: [1, 3], copyStream: on === "cpu" ? "dedicated" : "inline" } as const;
-    await expectSame(example("ring-allgather-matmul.ts"), { ...flags, on, ...schedule }, { backend: "cuda" });
+    await expectSame(example("ring-allgather-matmul.ts"), { ...flags, on }, { streams, ...schedule, backend: "cuda" });
   });
 
   it("with a chosen schedule", async () => {

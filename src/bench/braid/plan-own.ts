@@ -10,6 +10,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/resolve-options.ts";
+import { requireNoSchedule } from "../../tune/choose/choose.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";
 import type { Implementation, OwnName } from "../implementation.ts";
@@ -75,8 +76,7 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
 /** Chooses the form, its chunks and the backend where they are not given. */
 function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
-  const decided = (["streams", ...scheduleNames] as const).filter((name) => options[name] !== undefined);
-  if (decided.length > 0) decidedTwice(decided);
+  requireNoSchedule({ ...pickOptions(["streams"], options), schedule: pickOptions(scheduleNames, options) });
   const { backend, graph } = options;
   const given = {
     ...loweringOf(options, problem),
@@ -134,17 +134,6 @@ function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): 
     found: `outputs=${outputs} with form=${form}`,
     expected: "outputs with tp-rowwise or tp-allreduce in form rotated, linear or broadcast",
     help: "leave outputs out, or choose such a form",
-  });
-}
-
-function decidedTwice(names: readonly string[]): never {
-  return fail({
-    code: "bad-option",
-    message: "scheduleChoice=auto chooses the streams and the rewrites itself",
-    place: { kind: "option", text: "scheduleChoice" },
-    found: `scheduleChoice=auto with ${names.join(", ")}`,
-    expected: "form, backend, protocol or graph beside it, or none",
-    help: "leave these options out, or scheduleChoice=auto",
   });
 }
 

@@ -1,8 +1,8 @@
 /** `braid lower`: prints the host program of one rank, the program after each pass, or the rank's command list. */
 import type { Command } from "commander";
-import { loweringNames } from "../../compile/options.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { compileNames } from "../program/compile-file.ts";
 import { givenDevices } from "../program/load-dump.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -16,7 +16,7 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
     const text = await withProgress(terminal, async (step) => {
       step(`lowering ${file}`);
       const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
-      return lowerFile(file, { ...flags, devices }, givenOptions(command, loweringNames));
+      return lowerFile(file, { ...flags, devices }, givenOptions(command, compileNames));
     });
     terminal.out(text);
     finish(exitStatus.ok);

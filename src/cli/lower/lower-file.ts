@@ -1,7 +1,8 @@
 /** What `braid lower` prints, as text: from a program file or a dump and flags. */
 import { printProgram } from "../../commands/print-program.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
-import type { NamesOf, Options } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/resolve-options.ts";
 import { lower } from "../../compile/lower.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
@@ -11,13 +12,14 @@ import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
-import { compileFile } from "../program/compile-file.ts";
+import { compileFile, type CompileGiven } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;
 
-export async function lowerFile(file: string, flags: LowerFlags, options: Partial<LoweringOptions>): Promise<string> {
+export async function lowerFile(file: string, flags: LowerFlags, given: CompileGiven): Promise<string> {
+  const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
   if (flags.printAfter !== undefined) requirePass(flags.printAfter);
   requireRank(rank, devices);
@@ -27,7 +29,7 @@ export async function lowerFile(file: string, flags: LowerFlags, options: Partia
   const described = { file, devices, rank, params, options };
   // Which lowering options are chosen depends on the sizes, as commands do; a host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
-  const { compiled, choice } = compileFile(source, flags, options, inputSizes(signature, flags.sizes), profile);
+  const { compiled, choice } = compileFile(source, flags, given, inputSizes(signature, flags.sizes), profile);
   const compilation = requireLinked(compiled);
   const chosen = { ...described, scheduleChoice: choice ?? undefined };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);

@@ -1,6 +1,5 @@
 /** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
 import type { Command } from "commander";
-import { loweringNames } from "../../compile/options.ts";
 import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
@@ -8,6 +7,7 @@ import { unreachable } from "../../support/unreachable.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { compileNames } from "../program/compile-file.ts";
 import { givenDevices } from "../program/load-dump.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { chooseBackend } from "./backend.ts";
@@ -32,10 +32,10 @@ export function runCommand(
     const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null): Promise<ExitStatus> => {
-      const [here, lowering] = [{ ...flags, devices: where.devices }, givenOptions(command, loweringNames)];
+      const [here, own] = [{ ...flags, devices: where.devices }, givenOptions(command, compileNames)];
       const result = await withProgress(terminal, async (step) => {
         const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) });
-        return runFile(file, here, lowering, { backend, world, step });
+        return runFile(file, here, own, { backend, world, step });
       });
       if (result === null) return exitStatus.ok;
       terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));

@@ -2,7 +2,8 @@
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { requireLinked } from "../../compile/compile.ts";
-import type { NamesOf, Options } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/resolve-options.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
@@ -15,7 +16,7 @@ import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { compileFile } from "../program/compile-file.ts";
+import { compileFile, type CompileGiven } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
@@ -60,11 +61,12 @@ export interface RunSetting {
 export async function runFile(
   file: string,
   flags: RunFlags,
-  lowering: Partial<LoweringOptions>,
+  given: CompileGiven,
   { backend, world, step }: RunSetting,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   const profile = await profileToChooseWith(flags);
+  const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags);
@@ -73,7 +75,7 @@ export async function runFile(
   step("drawing inputs");
   const inputs = drawInputs(signature, sizes, flags.seed);
   step(`lowering for ${flags.devices} devices`);
-  const { compiled, choice } = compileFile(source, flags, lowering, sizes, profile);
+  const { compiled, choice } = compileFile(source, flags, given, sizes, profile);
   // An interleaving is there to look at a program as it is, also at one that is wrong.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {

@@ -1,9 +1,9 @@
 /** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints what is wrong with it. */
 import type { Command } from "commander";
-import { loweringNames } from "../../compile/options.ts";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { compileNames } from "../program/compile-file.ts";
 import { givenDevices } from "../program/load-dump.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
@@ -17,7 +17,7 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
   return command.action(async (file: string, flags: VerifyFlags) => {
     const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
     const result = await withProgress(terminal, (step) =>
-      verifyFile(file, { ...flags, devices }, givenOptions(command, loweringNames), step),
+      verifyFile(file, { ...flags, devices }, givenOptions(command, compileNames), step),
     );
     terminal.out(
       flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),

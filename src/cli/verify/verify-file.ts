@@ -3,14 +3,15 @@ import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
-import type { NamesOf, Options } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/resolve-options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { compileFile } from "../program/compile-file.ts";
+import { compileFile, type CompileGiven } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
@@ -40,10 +41,11 @@ export interface VerifyResult {
 export async function verifyFile(
   file: string,
   flags: VerifyFlags,
-  options: Partial<LoweringOptions>,
+  given: CompileGiven,
   step: Step,
 ): Promise<VerifyResult> {
   const profile = await profileToChooseWith(flags);
+  const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, options);
   const { source, signature, params, lineOf: linesOfDump } = await buildProgram(file, flags);
@@ -53,7 +55,7 @@ export async function verifyFile(
   const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { compiled, choice } = compileFile(lowered, flags, options, sizes, profile);
+  const { compiled, choice } = compileFile(lowered, flags, given, sizes, profile);
   const { report, reported } = checked(compiled, linesOfDump);
   const milliseconds = performance.now() - start;
   const written: string[] = [];

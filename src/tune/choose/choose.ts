@@ -12,7 +12,9 @@ import {
   verified,
 } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { scheduleNames } from "../../compile/options.ts";
 import { rescheduler } from "../../compile/reschedule.ts";
+import { optionPlace, optionText } from "../../compile/resolve-options.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
@@ -33,7 +35,7 @@ import { type Considered, decide } from "./decide.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
 import { type Combination, type Root, searchSchedules } from "./search.ts";
 
-/** Given lowering options restrict the choice. Streams and rewrites are always chosen. */
+/** Given lowering options restrict the choice. `streams` and `schedule` are what is chosen: to give them is a `bad-option`. */
 export interface ChooseOptions extends CompileOptions {
   /** Whether runs are launched as CUDA graphs; true if not given. */
   readonly graph?: boolean;
@@ -60,8 +62,8 @@ export interface CompiledCandidate extends Considered {
 export const candidateStreams = 64;
 
 /**
- * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no candidate, and the serial
- * form's error if no candidate can be compiled.
+ * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no candidate or name a schedule,
+ * and the serial form's error if no candidate can be compiled.
  */
 export function choose(
   source: ProgramSource | Lowered,
@@ -96,6 +98,7 @@ export function considerSchedules(
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): readonly CompiledCandidate[] {
+  requireNoSchedule(options);
   const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
   const timeOf = simulateOnce(profile, graph);
@@ -207,6 +210,21 @@ function rowsThatApply(recorded: Program, under: CopyLoop["under"]): readonly Ch
     usual,
     ...others.filter(({ schedule }) => applies(schedule)),
   ]);
+}
+
+/** Throws `bad-option`: a schedule cannot be both given and chosen. */
+export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOptions, "streams" | "schedule">): void {
+  const values = { streams, ...schedule };
+  const given = (["streams", ...scheduleNames] as const).filter((name) => values[name] !== undefined);
+  if (given.length === 0) return;
+  fail({
+    code: "bad-option",
+    message: "scheduleChoice auto chooses the streams and the schedule itself",
+    place: optionPlace("scheduleChoice"),
+    found: `auto with ${given.map(optionText).join(", ")}`,
+    expected: "lowering options beside it, or none",
+    help: `leave ${given.join(", ")} out, or leave scheduleChoice out`,
+  });
 }
 
 function noneAllowed(lowering: Partial<LoweringOptions>): never {

@@ -1,5 +1,7 @@
 /** `--schedule-choice auto --profile FILE` on the command line: the line that says why, the result, and bad values. */
+import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "braid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { choose } from "../../../src/tune/choose/choose.ts";
 import { cli, type ProgramFolder, programFolder } from "../../cli/captured-cli.ts";
 import { roundProfile } from "../../simulate/profile.ts";
 
@@ -36,6 +38,40 @@ it("takes a shipped profile by its name", async () => {
   const { status, out } = await cli(...auto, "--profile", "4xH200", "--backend", "nccl");
   expect(status).toBe(0);
   expect(out).toMatch(/^schedule: (serial|collectives in chunks|sends and receives).*: /m);
+});
+
+describe("a schedule beside the choice is refused in the same words", () => {
+  const message = "scheduleChoice auto chooses the streams and the schedule itself";
+
+  it.each([
+    ["run", ["--in-place"], "inPlace (--in-place)"],
+    ["run", ["--streams", "4"], "streams (--streams)"],
+    ["verify", ["--merge-gemms", "1-3", "--streams", "2"], "streams (--streams), mergeGemms (--merge-gemms)"],
+    ["lower", ["--copy-stream", "inline"], "copyStream (--copy-stream)"],
+    ["lower", ["--sm-margin", "8", "--print-lists"], "smMargin (--sm-margin)"],
+  ])("by braid %s %j", async (command, flags, found) => {
+    const { status, err } = await cli(command, ...auto.slice(1), "--profile", profile, ...flags);
+    expect(status).toBe(2);
+    expect(err).toContain(`error[bad-option]: ${message}`);
+    expect(err).toContain(`found: auto with ${found}\n`);
+  });
+
+  it.each([
+    [{ schedule: { inPlace: false } }, /found: auto with inPlace \(--in-place\)$/m],
+    [{ streams: 8 }, /found: auto with streams \(--streams\)$/m],
+  ])("by the API: %j", async (given, found) => {
+    const f = new Fusion();
+    const a = f.input([2, 4, 8], "float");
+    const w = f.input([8, 8], "float");
+    const c = linear(a, w);
+    f.output(c);
+    for (const tensor of [a, w, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    const executed = { devices: 2, scheduleChoice: "auto", profile: roundProfile, ...given } as const;
+    for (const part of [message, found]) {
+      expect(() => choose(f, { devices: 2, ...given }, roundProfile)).toThrow(part);
+      await expect(MultiDeviceExecutor.create(f, executed)).rejects.toThrow(part);
+    }
+  });
 });
 
 describe("refuses", () => {
