@@ -1,7 +1,7 @@
 /**
  * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text of
  * test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is generated
- * from the register of codes. `npm run docs` writes them; a test fails if they differ.
+ * from the register of codes, tables of options from their schema. `npm run docs` writes them; a test fails if they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../src/ir/api/fusion.ts";
 import { at } from "../src/support/invariant.ts";
 import { keysOf } from "../src/support/keys-of.ts";
+import { withOptionTables } from "./option-tables.ts";
 
 const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\s\S]*?\n```\n)?/gu;
 
@@ -21,6 +22,10 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     readFileSync(join(root, "test/fixtures", name.includes(".") ? name : `${name}.txt`), "utf8").trimEnd();
   return new Map([
     ["docs/diagnostics.md", diagnosticsPage()],
+    ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
+      page,
+      withOptionTables(readFileSync(join(root, page), "utf8")),
+    ]),
     ...pages.map((page): [string, string] => {
       const text = readFileSync(join(root, page), "utf8");
       const filled = text.replaceAll(

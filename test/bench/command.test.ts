@@ -167,7 +167,7 @@ describe("braid bench", () => {
   );
 
   it("has every option and implementation in the documentation", () => {
-    const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/command-line.md"), "utf8");
+    const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/benchmark.md"), "utf8");
     for (const name of [...braidOptionNames, ...implementationNames]) expect(page).toContain(`\`${name}\``);
   });
 

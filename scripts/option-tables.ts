@@ -1,0 +1,112 @@
+/**
+ * The tables of options in docs/, made from the schema. A line `<!-- options: TABLE -->` in a page is followed by one of these tables:
+ *
+ *     shared GROUP...   options of these groups that lower, run and verify all take
+ *     lower|run|verify  the other options of the command
+ *     bench|calibrate   all options of the command
+ *     impl              options of `bench --impl braid;...`
+ */
+import { benchRows } from "../src/bench/bench-options.ts";
+import { braidOptionNames, braidOptionRow } from "../src/bench/braid/braid-options.ts";
+import {
+  type CommandName,
+  flagOfRow,
+  namesOf,
+  optionGroups,
+  type OptionName,
+  optionNames,
+  type OptionRow,
+  rowOf,
+} from "../src/compile/options.ts";
+import { isOneOf } from "../src/support/is-one-of.ts";
+import { keysOf } from "../src/support/keys-of.ts";
+
+const block = /(?<marker><!-- options: (?<table>[a-z ]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
+
+/** The text with every table after its marker. */
+export function withOptionTables(text: string): string {
+  return text.replaceAll(block, (_, marker: string, table: string) => `${marker}\n${optionTable(table.split(" "))}\n`);
+}
+
+const groups = keysOf(optionGroups);
+const programCommands = ["lower", "run", "verify"] as const;
+
+function isShared(name: OptionName): boolean {
+  return programCommands.every((command) => rowOf(name).commands.includes(command));
+}
+
+function optionTable([subject = "", ...rest]: readonly string[]): string {
+  if (subject === "impl") return implementationTable();
+  if (subject === "shared") {
+    const names = groups.filter((group) => rest.includes(group)).flatMap((group) => ofGroup(group).filter(isShared));
+    return flagTable(names.map(schemaRow), null);
+  }
+  if (isOneOf(programCommands, subject)) {
+    return flagTable(
+      namesOf(subject)
+        .filter((name) => !isShared(name))
+        .map(schemaRow),
+      subject,
+    );
+  }
+  if (subject === "bench")
+    return flagTable([...Object.entries(benchRows), ...namesOf("bench").map(schemaRow)], subject);
+  if (subject === "calibrate") return flagTable(namesOf("calibrate").map(schemaRow), subject);
+  throw new Error(`there is no table of options ${subject}`);
+}
+
+type NamedRow = readonly [name: string, row: OptionRow];
+
+function schemaRow(name: OptionName): NamedRow {
+  return [name, rowOf(name)];
+}
+
+function ofGroup(group: string): readonly OptionName[] {
+  return optionNames.filter((name) => rowOf(name).group === group);
+}
+
+function flagTable(rows: readonly NamedRow[], command: CommandName | null): string {
+  const cells = rows.map(([name, row]) => {
+    const { argument } = row.kind;
+    const usage = argument === null ? flagOfRow(name, row) : `${flagOfRow(name, row)} ${argument}`;
+    return [code(usage), defaultText(row, command), row.help];
+  });
+  return table(["flag", "default", "meaning"], cells);
+}
+
+/** Switches are off and lists are empty if the help names no other default. */
+function defaultText(row: OptionRow, command: CommandName | null): string {
+  const value = (command === null ? undefined : row.defaultOf?.[command]) ?? row.default;
+  if (row.required === true) return "required";
+  if (value === undefined) return row.otherwise ?? "";
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
+function implementationTable(): string {
+  const own = braidOptionNames.filter((name) => !(isOneOf(optionNames, name) && braidOptionRow(name) === rowOf(name)));
+  const asFlags = braidOptionNames.filter((name) => !own.includes(name)).map(code);
+  return table(
+    ["option", "values", "meaning"],
+    [
+      ...own.map((name) => {
+        const { kind, help } = braidOptionRow(name);
+        return [code(name), code(kind.argument ?? "true|false"), help];
+      }),
+      [asFlags.join(" "), "as of their flags", "the flag of the same name: `inPlace=true` is `--in-place`"],
+    ],
+  );
+}
+
+/** A vertical bar ends a cell, even in code. */
+function code(text: string): string {
+  return `\`${text.replaceAll("|", String.raw`\|`)}\``;
+}
+
+/** As prettier prints it. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(3, ...all.map((row) => (row[column] ?? "").length)));
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}
