@@ -5,7 +5,7 @@ export function requireWholeNumber(call: string, value: number, least: number): 
   if (Number.isSafeInteger(value) && value >= least) return;
   fail({
     code: "bad-argument",
-    message: "an argument is no whole number in range",
+    message: "an argument is not a whole number in range",
     place: { kind: "call", text: call },
     found: String(value),
     expected: `a whole number of at least ${least}`,

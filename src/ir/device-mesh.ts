@@ -40,7 +40,7 @@ export class DeviceMesh {
         message: "the rows of a DeviceMesh have different lengths",
         place,
         found: JSON.stringify(devices),
-        expected: `a list of shape ${JSON.stringify(this.shape)} throughout`,
+        expected: `every list of shape ${JSON.stringify(this.shape)}`,
         help: "give every row the same number of devices",
       });
     }
@@ -60,7 +60,7 @@ export class DeviceMesh {
     if (repeated !== undefined) {
       fail({
         code: "mesh-duplicate-device",
-        message: `device ${repeated} stands twice in a DeviceMesh`,
+        message: `device ${repeated} is listed twice in a DeviceMesh`,
         place,
         found: `(${this.devices.join(" ")})`,
         expected: "each device at most once",
@@ -162,7 +162,7 @@ export class DeviceMesh {
       place: { kind: "call", text: `${this.toString()}.${call}("${type}")` },
       found: `a mesh of ${this.shape.length} dimension${this.shape.length === 1 ? "" : "s"}`,
       expected: `at least ${didDimension[type]} dimensions`,
-      help: `nest the device list ${didDimension[type]} deep, or use another DID type`,
+      help: `nest the device list ${didDimension[type]} levels deep, or use another DID type`,
     });
   }
 }

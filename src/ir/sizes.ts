@@ -97,7 +97,7 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
       if (size === undefined || size === devices) continue;
       fail({
         code: "size-contradicts-mesh",
-        message: `axis ${printIterDomain(axis)} has another size than the mesh along ${axis.parallelType}`,
+        message: `axis ${printIterDomain(axis)} and the mesh differ in size along ${axis.parallelType}`,
         place: { kind: "tensor", text: printTensor(tensor) },
         found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} along ${axis.parallelType}`,
         expected: `size ${devices}`,
@@ -116,11 +116,11 @@ function requireEvenSplits(tensor: Tensor, sizes: Sizes): void {
     if (parts.reduce((product, extent) => product * extent, 1) === size) continue;
     fail({
       code: "uneven-split",
-      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
+      message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
       place: { kind: "tensor", text: printTensor(tensor) },
       found: `size ${size}, in parts of ${parts.join(" x ")}`,
       expected: "a size that is the product of the parts",
-      help: "pass inputs whose sizes divide by the factors of the splits",
+      help: "pass inputs whose sizes are divisible by the factors of the splits",
     });
   }
 }

@@ -37,7 +37,7 @@ function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, p
   if (other === undefined) return;
   reject(place, {
     code: type === "Stream" ? "stream-repeated" : "did-repeated",
-    message: `${type} stands twice on T${tensor.id}`,
+    message: `${type} is on two axes of T${tensor.id}`,
     found: printTensor(tensor),
     expected: `${type} on at most one axis of a tensor`,
     help: `make ${printIterDomain(other)} Serial first, or use another parallel type`,
@@ -61,10 +61,10 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
     if (extent === null || extent === mesh.size(type)) continue;
     reject(place, {
       code: "size-contradicts-mesh",
-      message: `axis ${printIterDomain(axis)} of T${tensor.id} has another size than the mesh along ${type}`,
+      message: `axis ${printIterDomain(axis)} of T${tensor.id} and the mesh differ in size along ${type}`,
       found: `extent ${extent}, ${mesh.size(type)} device${mesh.size(type) === 1 ? "" : "s"} along ${type}`,
       expected: `extent ${mesh.size(type)}`,
-      help: "shape the tensor with the devices as an axis of its own, or change the mesh",
+      help: "give the tensor a separate axis for the devices, or change the mesh",
     });
   }
 }
@@ -87,7 +87,7 @@ export function splitAxis(
   if (extent !== null && extent % factor !== 0) {
     reject(place, {
       code: "uneven-split",
-      message: `axis ${printIterDomain(axis)} does not divide by ${factor}`,
+      message: `axis ${printIterDomain(axis)} is not divisible by ${factor}`,
       found: `extent ${extent}, factor ${factor}`,
       expected: "a factor that divides the extent",
       help: "choose another factor or another size",
@@ -125,7 +125,7 @@ export function mergeAxes(tensor: Tensor, position: number, nextId: number, plac
   if ((outer.iterType === "reduction") !== (inner.iterType === "reduction")) {
     reject(place, {
       code: "bad-argument",
-      message: "a reduced axis is merged with one that is kept",
+      message: "a reduced axis is merged with a kept axis",
       found: `${printIterDomain(outer)} and ${printIterDomain(inner)}`,
       expected: "two kept or two reduced axes",
       help: "merge other axes",
@@ -171,7 +171,7 @@ export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], plac
   if (repeated !== undefined) {
     reject(place, {
       code: "axis-repeated",
-      message: "an axis stands twice in an allocation domain",
+      message: "an axis is listed twice in an allocation domain",
       found: `axis number ${repeated}`,
       expected: "each axis once",
       help: "remove one of the two",
@@ -186,7 +186,7 @@ export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], plac
       code: "bad-argument",
       message: `an allocation domain does not cover T${tensor.id}`,
       found: `${ids.length} of ${loop.length} axes, or axes of different domains`,
-      expected: `all of ${printTensor(tensor)}, in the order of memory`,
+      expected: `all axes of ${printTensor(tensor)}, in memory order`,
       help: "list every axis of the tensor, outermost first",
     });
   }

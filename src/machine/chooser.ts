@@ -154,14 +154,14 @@ function impossible(step: number, rank: number, stream: number, why: string): ne
     place: { kind: "option", text: `interleaving, step ${step}: ${rank}:${stream}` },
     found: `rank ${rank}, stream ${stream} ${why}`,
     expected: "a stream whose next command can run",
-    help: "move the step behind those that it waits for, or remove it",
+    help: "move the step after the steps that it waits for, or remove it",
   });
 }
 
 function unknown(found: string, expected: string): never {
   return fail({
     code: "interleaving-invalid",
-    message: "the interleaving names what the program does not have",
+    message: "the interleaving names a rank, stream or command that the program does not have",
     place: { kind: "option", text: "interleaving" },
     found,
     expected,

@@ -11,10 +11,10 @@ export function slotOverrun(tables: Tables, rank: number, index: number, { slot 
   const { waiter } = at(tables.program.slots, slot);
   fail({
     code: "slot-overrun",
-    message: `rank ${rank} signals rank ${waiter} again before rank ${waiter} has waited for the signal before`,
+    message: `rank ${rank} signals rank ${waiter} again before rank ${waiter} has waited for the previous signal`,
     place: placeOf(tables, { rank, command: index }),
     found: `slot ${slot} still holds a signal`,
-    expected: "every signal happens after the wait for the one before it, over repeated runs too",
+    expected: "every signal comes after the wait for the previous signal, also across repeated runs",
     help: `wait for this communication on rank ${waiter} before rank ${rank} posts it again`,
   });
 }
@@ -27,11 +27,11 @@ export function stuck(progress: Progress): Diagnostic {
   const { obstacles, place, found } = waits(progress);
   return {
     code: "stuck",
-    message: `no stream can go on: ${obstacles.length} wait for each other or for what never comes`,
+    message: `no stream can proceed: ${obstacles.length} wait for each other or for something that never happens`,
     ...place,
     ...found,
-    expected: "every wait is for something that another stream or rank can still do",
-    help: "order the posts and waits alike on all ranks, and post before waiting",
+    expected: "waits that another stream or rank can still satisfy",
+    help: "post and wait in the same order on all ranks, and post before waiting",
     notes: firstOf(obstacles.map((obstacle) => noteOf(progress.tables, obstacle))),
   };
 }
@@ -68,7 +68,7 @@ export function commandThrew(
   const lines = text.split("\n");
   return {
     code: "command-threw",
-    message: "a command of the run threw an error",
+    message: "a command threw an error during the run",
     ...(position === null ? {} : { place: { kind: "statement", text: commandText(tables, position) } }),
     found: lines[0] ?? text,
     expected: "commands that run without an error",

@@ -141,7 +141,7 @@ function requireDisablable(names: readonly string[]): void {
     if (passNames.includes(name) && !required.has(name)) continue;
     fail({
       code: "bad-option",
-      message: required.has(name) ? `pass ${name} cannot be left out` : `there is no pass ${name}`,
+      message: required.has(name) ? `pass ${name} cannot be disabled` : `there is no pass ${name}`,
       place: { kind: "option", text: option },
       found: name,
       expected: `one of ${passNames.filter((known) => !required.has(known)).join(", ")}`,

@@ -69,7 +69,7 @@ function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
     return [
       {
         code: "mesh-missing",
-        message: `${axis.parallelType} stands on T${tensor.id}, which has no DeviceMesh`,
+        message: `${axis.parallelType} is on T${tensor.id}, which has no DeviceMesh`,
         place: { kind: "tensor", text: axisText(tensor, axis) },
         found: "no mesh on any tensor",
         expected: "a mesh on every tensor where axes are sharded",
@@ -86,11 +86,11 @@ function hasNoShardedMerge(fusion: FusionData): readonly Diagnostic[] {
     return [
       {
         code: "did-on-merged-axis",
-        message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
+        message: `${axis.parallelType} is on an axis made by merge: its shards are not rectangular`,
         place: { kind: "tensor", text: axisText(tensor, axis) },
         found: `${axis.parallelType} on a merged axis`,
-        expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
-        help: "reshape the tensor so that what is merged is one axis, and split that",
+        expected: `${axis.parallelType} on a logical axis, or on an axis that split made from one`,
+        help: "reshape the tensor so that the merged axes are one logical axis, and split that axis",
       },
     ];
   });

@@ -24,10 +24,10 @@ export function requireShape(
   if (sameNumbers(shape, expected)) return;
   fail(recorder, {
     code: "size-mismatch",
-    message: `${what} does not have the size of what is written to it`,
+    message: `${what} and the value written to it differ in size`,
     found: shapeText(shape),
     expected: shapeText(expected),
-    help: "give sizes that agree, or correct the shapes; sharded axes count 1 on each device",
+    help: "give equal sizes, or correct the shapes; a sharded axis has size 1 on each device",
   });
 }
 
@@ -48,7 +48,7 @@ export function indexInto(recorder: Recorder, axis: IterDomain, size: number, in
 export function outOfRange(recorder: Recorder, found: string, position: number, size: number): never {
   return fail(recorder, {
     code: "index-out-of-range",
-    message: `a slice lies outside axis ${position}`,
+    message: `a slice is outside axis ${position}`,
     found,
     expected: `indices from 0 to ${size - 1}`,
     help: "correct the index, or the bounds of the loop that it comes from",
@@ -69,9 +69,9 @@ export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly T
     if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
     fail(recorder, {
       code: "resharding-unsupported",
-      message: "an op needs the whole of an axis that is sharded over devices",
+      message: "an op needs all of an axis that is sharded over devices",
       found: `${printIterDomain(axis)} of ${printTensor(tensor)}`,
-      expected: "an axis that every device holds whole",
+      expected: "an axis that every device holds in full",
       help: "gather or reduce it with a communication: run the pass convert-op-to-communication",
     });
   }

@@ -51,11 +51,11 @@ function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly Ax
   if (parts.reduce((product, { extent }) => product * extent, 1) !== size) {
     fail({
       code: "uneven-split",
-      message: `axis ${printIterDomain(axis)} does not divide as its splits ask`,
+      message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
       place: placeOf(tensor),
       found: `size ${size}, in parts of ${parts.map(({ extent }) => extent).join(" x ")}`,
       expected: "a size that is the product of the parts",
-      help: "give sizes that divide by the factors of the splits",
+      help: "give sizes that are divisible by the factors of the splits",
     });
   }
   return parts.map((part) => {
@@ -105,11 +105,11 @@ function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: re
   if (!Number.isSafeInteger(size) || size < 1) {
     fail({
       code: "bad-extent",
-      message: `axis ${printIterDomain(axis)} is not a whole number of elements long`,
+      message: `axis ${printIterDomain(axis)} does not have a whole number of elements`,
       place: placeOf(tensor),
       found: String(size),
       expected: "a whole number of at least 1",
-      help: "give sizes that divide as the program asks",
+      help: "give sizes that the program's divisions divide evenly",
     });
   }
   return size;
@@ -126,14 +126,14 @@ function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"]
       place: placeOf(tensor),
       found: tensor.mesh === null ? "no mesh" : tensor.mesh.toString(),
       expected: `a mesh with a dimension for ${type}`,
-      help: "set a DeviceMesh that is nested deep enough",
+      help: "set a DeviceMesh with a dimension for each DID type",
     });
   }
   const devices = tensor.mesh.size(type);
   if (size === devices) return;
   fail({
     code: "size-contradicts-mesh",
-    message: `axis ${axis} has another size than the mesh ${along}`,
+    message: `axis ${axis} and the mesh differ in size ${along}`,
     place: placeOf(tensor),
     found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} ${along}`,
     expected: `size ${devices}`,
@@ -160,22 +160,21 @@ function missingSize(tensor: Tensor, axis: IterDomain, inputs: readonly Tensor[]
 function rejectMerged(tensor: Tensor, axis: IterDomain): never {
   return fail({
     code: "did-on-merged-axis",
-    message: `${axis.parallelType} stands on an axis made by merge, of which no device holds a box`,
+    message: `${axis.parallelType} is on an axis made by merge: its shards are not rectangular`,
     place: placeOf(tensor),
     found: printIterDomain(axis),
-    expected: `${axis.parallelType} on a logical axis, or on a part that split made of one`,
-    help: "reshape the tensor so that what is merged is one axis, and split that",
+    expected: `${axis.parallelType} on a logical axis, or on an axis that split made from one`,
+    help: "reshape the tensor so that the merged axes are one logical axis, and split that axis",
   });
 }
 
 function rejectAllocation(tensor: Tensor, order: readonly IterDomain[]): never {
   return fail({
     code: "allocation-on-split-axis",
-    message:
-      "an allocation domain puts something between the parts of an axis that a device holds, or turns them round",
+    message: "an allocation domain separates or reorders the parts of an axis that a device holds",
     place: placeOf(tensor),
     found: `[${order.map((axis) => printIterDomain(axis)).join(", ")}]`,
-    expected: "the parts of an axis next to each other and in their order, but for those with a DID type",
-    help: "reshape the tensor so that the parts are axes of their own",
+    expected: "the parts of an axis without a DID type, adjacent and in order",
+    help: "reshape the tensor so that each part is a separate axis",
   });
 }

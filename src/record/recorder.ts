@@ -121,7 +121,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
       code: "scalar-missing",
       message: `${names} has no value`,
       found: `${printScalar(scalar)} with no value for ${names}`,
-      expected: "a loop index in its loop, an extent, rank, numberOfStreams, or a scalar that the call gives",
+      expected: "a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call",
       help: `pass { scalars: { ${names}: ... } }, or correct the name`,
     });
   }
@@ -129,7 +129,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
   if (Number.isSafeInteger(value)) return value === 0 ? 0 : value;
   return fail(recorder, {
     code: "scalar-invalid",
-    message: "a scalar expression has no whole number as its value",
+    message: "the value of a scalar expression is not a whole number",
     found: `${printScalar(scalar)} is ${value}`,
     expected: "a whole number",
     help: "do not divide by 0, and keep numbers below 2^53",

@@ -35,7 +35,7 @@ export function findView(recorder: Recorder, id: TensorId): View | null {
   return fail(recorder, {
     code: "not-bound",
     message: `T${id} is a slice of memory that was deallocated`,
-    found: `the Deallocate of T${freedBy} stands before`,
+    found: `an earlier Deallocate of T${freedBy}`,
     expected: "memory that lives as long as its slices are used",
     help: `move the Deallocate of T${freedBy} after the last use of T${id}`,
   });
@@ -51,13 +51,13 @@ function notBound(recorder: Recorder, id: TensorId): never {
   const elsewhere = !isHere(recorder, tensor);
   return fail(recorder, {
     code: "not-bound",
-    message: `T${id} is used on rank ${recorder.options.rank}, where nothing has bound it`,
+    message: `T${id} is used on rank ${recorder.options.rank}, where it is not bound`,
     found: elsewhere
       ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which lies on device 0" : ""}`
-      : `no statement before that writes or allocates T${id}`,
+      : `no earlier statement that writes or allocates T${id}`,
     expected: elsewhere ? "a tensor whose mesh has this rank" : "an input, or a tensor bound by an earlier statement",
     help: elsewhere
-      ? "leave the statement out of this rank's program, or put the rank in the mesh"
+      ? "remove the statement from this rank's program, or add the rank to the mesh"
       : `allocate T${id} or write it before`,
   });
 }

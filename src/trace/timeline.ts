@@ -24,7 +24,7 @@ const letters: { readonly [K in CommandKind]: string | null } = {
 /** A rank that has arrived at a transfer and waits for its peers. */
 const waiting = "w";
 const idle = ".";
-const legend = `k kernel, c copy, t transfer, ${waiting} waiting for its members, ${idle} idle`;
+const legend = `k kernel, c copy, t transfer, ${waiting} waiting for peers, ${idle} idle`;
 
 /** 1 ns in milliseconds, so that a command of no measurable length still shows. */
 const shortest = 1e-6;

@@ -60,7 +60,11 @@ describe("what does not go with a dump", () => {
       [sets, "--backend", "cuda"],
       ["error[option-value]", "a dump has been lowered already", "--backend"],
     ],
-    ["fewer devices than it names", [allgather, "--devices", "4"], ["error[device-count]", "the dump is of 8 devices"]],
+    [
+      "fewer devices than it names",
+      [allgather, "--devices", "4"],
+      ["error[device-count]", "the dump is for 8 devices"],
+    ],
     ["more devices than it names", [allgather, "--devices", "9"], ["error[dump-container]", "of 9 devices"]],
     ["a container that it does not have", [sets, "--container", "2"], ["error[dump-container]", "no container 2"]],
     [

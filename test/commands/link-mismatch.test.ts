@@ -47,8 +47,8 @@ describe("collectives", () => {
       message: "ranks 0 and 1 do not agree on the type of a collective",
       place: { kind: "command", rank: 1, stream: 0, text: "Communication 1" },
       found: "type Allreduce on rank 1, Allgather on rank 0",
-      expected: "the same type on every member",
-      help: "let all ranks post the same collectives on a communicator in the same order",
+      expected: "the same type on every rank of the team",
+      help: "post the same collectives on a communicator in the same order on all ranks",
       notes: ["on rank 0: Communication 0"],
     });
   });
@@ -91,9 +91,9 @@ describe("collectives", () => {
     const { message, found, expected } = onlyProblem(2, (list) => {
       list.collective(0, "Allgather", { team, input: list.input([8]), output: list.output([3, 8]) });
     });
-    expect(message).toBe("the output of an Allgather does not have one part per member on rank 0");
-    expect(found).toBe("3 parts along axis 0");
-    expect(expected).toBe("2 parts, one for each member on the other side");
+    expect(message).toBe("the output of an Allgather on rank 0 does not have one slice per rank");
+    expect(found).toBe("3 slices along axis 0");
+    expect(expected).toBe("2 slices, one per rank on the other side");
   });
 
   test("that one rank never posts", () => {
@@ -160,7 +160,7 @@ describe("collectives", () => {
         output: list.output([8]),
       });
     });
-    expect(extra.message).toBe("rank 1 gives an output to a Reduce, where it has none");
+    expect(extra.message).toBe("rank 1 gives an output to a Reduce that takes none from it");
     const missing = onlyProblem(2, (list, rank) => {
       list.collective(0, "Broadcast", { team, root: 0, input: rank === 0 ? list.input([8]) : null, output: null });
     });
@@ -181,7 +181,7 @@ describe("groups", () => {
       place: { kind: "command", rank: 0, stream: 0, text: "second of 0" },
       found: "2 sends on rank 0 and 1 recv on rank 1 over nccl:world",
       expected: "as many sends as recvs",
-      help: "post the recv on rank 1, or leave out the send",
+      help: "post the recv on rank 1, or remove the send",
       notes: ["on rank 1: first of 1"],
     });
   });
@@ -191,7 +191,7 @@ describe("groups", () => {
       if (rank === 1) list.group(0, [{ type: "recv", peer: 0, view: list.output([8]) }]);
     });
     expect(message).toBe("rank 1 receives from rank 0, which does not send it");
-    expect(help).toBe("post the send on rank 0, or leave out the recv");
+    expect(help).toBe("post the send on rank 0, or remove the recv");
   });
 
   test("on different communicators do not meet", () => {
@@ -237,7 +237,7 @@ describe("one-sided pairs", () => {
 
   test("by different protocols", () => {
     const { message, notes } = onlyProblem(2, (list, rank) => oneHalf(list, rank, rank === 0 ? "get" : "put", [8]));
-    expect(message).toBe("rank 0 sends to rank 1 by another protocol than it receives by");
+    expect(message).toBe("rank 0 sends to rank 1 with a protocol that the receiver does not use");
     expect(notes).toEqual(["on rank 0: P2PCommunication of 0"]);
   });
 

@@ -129,22 +129,22 @@ describe("rank-missing", () => {
     return [];
   };
   test.each([
-    ["left out", [at(lists, 0), at(lists, 2)], ["rank 1 has no command list", "rank 2 lies outside the 2 ranks"]],
+    ["left out", [at(lists, 0), at(lists, 2)], ["rank 1 has no command list", "rank 2 is outside the 2 ranks"]],
     ["twice", [at(lists, 0), at(lists, 0)], ["rank 0 has 2 command lists", "rank 1 has no command list"]],
     [
       "negative",
       [at(lists, 0), withRank(at(lists, 1), -1)],
-      ["rank 1 has no command list", "rank -1 lies outside the 2 ranks"],
+      ["rank 1 has no command list", "rank -1 is outside the 2 ranks"],
     ],
     [
       "not whole",
       [at(lists, 0), withRank(at(lists, 1), 0.5)],
-      ["rank 1 has no command list", "rank 0.5 lies outside the 2 ranks"],
+      ["rank 1 has no command list", "rank 0.5 is outside the 2 ranks"],
     ],
     [
       "huge",
       [at(lists, 0), withRank(at(lists, 1), 1e9)],
-      ["rank 1 has no command list", "rank 1000000000 lies outside the 2 ranks"],
+      ["rank 1 has no command list", "rank 1000000000 is outside the 2 ranks"],
     ],
   ])("%s", (_, bad, messages) => {
     expect(messagesOf(bad)).toEqual(messages);

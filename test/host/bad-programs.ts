@@ -37,8 +37,8 @@ error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
   at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
   found: 1 send on rank 0 and 0 recvs on rank 1 over NCCL world
   expected: as many sends as recvs
-  fix: post the recv on rank 1, or leave out the send
-error[transfer-mismatch]: the peer of a send is no rank of the run
+  fix: post the recv on rank 1, or remove the send
+error[transfer-mismatch]: the peer of a send is not a rank of the run
   at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
   found: peer 2
   expected: a rank from 0 to 1
@@ -81,11 +81,11 @@ error[transfer-mismatch]: a team names rank 2, which the run does not have
       h.wait(h.communication("Broadcast", { input: x, output: x, team: [0], root: 1 }));
     },
     said: `
-error[host-program-invalid]: the root is no position in the team
+error[host-program-invalid]: the root is not a position in the team
   at: Communication 0 (type=Broadcast, team=(0), root=1, input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL) at body[0]
   found: 1
   expected: 0 to 0
-  fix: count from the first member of the team; the root is no device id
+  fix: count positions in the team from 0; the root is not a device id
 `,
   },
   {
@@ -100,7 +100,7 @@ error[index-out-of-range]: the root is not a position in the team
   at: Communication 0 (type=Broadcast, team=(0 1), root=i2, input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL)
   found: root 2 of team (0 1)
   expected: a position from 0 to 1
-  fix: count the members of the team from 0
+  fix: count the ranks of the team from 0
   note: on rank 0, iteration 2
 `,
   },
@@ -115,7 +115,7 @@ error[index-out-of-range]: the root is not a position in the team
 error[host-program-invalid]: a coalesced group is not closed in its scope
   at: StartCoalescing at body[0]
   found: no EndCoalescing
-  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  expected: StartCoalescing and EndCoalescing in pairs, in one scope
   fix: give every StartCoalescing one EndCoalescing in the same scope
 `,
   },
@@ -134,12 +134,12 @@ error[host-program-invalid]: a coalesced group is not closed in its scope
 error[host-program-invalid]: a coalesced group is not closed in its scope
   at: StartCoalescing at body[0].body[0]
   found: no EndCoalescing
-  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  expected: StartCoalescing and EndCoalescing in pairs, in one scope
   fix: give every StartCoalescing one EndCoalescing in the same scope
 error[host-program-invalid]: a coalesced group is closed without being open
   at: EndCoalescing 1 at body[1]
   found: EndCoalescing
-  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  expected: StartCoalescing and EndCoalescing in pairs, in one scope
   fix: give every StartCoalescing one EndCoalescing in the same scope
 `,
   },
@@ -151,7 +151,7 @@ error[host-program-invalid]: a coalesced group is closed without being open
 error[host-program-invalid]: a coalesced group is closed without being open
   at: EndCoalescing 0 at body[0]
   found: EndCoalescing
-  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  expected: StartCoalescing and EndCoalescing in pairs, in one scope
   fix: give every StartCoalescing one EndCoalescing in the same scope
 `,
   },
@@ -169,7 +169,7 @@ error[host-program-invalid]: a coalesced group is closed without being open
 error[host-program-invalid]: a coalesced group is opened inside another
   at: StartCoalescing at body[1]
   found: StartCoalescing
-  expected: StartCoalescing and EndCoalescing in turn, in one scope
+  expected: StartCoalescing and EndCoalescing in pairs, in one scope
   fix: give every StartCoalescing one EndCoalescing in the same scope
 `,
   },
@@ -183,11 +183,11 @@ error[host-program-invalid]: a coalesced group is opened inside another
       h.wait(h.endCoalescing());
     },
     said: `
-error[host-program-invalid]: Binary stands in a coalesced group
+error[host-program-invalid]: Binary is inside a coalesced group
   at: T0_g_float[iS0{4}] (DeviceMesh{0 1}) = T0_g_float[iS0{4}] (DeviceMesh{0 1}) + T0_g_float[iS0{4}] (DeviceMesh{0 1}); at body[1]
   found: Binary
   expected: one of P2PCommunication, HirAliasSelect, Allocate, ForLoop, IfThenElse
-  fix: move the statement before StartCoalescing or behind EndCoalescing
+  fix: move the statement before StartCoalescing or after EndCoalescing
 `,
   },
   {
@@ -201,7 +201,7 @@ error[host-program-invalid]: Binary stands in a coalesced group
       h.wait(posted);
     },
     said: `
-error[host-program-invalid]: a member of a coalesced group is waited for
+error[host-program-invalid]: a Wait names a communication inside a coalesced group
   at: Wait Communication 0 at body[3]
   found: P2PCommunication 0
   expected: the number of the group's EndCoalescing
@@ -271,7 +271,7 @@ error[already-waited]: communication 0 is waited for twice
   at: Wait Communication 0
   found: a second Wait since the latest post of 0
   expected: one Wait per post
-  fix: leave the Wait out; another stream that needs the result synchronizes with the one that waited
+  fix: remove the second Wait; another stream that needs the result synchronizes with the stream that waited
   note: on rank 0, iteration 1
 `,
   },
@@ -283,7 +283,7 @@ error[already-waited]: communication 0 is waited for twice
       h.forLoop(h.scalars.add(h.scalars.rank, 4), (i) => void h.select(x, 0, i));
     },
     said: `
-error[index-out-of-range]: a slice lies outside axis 0
+error[index-out-of-range]: a slice is outside axis 0
   at: T1_l_float[iS2{2}] (DeviceMesh{0 1}) = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}] (DeviceMesh{0 1}), axis = iS0{4}, index = i4 )
   found: index 4
   expected: indices from 0 to 3
@@ -300,7 +300,7 @@ error[index-out-of-range]: a slice lies outside axis 0
       h.set(h.select(x, 0, h.scalars.sub(h.scalars.rank, 1)));
     },
     said: `
-error[index-out-of-range]: a slice lies outside axis 0
+error[index-out-of-range]: a slice is outside axis 0
   at: T1_l_float[iS2{2}] = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}], axis = iS0{4}, index = i0 )
   found: index -1
   expected: indices from 0 to 3
@@ -320,7 +320,7 @@ error[index-out-of-range]: a slice lies outside axis 0
     said: `
 error[host-program-invalid]: Stream 0 is used before it exists
   at: Synchronize Stream 0 at body[1]
-  found: the GetCurrentStream into Stream 0 stands later
+  found: the GetCurrentStream into Stream 0 comes later
   expected: a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current
   fix: move the GetCurrentStream before its first use
 `,
@@ -334,7 +334,7 @@ error[host-program-invalid]: Stream 0 is used before it exists
   at: Synchronize Stream 0 at body[0]
   found: nothing has made Stream 0 current
   expected: a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current
-  fix: synchronize with a stream that holds work
+  fix: synchronize with a stream that has work
 `,
   },
   {
@@ -344,7 +344,7 @@ error[host-program-invalid]: Stream 0 is used before it exists
       h.wait(h.post(shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.rank })));
     },
     said: `
-error[bad-peer]: a one-sided send goes from a rank to itself
+error[bad-peer]: the peer of a one-sided send is the rank itself
   at: ShareMemHandles(P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=CUDA),
   found: peer 0 on rank 0
   expected: another rank
@@ -361,12 +361,12 @@ error[transfer-mismatch]: rank 0 sends to rank 0, which does not receive it
   at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=NCCL)
   found: 1 send on rank 0 and 0 recvs on rank 0 over NCCL world
   expected: as many sends as recvs
-  fix: post the recv on rank 0, or leave out the send
+  fix: post the recv on rank 0, or remove the send
 error[transfer-mismatch]: rank 1 sends to rank 1, which does not receive it
   at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=NCCL)
   found: 1 send on rank 1 and 0 recvs on rank 1 over NCCL world
   expected: as many sends as recvs
-  fix: post the recv on rank 1, or leave out the send
+  fix: post the recv on rank 1, or remove the send
 `,
   },
   {
@@ -378,9 +378,9 @@ error[transfer-mismatch]: rank 1 sends to rank 1, which does not receive it
       h.wait(half);
     },
     said: `
-error[not-shared]: a one-sided send is posted whose handle was not shared
+error[not-shared]: a one-sided send is posted before its handle is shared
   at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=CUDA)
-  found: no ShareMemHandles of P2PCommunication 0 before
+  found: no earlier ShareMemHandles of P2PCommunication 0
   expected: a ShareMemHandles that holds it, earlier on the same path
   fix: share the handles of both halves before the first post
   note: on rank 0
@@ -399,11 +399,11 @@ error[not-shared]: a one-sided send is posted whose handle was not shared
       });
     },
     said: `
-error[not-shared]: a one-sided send is posted with another buffer than its handle was shared for
+error[not-shared]: a one-sided send is posted with a different buffer than its shared handle
   at: P2PCommunication 0 (type=send, buffer=T1_l_float[iS2{4}] (DeviceMesh{0 1}), peer=i3, backend=CUDA)
-  found: T1 was bound anew after the ShareMemHandles
+  found: T1 was bound again after the ShareMemHandles
   expected: the buffer and the peer of the latest ShareMemHandles
-  fix: share the handles again wherever the buffer or the peer changes, as in every iteration of a loop
+  fix: share the handles again when the buffer or the peer changes, for example in every iteration of a loop
   note: on rank 0, iteration 1
 `,
   },
@@ -423,11 +423,11 @@ error[not-shared]: a one-sided send is posted with another buffer than its handl
       });
     },
     said: `
-error[not-shared]: a one-sided send is posted with another peer than its handle was shared for
+error[not-shared]: a one-sided send is posted with a different peer than its shared handle
   at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{2}, iS1{4}] (DeviceMesh{0 1 2}), peer=i5, backend=CUDA)
   found: peer 1, shared with rank 2
   expected: the buffer and the peer of the latest ShareMemHandles
-  fix: share the handles again wherever the buffer or the peer changes, as in every iteration of a loop
+  fix: share the handles again when the buffer or the peer changes, for example in every iteration of a loop
   note: on rank 0, iteration 0
 `,
   },
@@ -440,7 +440,7 @@ error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda
   at: ShareMemHandles( at body[0]
   found: none
   expected: at least one, all of the cuda backend
-  fix: leave the statement out, or set the backend to "cuda"
+  fix: remove the statement, or set the backend to "cuda"
 `,
   },
   {
@@ -457,7 +457,7 @@ error[host-program-invalid]: only the nccl backend coalesces
   at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=CUDA) at body[2]
   found: the cuda backend
   expected: the nccl backend
-  fix: leave StartCoalescing and EndCoalescing out, or change the backend
+  fix: remove StartCoalescing and EndCoalescing, or change the backend
 `,
   },
   {
@@ -472,7 +472,7 @@ error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
   at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=1, backend=NCCL)
   found: 1 send on rank 0 and 0 recvs on rank 1 over NCCL world
   expected: as many sends as recvs
-  fix: post the recv on rank 1, or leave out the send
+  fix: post the recv on rank 1, or remove the send
 `,
   },
   {
@@ -540,8 +540,8 @@ error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in si
 error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
   at: rank 1, stream 1: Communication 0 (type=Allgather, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T1_g_float[iS1{2}, iS2{4}] (DeviceMesh{0 1}), backend=NCCL)
   found: type Allgather on rank 1, Allreduce on rank 0
-  expected: the same type on every member
-  fix: let all ranks post the same collectives on a communicator in the same order
+  expected: the same type on every rank of the team
+  fix: post the same collectives on a communicator in the same order on all ranks
   note: on rank 0: Communication 0 (type=Allreduce, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T0_g_float[iS0{4}] (DeviceMesh{0 1}), backend=NCCL)
 `,
   },
@@ -550,9 +550,9 @@ error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
     devices: 2,
     build: (h) => h.wait(h.communication("Allgather", { input: onBoth(h), output: onBoth(h, [3, 4]) })),
     said: `
-error[size-mismatch]: the output of a communication does not have one part per member of its team
+error[size-mismatch]: the output of a communication does not have one slice per rank of its team
   at: Communication 0 (type=Allgather, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T1_g_float[iS1{3}, iS2{4}] (DeviceMesh{0 1}), backend=NCCL)
-  found: 3 parts of [4]
+  found: 3 slices of [4]
   expected: 2 parts
   fix: give the axis that is gathered or scattered the size of the team
   note: on rank 0
@@ -604,7 +604,7 @@ error[host-program-invalid]: T0 is used before it is bound
     said: `
 error[not-bound]: T2 is a slice of memory that was deallocated
   at: T1_g_float[iS2{4}] = Set( T2_l_float[iS3{4}], cache_op=Streaming )
-  found: the Deallocate of T0 stands before
+  found: an earlier Deallocate of T0
   expected: memory that lives as long as its slices are used
   fix: move the Deallocate of T0 after the last use of T2
   note: on rank 0
@@ -618,7 +618,7 @@ error[not-bound]: T2 is a slice of memory that was deallocated
 error[scalar-missing]: steps has no value
   at: FOR i0 from 0 to steps:
   found: steps with no value for steps
-  expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar that the call gives
+  expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call
   fix: pass { scalars: { steps: ... } }, or correct the name
   note: on rank 0
 `,
@@ -628,7 +628,7 @@ error[scalar-missing]: steps has no value
     devices: 2,
     build: (h) => h.setCurrentStream(h.stream(h.scalars.mod(3, h.scalars.rank))),
     said: `
-error[scalar-invalid]: a scalar expression has no whole number as its value
+error[scalar-invalid]: the value of a scalar expression is not a whole number
   at: SetCurrentStream to Stream ( 3 % rank )
   found: ( 3 % rank ) is NaN
   expected: a whole number

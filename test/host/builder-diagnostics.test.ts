@@ -37,13 +37,13 @@ const cases: { readonly [name: string]: Case } = {
   "a sharded axis of another size than the mesh": {
     call: (h) => h.input([3], { mesh, parallel: ["DIDx"] }),
     code: "size-contradicts-mesh",
-    message: /another size than the mesh/u,
+    message: /and the mesh differ in size/u,
     place: "T1.setDeviceMesh(DeviceMesh{0 1})",
   },
   "Stream twice": {
     call: (h) => h.tensor([2, 2], { parallel: ["Stream", "Stream"] }),
     code: "stream-repeated",
-    message: /Stream stands twice/u,
+    message: /Stream is on two axes/u,
     place: 'T1.axis(1).parallelize("Stream")',
   },
   "a tensor of a Fusion": {
@@ -138,7 +138,7 @@ const cases: { readonly [name: string]: Case } = {
   "an index outside its axis": {
     call: (h, x) => h.selectOp(x, 0, 4),
     code: "index-out-of-range",
-    message: /index 4 lies outside axis 0/u,
+    message: /index 4 is outside axis 0/u,
     place: "selectOp(T0, 0, 4)",
   },
   "a given output of another shape": {

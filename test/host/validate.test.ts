@@ -141,11 +141,11 @@ describe("ids", () => {
     ["one number for two communications", withBody([gather, send(0)]), /number 0 names two/u],
     ["a Wait for nothing", withBody([gather, wait(1)]), /Wait names no communication/u],
     ["too few operands", withBody([{ kind: "Matmul", inputs: [tensor(0)], output: tensor(1) }]), /number of operands/u],
-    ["a slice along an axis that does not exist", withBody([select(0, 2, 2)]), /axis lies outside/u],
+    ["a slice along an axis that does not exist", withBody([select(0, 2, 2)]), /axis is outside/u],
     [
       "a select along an axis that does not exist",
       withBody([{ kind: "Select", inputs: [tensor(0)], output: tensor(2), axis: -1, index: constant(0) }]),
-      /axis lies outside/u,
+      /axis is outside/u,
     ],
   ];
 
@@ -173,19 +173,23 @@ describe("statements", () => {
   };
   const cases: readonly (readonly [string, HostProgram, RegExp])[] = [
     ["memory that differs", changed(withBody([allocate(2)]), 2, { memory: "symmetric" }), /name different memory/u],
-    ["an op's output of another dtype", changed(withBody([set(0, 1)]), 1, { dtype: "double" }), /another dtype/u],
-    ["an op's output of another rank", withBody([set(0, 2)]), /does not have the axes/u],
+    [
+      "an op's output of another dtype",
+      changed(withBody([set(0, 1)]), 1, { dtype: "double" }),
+      /not have the op's dtype/u,
+    ],
+    ["an op's output of another rank", withBody([set(0, 2)]), /does not have the op's axes/u],
     [
       "an op's output that lacks the reduced axis",
       withBody([{ kind: "Reduction", op: "sum", axes: [0], inputs: [tensor(0)], output: tensor(2) }]),
-      /does not have the axes/u,
+      /does not have the op's axes/u,
     ],
     [
       "an op's output of another extent",
       badAxes((axis) => ({ ...axis, extent: constant(5) })),
-      /does not have the axes/u,
+      /does not have the op's axes/u,
     ],
-    ["an op's output with a reduced axis", badAxes((axis) => ({ ...axis, iterType: "reduction" })), /the axes/u],
+    ["an op's output with a reduced axis", badAxes((axis) => ({ ...axis, iterType: "reduction" })), /the op's axes/u],
     [
       "operands of different dtypes",
       changed(
@@ -215,26 +219,26 @@ describe("statements", () => {
       /every axis/u,
     ],
     ["a slice of another rank", withBody([select(0, 1)]), /the input's axes but one/u],
-    ["a slice of another dtype", changed(withBody([select(0, 2)]), 2, { dtype: "int" }), /another dtype/u],
+    ["a slice of another dtype", changed(withBody([select(0, 2)]), 2, { dtype: "int" }), /different dtypes/u],
     ["a step of 0", withBody([{ ...loop(), step: constant(0) } as Statement]), /step of a loop/u],
     ["a step that is no constant", withBody([{ ...loop(), step: named("rank") } as Statement]), /step of a loop/u],
     ["handles of nothing", withBody([{ kind: "ShareMemHandles", communications: [] }]), /takes P2PCommunications/u],
     ["handles of nccl", withBody([{ kind: "ShareMemHandles", communications: [send(1)] }]), /takes P2PCommunications/u],
-    ["a peer that is no device", withBody([{ ...send(1), peer: constant(-1) }]), /peer is no device/u],
+    ["a peer that is no device", withBody([{ ...send(1), peer: constant(-1) }]), /peer is not a device/u],
     ["an empty team", withBody([{ ...gather, team: [] }]), /team is empty/u],
-    ["a device twice in a team", withBody([{ ...gather, team: [0, 1, 0] }]), /device 0 stands twice/u],
-    ["a team of something else", withBody([{ ...gather, team: [0, 1.5] }]), /no device/u],
+    ["a device twice in a team", withBody([{ ...gather, team: [0, 1, 0] }]), /device 0 is listed twice/u],
+    ["a team of something else", withBody([{ ...gather, team: [0, 1.5] }]), /not a device/u],
     [
       "a SendRecv of three",
       withBody([{ ...gather, type: "SendRecv", root: constant(0), team: [0, 1, 2] }]),
-      /more than two members/u,
+      /more than two ranks/u,
     ],
     ["a root without need", withBody([{ ...gather, root: constant(0) }]), /Allgather has no root/u],
     ["a missing root", withBody([{ ...gather, type: "Gather" }]), /Gather needs a root/u],
     [
       "a root outside the team",
       withBody([{ ...gather, type: "Gather", root: constant(2) }]),
-      /no position in the team/u,
+      /not a position in the team/u,
     ],
     ["a reduction op without need", withBody([{ ...gather, reduceOp: "sum" }]), /does not reduce/u],
     ["a missing reduction op", withBody([{ ...gather, type: "Allreduce" }]), /needs a reduction op/u],
@@ -261,7 +265,7 @@ describe("statements", () => {
     const program = withBody([{ ...gather, team: [] }, loop({ ...send(1), peer: constant(-1) }), select(0, 1)]);
     expect(codesAndMessages(program)).toEqual([
       "a team is empty",
-      "the peer is no device",
+      "the peer is not a device",
       "the output of a HirAliasSelect does not have the input's axes but one",
     ]);
   });
@@ -304,11 +308,11 @@ describe("order", () => {
     ["a group inside another", [start, start, end(1)], /opened inside another/u],
     ["a group closed without being open", [end(1)], /closed without being open/u],
     ["a group that is not closed", [start, send(1)], /not closed in its scope/u],
-    ["a group closed in a loop", [start, loop(end(1))], /EndCoalescing stands in a coalesced group/u],
-    ["a computation in a group", [start, set(0, 1), end(1)], /Set stands in a coalesced group/u],
-    ["a collective in a group", [start, gather, end(1)], /Communication stands in a coalesced group/u],
+    ["a group closed in a loop", [start, loop(end(1))], /EndCoalescing is inside a coalesced group/u],
+    ["a computation in a group", [start, set(0, 1), end(1)], /Set is inside a coalesced group/u],
+    ["a collective in a group", [start, gather, end(1)], /Communication is inside a coalesced group/u],
     ["a member of the cuda backend", [start, send(1, "cuda"), end(2)], /only the nccl backend coalesces/u],
-    ["a Wait for a member of a group", [start, send(1), end(2), wait(1)], /member of a coalesced group/u],
+    ["a Wait for a member of a group", [start, send(1), end(2), wait(1)], /inside a coalesced group/u],
   ])("reports %s", (_, body, message) => {
     expect(codesAndMessages(withBody(body))).toEqual(expect.arrayContaining([expect.stringMatching(message)]));
   });

@@ -143,7 +143,7 @@ describe("slot overrun", () => {
       const problem = diagnosticOf(() => machine.run());
       expect(problem.code).toBe("slot-overrun");
       expect(problem.place).toEqual({ kind: "command", rank: 0, stream: 0, text: "send to 1" });
-      expect(problem.message).toBe("rank 0 signals rank 1 again before rank 1 has waited for the signal before");
+      expect(problem.message).toBe("rank 0 signals rank 1 again before rank 1 has waited for the previous signal");
     }
   });
 });

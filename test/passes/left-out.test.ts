@@ -70,7 +70,7 @@ describe("each pass but segment", () => {
 it("segment cannot be left out", async () => {
   const { build } = await fixtureOf("segment/chain");
   expect(diagnosticOf(() => lower(build(), { disablePass: ["segment"] })).message).toBe(
-    "pass segment cannot be left out",
+    "pass segment cannot be disabled",
   );
 });
 

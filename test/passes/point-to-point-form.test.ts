@@ -43,7 +43,7 @@ describe("hand-built programs", () => {
     const mesh = DeviceMesh.range(3);
     const onThree = { ...program, tensors: program.tensors.map((tensor) => ({ ...tensor, mesh })) };
     expect(messageOf(() => runPass(passes.streamParallelType, onThree))).toMatchInlineSnapshot(`
-      "error[size-contradicts-mesh]: axis 0 of T0 (DIDx) has another size than the mesh along DIDx
+      "error[size-contradicts-mesh]: axis 0 of T0 (DIDx) and the mesh differ in size along DIDx
         at: T1 = set(T0)
         found: size 2, 3 devices along DIDx of DeviceMesh{0 1 2}
         expected: size 3
@@ -113,11 +113,11 @@ describe("without the passes that insert Sets", () => {
     a.axis(0).parallelize("DIDx");
     c.axis(0).parallelize("Stream");
     expect(messageOf(() => lower(f, options))).toMatchInlineSnapshot(`
-      "error[point-to-point-unsupported]: axis 0 of T0 (DIDx) becomes axis 0 of T2 (Stream), and no point-to-point form carries the op
+      "error[point-to-point-unsupported]: axis 0 of T0 (DIDx) becomes axis 0 of T2 (Stream), and the op has no point-to-point form
         at: T2 = matmul(T0, T1)
         found: matmul
         expected: a set, or a reduction of the sharded axis
-        fix: put set() in front of the op and give it the Stream axis"
+        fix: put set() before the op and give it the Stream axis"
     `);
   });
 

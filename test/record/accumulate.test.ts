@@ -145,7 +145,7 @@ describe("an order", () => {
   it.each([[[0]], [[0, 0]], [[1, 2]], [[0, 1, 2]]])("%j of two axes is refused", (order) => {
     const broken = changed(matmulProgram(), (op) => ({ ...op, orders: [order, null] }));
     expect(validateHostProgram(broken).map(({ message }) => message)).toEqual([
-      "operand 0 of Matmul is read in an order that is no permutation of its axes",
+      "operand 0 of Matmul is read in an order that is not a permutation of its axes",
     ]);
   });
 

@@ -71,7 +71,7 @@ describe("sizes", () => {
     const text = messageOf((h) => void h.input([null], { mesh, parallel: ["DIDx"] }), { sizes: { i0: 3 } });
     expect(text).toMatchInlineSnapshot(`
       "
-      error[size-contradicts-mesh]: axis ideviceIdx.x0{i0} has another size than the mesh along DIDx
+      error[size-contradicts-mesh]: axis ideviceIdx.x0{i0} and the mesh differ in size along DIDx
         at: T0_g_float[ideviceIdx.x0{i0}] (DeviceMesh{0 1})
         found: size 3, 2 devices along DIDx
         expected: size 2
@@ -88,7 +88,7 @@ describe("sizes", () => {
       },
       { sizes: { i0: 4 } },
     );
-    expect(text).toContain("error[bad-extent]: axis iS1{( i0 - 4 )} is not a whole number of elements long");
+    expect(text).toContain("error[bad-extent]: axis iS1{( i0 - 4 )} does not have a whole number of elements");
   });
 
   it.each<[string, Build]>([
@@ -119,7 +119,7 @@ describe("sizes", () => {
         at: PostOnStream (HostUnit0, Inputs:{T0_g_float[iS0{i0}], }, Outputs:{T1_g_float[iS1{3}], })
         found: [2]
         expected: [3]
-        fix: pass a tensor of the unit's shape; sharded axes count 1 on each device
+        fix: pass a tensor of the unit's shape; a sharded axis has size 1 on each device
         note: on rank 0
       "
     `);
@@ -131,7 +131,7 @@ describe("sizes", () => {
     const text = messageOf((h) => void h.postOnStream(fusion, [h.input([null])], [h.allocate(h.tensor([3]))]), {
       sizes: { i0: 2 },
     });
-    expect(text).toContain("error[size-mismatch]: T1 does not have the size of what is written to it");
+    expect(text).toContain("error[size-mismatch]: T1 and the value written to it differ in size");
   });
 });
 
@@ -177,7 +177,7 @@ describe("axes", () => {
       },
     ],
   ])("an op that %s a sharded axis", (_, build) => {
-    expect(messageOf(build)).toContain("error[resharding-unsupported]: an op needs the whole of an axis");
+    expect(messageOf(build)).toContain("error[resharding-unsupported]: an op needs all of an axis");
   });
 
   it("a sharded axis on a mesh of one device is whole", () => {
@@ -211,7 +211,7 @@ describe("indices", () => {
     });
     expect(text).toMatchInlineSnapshot(`
       "
-      error[index-out-of-range]: a slice lies outside axis 0
+      error[index-out-of-range]: a slice is outside axis 0
         at: T1_l_float[iS2{2}] = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}], axis = iS0{4}, index = i4 )
         found: index 4
         expected: indices from 0 to 3
@@ -235,7 +235,7 @@ describe("scalars", () => {
       error[scalar-missing]: steps has no value
         at: FOR i0 from 0 to steps:
         found: steps with no value for steps
-        expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar that the call gives
+        expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call
         fix: pass { scalars: { steps: ... } }, or correct the name
         note: on rank 0
       "
@@ -266,11 +266,11 @@ describe("bindings", () => {
     });
     expect(text).toMatchInlineSnapshot(`
       "
-      error[not-bound]: T0 is used on rank 0, where nothing has bound it
+      error[not-bound]: T0 is used on rank 0, where it is not bound
         at: T1_g_float[iS1{4}] = T0_g_float[iS0{4}] (DeviceMesh{1}) + T0_g_float[iS0{4}] (DeviceMesh{1});
         found: T0_g_float[iS0{4}] (DeviceMesh{1})
         expected: a tensor whose mesh has this rank
-        fix: leave the statement out of this rank's program, or put the rank in the mesh
+        fix: remove the statement from this rank's program, or add the rank to the mesh
         note: on rank 0
       "
     `);
@@ -293,8 +293,8 @@ describe("bindings", () => {
       h.ifThenElse(h.scalars.rank, () => void h.add(x, x, { out: y }));
       h.add(y, y);
     });
-    expect(text).toContain("error[not-bound]: T1 is used on rank 0, where nothing has bound it");
-    expect(text).toContain("found: no statement before that writes or allocates T1");
+    expect(text).toContain("error[not-bound]: T1 is used on rank 0, where it is not bound");
+    expect(text).toContain("found: no earlier statement that writes or allocates T1");
   });
 
   it("a communication's output without memory", () => {

@@ -456,8 +456,8 @@ describe("ranks that do not fit", () => {
       "error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
         at: rank 1, stream 0: Communication 0 (type=Broadcast, team=(0 1), root=0, input=T2_l_float[iS4{4}] (DeviceMesh{0 1}), output=T3_l_float[iS5{4}] (DeviceMesh{0 1}), backend=CUDA)
         found: type Broadcast on rank 1, Allreduce on rank 0
-        expected: the same type on every member
-        fix: let all ranks post the same collectives on a communicator in the same order
+        expected: the same type on every rank of the team
+        fix: post the same collectives on a communicator in the same order on all ranks
         note: on rank 0: Communication 0 (type=Allreduce, team=(0 1), input=T2_l_float[iS4{4}] (DeviceMesh{0 1}), output=T3_l_float[iS5{4}] (DeviceMesh{0 1}), backend=CUDA)"
     `);
   });
@@ -470,7 +470,7 @@ describe("ranks that do not fit", () => {
         at: rank 1, stream 0: Communication 0 (type=Allgather, team=(0 1), input=T2_l_float[iS5{5}] (DeviceMesh{0 1}), output=T3_l_float[iS6{2}, iS7{5}] (DeviceMesh{0 1}), backend=CUDA)
         found: 5 elements in the input of rank 1
         expected: 4 elements, as in the input of rank 0
-        fix: give the parts of all members the same size
+        fix: give the slices of all ranks the same size
         note: on rank 0: Communication 0 (type=Allgather, team=(0 1), input=T2_l_float[iS5{4}] (DeviceMesh{0 1}), output=T3_l_float[iS6{2}, iS7{4}] (DeviceMesh{0 1}), backend=CUDA)"
     `);
   });
@@ -481,16 +481,16 @@ describe("ranks that do not fit", () => {
         at: rank 0, stream 0: Communication 0 (type=Allgather, team=(0 1), input=T2_l_float[iS5{4}] (DeviceMesh{0 1}), output=T3_l_float[iS6{2}, iS7{4}] (DeviceMesh{0 1}), backend=CUDA)
         found: 0 collectives of rank 1 on CUDA (0 1)
         expected: 1, as on rank 0
-        fix: let all ranks post the same collectives on a communicator in the same order"
+        fix: post the same collectives on a communicator in the same order on all ranks"
     `);
   });
 
   it("of which one has fewer slices", () => {
     expect(messageOf(team4.map((rank) => rowsOf(3, { apart: rank === 1 })))).toMatchInlineSnapshot(`
-      "error[transfer-mismatch]: the members of a collective do not share its work in one way
+      "error[transfer-mismatch]: the ranks of a collective divide its work differently
         at: rank 0, stream 0: Communication 0 (type=Allreduce, team=(0 1 2 3), input=T0_g_float[iS0{3}, iS1{3}] (DeviceMesh{0 1 2 3}), output=T1_g_float[iS2{3}, iS3{3}] (DeviceMesh{0 1 2 3}), backend=CUDA)
         found: 4 slices on rank 0
-        expected: 3 slices, by the strides of all members' tensors
+        expected: 3 slices, from the strides of all ranks' tensors
         fix: give the input and the output the same strides on every rank"
     `);
   });

@@ -69,7 +69,7 @@ describe("chromeTrace", () => {
       "kernel: binary add: float [4], float [4] -> float [4]",
       "order: recordEvent e1",
       "order: waitEvent e1",
-      "wait: wait for members: Allgather",
+      "wait: wait for peers: Allgather",
       "transfer: Allgather 32 B",
       "order: recordEvent e2",
       "order: waitEvent e2",
@@ -115,8 +115,8 @@ describe("chromeTrace", () => {
       [0, 1, 2].map((e) => `event: rank 0 recordEvent e${e} -> rank 0 waitEvent e${e}`),
     );
     expect(text.filter((line) => line.startsWith("transfer"))).toEqual([
-      "transfer: rank 1 wait for members: Allgather -> rank 0 Allgather 32 B",
-      "transfer: rank 0 wait for members: Allgather -> rank 1 Allgather 32 B",
+      "transfer: rank 1 wait for peers: Allgather -> rank 0 Allgather 32 B",
+      "transfer: rank 0 wait for peers: Allgather -> rank 1 Allgather 32 B",
     ]);
     expect(text).toHaveLength(8);
   });
@@ -131,8 +131,8 @@ describe("chromeTrace", () => {
     );
     const trace = checkedTrace(program, tracedRun(program));
     expect(arrowTexts(trace)).toEqual([
-      "transfer: rank 0 wait for members: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
-      "transfer: rank 2 wait for members: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
+      "transfer: rank 0 wait for peers: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
+      "transfer: rank 2 wait for peers: Reduce sum, root 1 -> rank 1 Reduce sum, root 1 16 B",
     ]);
   });
 
@@ -151,9 +151,9 @@ describe("chromeTrace", () => {
     const at = (rank: number, start: number, end: number): TraceEvent => ({ rank, stream: 0, command: 0, start, end });
     const { slices, arrows } = checkedTrace(program, [at(0, 0, 9), at(1, 4, 10)]);
     expect(slices.map(({ name, start, end }) => [name, start / millisecond, end / millisecond])).toEqual([
-      ["wait for members: send to 1, recv from 1", 0, 4],
+      ["wait for peers: send to 1, recv from 1", 0, 4],
       ["send to 1, recv from 1 32 B", 4, 9],
-      ["wait for members: send to 0, recv from 0", 4, 4 + 1e-6],
+      ["wait for peers: send to 0, recv from 0", 4, 4 + 1e-6],
       ["send to 0, recv from 0 32 B", 4 + 1e-6, 10],
     ]);
     expect(arrows).toHaveLength(2);

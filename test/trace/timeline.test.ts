@@ -65,7 +65,7 @@ describe("renderTimeline", () => {
       "worker 0  kkkkkkkkkk..........  5.00 ms",
       "nccl      ..........tttttttttt  5.00 ms",
       "          0           10.00 ms",
-      "rank 0; k kernel, c copy, t transfer, w waiting for its members, . idle",
+      "rank 0; k kernel, c copy, t transfer, w waiting for peers, . idle",
     ]);
   });
 

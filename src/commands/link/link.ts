@@ -80,7 +80,7 @@ function listsByRank(lists: readonly CommandList[]): readonly CommandList[] {
   for (const { rank } of lists) counts.set(rank, (counts.get(rank) ?? 0) + 1);
   const problems = [...counts].flatMap(([rank, count]) => {
     if (rank < 0 || rank >= lists.length || !Number.isInteger(rank)) {
-      return [rankProblem(`rank ${rank} lies outside the ${lists.length} ranks`, lists)];
+      return [rankProblem(`rank ${rank} is outside the ${lists.length} ranks`, lists)];
     }
     if (count === 0) return [rankProblem(`rank ${rank} has no command list`, lists)];
     return count === 1 ? [] : [rankProblem(`rank ${rank} has ${count} command lists`, lists)];
@@ -94,8 +94,8 @@ function rankProblem(message: string, lists: readonly CommandList[]): Diagnostic
     code: "rank-missing",
     message,
     place: { kind: "call", text: "link(lists)" },
-    found: `lists of the ranks ${lists.map(({ rank }) => rank).join(", ")}`,
-    expected: `one list of each of the ranks 0 to ${lists.length - 1}`,
+    found: `lists of ranks ${lists.map(({ rank }) => rank).join(", ")}`,
+    expected: `one list for each rank from 0 to ${lists.length - 1}`,
     help: "record the program once for every rank and link all the lists",
   };
 }

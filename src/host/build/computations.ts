@@ -157,7 +157,7 @@ export class HostComputations {
         code: "bad-argument",
         message: "chunks of a contraction have one output",
         found: `accumulate: ${accumulate} without an output`,
-        expected: "the tensor that all chunks are added in, as `out`",
+        expected: "the tensor that accumulates all chunks, as `out`",
         help: "make the output with tensor([...], { reduced: extent }) and allocate it",
       });
     });

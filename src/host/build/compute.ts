@@ -69,7 +69,7 @@ export function requireFits(
     message: `the given output does not fit the result of ${place.text}`,
     found: `${shapeText(out.data())} ${out.dtype}, as a whole ${printTensor(out.data())}`,
     expected: `${kept.length} axes${reduced.length === 0 ? "" : ` and ${reduced.length} reduced`} of ${dtype}, with the operands' extents`,
-    help: "make the output with tensor([...]), with { reduced: extent } where the op leaves a reduced axis",
+    help: "make the output with tensor([...]), with { reduced: extent } if the op leaves a reduced axis",
   });
 }
 

@@ -48,7 +48,7 @@ export function annotate(view: TensorView, { mesh, parallel = [], memory }: Tens
       message: "more parallel types than axes",
       found: `${parallel.length} parallel types for ${view.nDims} axes`,
       expected: "at most one per axis",
-      help: "leave the surplus out",
+      help: "remove the extra parallel types",
     });
   }
   parallel.forEach((type, i) => {

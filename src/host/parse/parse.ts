@@ -40,7 +40,7 @@ export function parse(text: string, options: ParseOptions & { readonly container
       place: { kind: "file", path: file },
       found: `container${sources.length === 1 ? "" : "s"} in line ${sources.map(({ firstLine }) => firstLine).join(", ")}`,
       expected: container === undefined ? "one container, or { container }" : `0 to ${sources.length - 1}`,
-      help: "say which container is meant, counted from 0",
+      help: "choose a container, counted from 0",
     });
   }
   return checked(parseContainer(source, options.roots ?? "era"), file).program;

@@ -40,7 +40,7 @@ export function rankContainers(
   if (count < named) {
     return reject({
       code: "device-count",
-      message: `the dump is of ${named} devices`,
+      message: `the dump is for ${named} devices`,
       found: `${count} devices`,
       expected: `at least ${named}, since its meshes name device ${named - 1}`,
       help: `pass ${named} devices, or leave the number out`,
@@ -60,10 +60,10 @@ export function rankContainers(
   if (partial === null) return Array.from({ length: count }, () => first);
   return reject({
     code: "dump-container",
-    message: "the dump is one rank's, and other ranks have another program",
+    message: "the dump has one rank's program, and other ranks run a different one",
     found: partial,
     expected: `one container per rank, ${count} in all, or meshes and teams of all devices`,
-    help: `put the containers of all ranks into one file in their order, or pass --container 0 to run this one on every rank`,
+    help: `write all ranks' containers to one file in rank order, or pass --container 0 to run this one on every rank`,
   });
 }
 

@@ -76,8 +76,8 @@ function enterLine(scanner: Scanner, column: number): boolean {
       code: "dump-syntax",
       message: "a line is indented too far",
       found: `${own} blanks`,
-      expected: `${column} blanks, or fewer after the end of a loop or branch`,
-      help: "indent the bodies of FOR, IF and ELSE by two blanks",
+      expected: `${column} spaces, or fewer after the end of a loop or branch`,
+      help: "indent the bodies of FOR, IF and ELSE by two spaces",
     });
   }
   scanner.position = lineStart;

@@ -92,7 +92,7 @@ function parseTransform(scanner: Scanner): Transform {
   if (!outerSplit && !take(scanner, "Split:")) {
     failAt(scanner.source, start, {
       code: "dump-unsupported",
-      message: "a domain was not made by splits and merges alone",
+      message: "a domain has transforms other than splits and merges",
       expected: '"Split:", "Outer split:", "Merge:" or a domain',
       help: "Braid splits and merges axes; make the tensor without other transforms",
     });

@@ -63,9 +63,9 @@ function unusedUnit(number: number): HostUnit {
 function failUnused(source: Source, { id, position }: ParsedUnit): never {
   failAt(source, position, {
     code: "dump-unsupported",
-    message: `the tensors of HostUnit${id} and of those before it have numbers that are too large`,
+    message: `the tensors of HostUnit${id} and of earlier units have numbers that are too large`,
     found: `more than ${mostUnused} numbers that no tensor has`,
-    expected: "tensors that are numbered through",
+    expected: "tensors with consecutive numbers",
     help: "number the tensors of each host unit from 0",
   });
 }

@@ -83,7 +83,7 @@ function refuseAliases(scanner: Scanner): void {
     message: "the container has aliases between tensors",
     found: "an alias",
     expected: "Aliases:{}, or no aliases",
-    help: "write in place with one tensor that is both input and output",
+    help: "write in place with one tensor as both input and output",
   });
 }
 
@@ -163,7 +163,7 @@ function failMissing({ source }: Scanner, position: number, number: number): nev
   failAt(source, position, {
     code: "dump-incomplete",
     message: `HostUnit${number} is posted, and the dump does not print its body`,
-    expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel behind the statements`,
+    expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel after the statements`,
     help: "pass the whole container, up to its last line",
   });
 }

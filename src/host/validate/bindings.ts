@@ -71,7 +71,7 @@ function unboundFault(tensor: TensorId, kind: StatementKind, later: boolean): Fa
     message: kind === "Deallocate" ? `T${tensor} is freed and not bound` : `T${tensor} is used before it is bound`,
     found: `T${tensor} ${state}`,
     expected: "an input, an output, or a tensor that an earlier statement allocates or computes",
-    help: later ? "move the statement behind the one that binds the tensor" : "allocate or compute the tensor first",
+    help: later ? "move the statement after the one that binds the tensor" : "allocate or compute the tensor first",
   };
 }
 

@@ -22,7 +22,7 @@ export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
   if (value === null || isDevice(value)) return [];
   return [
     {
-      message: "the peer is no device",
+      message: "the peer is not a device",
       found: String(value),
       expected: "a device id, a whole number of at least 0",
       help: "name the device at the other end",
@@ -38,7 +38,7 @@ function checkTeam({ type, team }: Communication): readonly Fault[] {
     if (type !== "SendRecv" || team.length <= 2) return [];
     return [
       {
-        message: "a SendRecv has more than two members",
+        message: "the team of a SendRecv has more than two ranks",
         found: `(${team.join(" ")})`,
         expected: "the sender and the receiver",
         help: "post one SendRecv per pair",
@@ -51,8 +51,8 @@ function checkTeam({ type, team }: Communication): readonly Fault[] {
         team.length === 0
           ? "a team is empty"
           : bad === undefined
-            ? `device ${repeated} stands twice in a team`
-            : "a team names something that is no device",
+            ? `device ${repeated} is listed twice in a team`
+            : "a team lists something that is not a device",
       found: `(${team.join(" ")})`,
       expected: "at least one device id, each once",
       help: "list the devices that take part, in order",
@@ -68,7 +68,7 @@ function checkRoot({ type, team, root }: Communication): readonly Fault[] {
         message: rooted ? `${type} needs a root` : `${type} has no root`,
         found: rooted ? "no root" : "a root",
         expected: rooted ? `a position in the team, 0 to ${team.length - 1}` : "null",
-        help: rooted ? "say which member is the root" : "leave the root out",
+        help: rooted ? "give the root's position in the team" : "remove the root",
       },
     ];
   }
@@ -76,10 +76,10 @@ function checkRoot({ type, team, root }: Communication): readonly Fault[] {
   if (value === null || (Number.isSafeInteger(value) && value >= 0 && value < team.length)) return [];
   return [
     {
-      message: "the root is no position in the team",
+      message: "the root is not a position in the team",
       found: String(value),
       expected: `0 to ${team.length - 1}`,
-      help: "count from the first member of the team; the root is no device id",
+      help: "count positions in the team from 0; the root is not a device id",
     },
   ];
 }
@@ -92,7 +92,7 @@ function checkReduceOp({ type, reduceOp }: Communication): readonly Fault[] {
       message: reduces ? `${type} needs a reduction op` : `${type} does not reduce`,
       found: reduceOp ?? "no reduction op",
       expected: reduces ? "sum, prod, min or max" : "null",
-      help: reduces ? "say how the members' elements are combined" : "leave the reduction op out",
+      help: reduces ? "give the reduction op that combines the ranks' elements" : "remove the reduction op",
     },
   ];
 }

@@ -38,15 +38,15 @@ function checkInGroup(statement: Statement, report: Report): void {
       message: "only the nccl backend coalesces",
       found: `the ${statement.backend} backend`,
       expected: "the nccl backend",
-      help: "leave StartCoalescing and EndCoalescing out, or change the backend",
+      help: "remove StartCoalescing and EndCoalescing, or change the backend",
     });
   }
   if (allowedInGroup.has(statement.kind)) return;
   report(statement, {
-    message: `${statement.kind} stands in a coalesced group`,
+    message: `${statement.kind} is inside a coalesced group`,
     found: statement.kind,
     expected: `one of ${[...allowedInGroup].join(", ")}`,
-    help: "move the statement before StartCoalescing or behind EndCoalescing",
+    help: "move the statement before StartCoalescing or after EndCoalescing",
   });
 }
 
@@ -54,7 +54,7 @@ function groupFault(message: string, found: string): Fault {
   return {
     message,
     found,
-    expected: "StartCoalescing and EndCoalescing in turn, in one scope",
+    expected: "StartCoalescing and EndCoalescing in pairs, in one scope",
     help: "give every StartCoalescing one EndCoalescing in the same scope",
   };
 }
@@ -71,7 +71,7 @@ export function checkAwaited(statements: readonly Statement[], report: Report): 
   for (const statement of statements) {
     if (statement.kind !== "Wait" || !grouped.has(statement.target)) continue;
     report(statement, {
-      message: "a member of a coalesced group is waited for",
+      message: "a Wait names a communication inside a coalesced group",
       found: `P2PCommunication ${statement.target}`,
       expected: "the number of the group's EndCoalescing",
       help: "wait for the EndCoalescing",

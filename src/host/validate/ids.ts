@@ -29,7 +29,7 @@ function finding(place: string, message: string, found: string, expected: string
 }
 
 function missing(place: string, name: string, expected: string): Diagnostic {
-  return finding(place, `${name} does not exist`, name, expected, "name what the program's tables hold");
+  return finding(place, `${name} does not exist`, name, expected, "use an id from the program's tables");
 }
 
 function tableFindings(name: string, rows: readonly { readonly id: number }[]): readonly Diagnostic[] {
@@ -160,7 +160,7 @@ function requireAxis(
   check.findings.push(
     finding(
       placeIn(check, statement),
-      "an axis lies outside the tensor",
+      "an axis is outside the tensor",
       `axis ${axis} of a tensor with ${axes.length} ${what}`,
       axes.length === 0 ? "a tensor with an axis" : `an axis from 0 to ${axes.length - 1}`,
       `count the ${what} from 0`,
@@ -214,7 +214,7 @@ function checkWait(check: Check, statement: Statement): void {
       "a Wait names no communication",
       `Wait Communication ${statement.target}`,
       "the number of a Communication, P2PCommunication or EndCoalescing of this program",
-      "wait for what the program posts",
+      "wait for a communication that the program posts",
     ),
   );
 }

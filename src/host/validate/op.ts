@@ -31,7 +31,7 @@ function isOrder(order: readonly number[] | null, { domain }: Tensor): boolean {
 function orderFault(op: Op, operand: number, tensor: Tensor): Fault {
   const count = withoutReductions(tensor.domain.logical).length;
   return {
-    message: `operand ${operand} of ${op.kind} is read in an order that is no permutation of its axes`,
+    message: `operand ${operand} of ${op.kind} is read in an order that is not a permutation of its axes`,
     found: `{${(operandOrder(op, operand) ?? []).join(", ")}} of ${count} axes`,
     expected: `every number from 0 to ${count - 1} once`,
     help: "name every axis of the tensor once",
@@ -70,7 +70,7 @@ function checkOutput(
   if (output.dtype !== dtype) {
     return [
       {
-        message: `the output of ${kind} has another dtype than the op gives`,
+        message: `the output of ${kind} does not have the op's dtype`,
         found: output.dtype,
         expected: dtype,
         help: "give the output the op's dtype, or convert with a Cast",
@@ -93,7 +93,7 @@ function checkOutput(
   if (fits) return [];
   return [
     {
-      message: `the output of ${kind} does not have the axes that the op gives`,
+      message: `the output of ${kind} does not have the op's axes`,
       found: `${shapeText(output)}${reducedText(logical)}`,
       expected: `[${withoutReduced(axes).join(", ")}]${reducedText(axes)}`,
       help: "give the output the op's axes, the reduced ones included",

@@ -47,7 +47,7 @@ function sameDType(input: Tensor, output: Tensor): readonly Fault[] {
   if (input.dtype === output.dtype) return valid;
   return [
     {
-      message: "the output has another dtype than the input",
+      message: "the output and the input have different dtypes",
       found: `T${input.id} ${input.dtype}, T${output.id} ${output.dtype}`,
       expected: "the same dtype",
       help: "convert with a Cast in a host unit",
@@ -105,7 +105,7 @@ function checkHandles({ communications }: ShareMemHandles): readonly Fault[] {
       message: "ShareMemHandles takes P2PCommunications of the cuda backend",
       found: other === undefined ? "none" : `one of the ${other.backend} backend`,
       expected: "at least one, all of the cuda backend",
-      help: 'leave the statement out, or set the backend to "cuda"',
+      help: 'remove the statement, or set the backend to "cuda"',
     },
   ];
 }

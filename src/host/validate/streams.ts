@@ -33,9 +33,9 @@ function unknownFault(stream: StreamId, later: boolean): Fault {
   return {
     message: `Stream ${stream} is used before it exists`,
     found: later
-      ? `the GetCurrentStream into Stream ${stream} stands later`
+      ? `the GetCurrentStream into Stream ${stream} comes later`
       : `nothing has made Stream ${stream} current`,
     expected: "a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current",
-    help: later ? "move the GetCurrentStream before its first use" : "synchronize with a stream that holds work",
+    help: later ? "move the GetCurrentStream before its first use" : "synchronize with a stream that has work",
   };
 }

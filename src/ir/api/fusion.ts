@@ -41,7 +41,7 @@ export class Fusion {
     if (this.#builder.outputs.includes(tensor.id)) {
       reject(place, {
         code: "bad-argument",
-        message: `T${tensor.id} already is an output`,
+        message: `T${tensor.id} is already an output`,
         found: "the same tensor twice",
         expected: "each output once",
         help: "copy it with set() for a second output",

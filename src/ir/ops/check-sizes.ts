@@ -20,7 +20,7 @@ export function requireSizesFit(op: Op, tensors: readonly Tensor[], sizes: Sizes
     if (from === to || (broadcast && from === 1)) continue;
     fail({
       code: "size-mismatch",
-      message: `axes that ${op.kind} joins have different sizes`,
+      message: `${op.kind} has operand and output axes of different sizes`,
       place: place(),
       found: `${printIterDomain(producer)} of T${at(op.inputs, operand)} has ${from}, ${printIterDomain(consumer)} of T${op.output} has ${to}`,
       expected: "equal sizes",

@@ -42,7 +42,7 @@ function ragged(shape: readonly number[]): never {
     message: "the rows of a tensor have different lengths",
     place: { kind: "call", text: "Tensor.from(values)" },
     found: "nested arrays of different lengths or depths",
-    expected: `the shape [${shape.join(", ")}] throughout`,
+    expected: `the shape [${shape.join(", ")}] in every row`,
     help: "give every row the same number of entries",
   });
 }

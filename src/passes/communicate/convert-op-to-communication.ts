@@ -97,17 +97,17 @@ function requireOneStep(op: Op, tensors: readonly Tensor[]): OpPlacements & { re
       place: opPlace(op),
       found: op.kind,
       expected: "a set, or a reduction of the sharded axis alone",
-      help: "run the passes from split-partial-reductions to split-reshardings before, or put set() between the two shardings",
+      help: "first run the passes split-partial-reductions to split-reshardings, or put set() between the shardings",
     });
   }
   const step = reshardingStep(placements.from, placements.to, placements.reduced);
   if (step !== null) return { ...placements, step };
   return fail({
     code: "resharding-unsupported",
-    message: "no one communication carries this change of sharding",
+    message: "no single communication makes this change of sharding",
     place: opPlace(op),
     found: `${printTensor(at(tensors, at(op.inputs, 0)))} to ${printTensor(at(tensors, op.output))}`,
     expected: "a change along one DID type, or to another mesh",
-    help: "run the pass split-reshardings before, or put set() between the two shardings",
+    help: "first run the pass split-reshardings, or put set() between the two shardings",
   });
 }

@@ -71,11 +71,11 @@ function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[
   if (pairs.length === 0) {
     fail({
       code: "stream-on-cut-axis",
-      message: "Stream stands on an axis that the op cuts out of its input",
+      message: "Stream is on an axis that the op slices",
       place: opPlace(op),
       found: axisText(at(tensors, op.output), looped),
-      expected: "Stream on an axis that the op keeps whole",
-      help: "put set() behind the op and parallelize the set's output with Stream",
+      expected: "Stream on an axis that the op keeps in full",
+      help: "put set() after the op and parallelize the set's output with Stream",
     });
   }
   return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);

@@ -35,19 +35,19 @@ export function loopedAxis(
   if (!isOp(statement) || !opRows[statement.kind].standalone) {
     fail({
       code: "stream-on-host-unit",
-      message: "Stream stands on the output of an op that cannot run as a standalone host op",
+      message: "Stream is on the output of an op that cannot run as a standalone host op",
       place,
       found,
       expected: `one of ${Object.entries(opRows)
         .flatMap(([kind, { standalone }]) => (standalone ? kind.toLowerCase() : []))
         .join(", ")}`,
-      help: "put set() behind the op and parallelize the set's output with Stream",
+      help: "put set() after the op and parallelize the set's output with Stream",
     });
   }
   if (second !== undefined) {
     fail({
       code: "stream-repeated",
-      message: `Stream stands twice on T${tensor.id}`,
+      message: `Stream is on two axes of T${tensor.id}`,
       place,
       found: `${found} and ${axisText(second.tensor, second.axis)}`,
       expected: "at most one Stream axis per tensor",
@@ -57,11 +57,11 @@ export function loopedAxis(
   if (!tensor.domain.logical.some((candidate) => candidate.id === axis.id)) {
     fail({
       code: "stream-on-split-axis",
-      message: "Stream stands on an axis made by split or merge",
+      message: "Stream is on an axis made by split or merge",
       place,
       found,
       expected: "Stream on a whole logical axis",
-      help: "shape the input with the chunks as an axis of its own, and parallelize that axis",
+      help: "give the input a separate axis for the chunks, and parallelize that axis",
     });
   }
   const isContracted = statement.kind === "Matmul" || statement.kind === "Linear";
@@ -76,12 +76,12 @@ export function loopedAxis(
 export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, isContraction: boolean): never {
   return fail({
     code: "stream-on-reduction-axis",
-    message: "Stream stands on a reduced or contracted axis",
+    message: "Stream is on a reduced or contracted axis",
     place: opPlace(op),
     found: axisText(tensor, axis),
     expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
     help: isContraction
-      ? "set accumulate to true (--accumulate) to add the products of the chunks in order, or parallelize another axis of the output with Stream"
+      ? "set accumulate to true (--accumulate) to add the chunks' results in order, or put Stream on another axis"
       : "parallelize another axis of the output with Stream",
   });
 }
@@ -110,7 +110,7 @@ export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: r
       place: { kind: "tensor", text: axisText(tensor, axis) },
       found: "Stream on a fusion input",
       expected: "Stream on tensors that an op computes, or an op whose output has Stream on the same axis",
-      help: "parallelize the output of the op that reads it; its input is sliced by itself",
+      help: "parallelize the output of the op that reads it; its input is then sliced automatically",
     });
   }
 }

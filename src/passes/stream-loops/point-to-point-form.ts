@@ -50,10 +50,11 @@ export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly T
   const type = pair.producer.parallelType;
   const operand = at(tensors, at(op.inputs, pair.operand));
   const output = at(tensors, op.output);
+  const change = `${axisText(operand, sharded)} becomes ${axisText(output, stream)}`;
   const refuse = (found: string, expected: string, help: string): never =>
     fail({
       code: "point-to-point-unsupported",
-      message: `${axisText(operand, sharded)} becomes ${axisText(output, stream)}, and no point-to-point form carries the op`,
+      message: `${change}, and the op has no point-to-point form`,
       place: opPlace(op),
       found,
       expected,
@@ -64,16 +65,17 @@ export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly T
     return refuse(
       op.kind.toLowerCase(),
       "a set, or a reduction of the sharded axis",
-      "put set() in front of the op and give it the Stream axis",
+      "put set() before the op and give it the Stream axis",
     );
   }
   const { mesh } = operand;
   if (mesh === null || output.mesh === null || !sameMesh(mesh, output.mesh)) {
     const keeps = output.mesh?.hasAxis(type) === true && output.mesh.size(type) === mesh?.size(type);
+    const then = keeps ? `keeps ${type} on the axis` : "has neither a DID type nor Stream on the axis";
     return refuse(
       [mesh, output.mesh].map((each) => each?.toString() ?? "no mesh").join(" and "),
       "one mesh on both sides",
-      `put set() in front that moves the tensor to the other mesh and ${keeps ? `keeps ${type} on the axis` : "has neither a DID type nor Stream on the axis"}`,
+      `first move the tensor to the other mesh with a set() that ${then}`,
     );
   }
   requireMeshExtent(op, operand, sharded, mesh, type);
@@ -111,11 +113,11 @@ function requireOneType(op: Op, type: DIDType, tensors: readonly Tensor[]): void
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {
   fail({
     code: "stream-on-reduction-axis",
-    message: "Stream stands on a reduced axis, and every device needs the whole sum",
+    message: "Stream is on a reduced axis, and every device needs the whole sum",
     place: opPlace(op),
     found: `${axisText(output, stream)}, and no ${type} on T${output.id}`,
     expected: `${type} on another axis of T${output.id}, or no Stream on the reduced axis`,
-    help: "leave Stream off the reduced axis: one Allreduce per chunk of another axis carries the sum",
+    help: "remove Stream from the reduced axis: one Allreduce per chunk of another axis computes the sum",
   });
 }
 
@@ -128,7 +130,7 @@ function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: Devic
   if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;
   fail({
     code: "size-contradicts-mesh",
-    message: `${axisText(tensor, axis)} has another size than the mesh along ${type}`,
+    message: `${axisText(tensor, axis)} and the mesh differ in size along ${type}`,
     place: opPlace(op),
     found: `size ${axis.extent.value}, ${devices} device${devices === 1 ? "" : "s"} along ${type} of ${mesh.toString()}`,
     expected: `size ${devices}`,

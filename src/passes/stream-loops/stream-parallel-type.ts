@@ -70,11 +70,11 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
   if (form.kind === "reduce") {
     fail({
       code: "point-to-point-unsupported",
-      message: "sends and receives cannot carry a reduction",
+      message: "sends and receives cannot reduce",
       place: opPlace(op),
       found: `a reduction of the ${form.type} axis with p2p ${p2p} (--p2p)`,
-      expected: "a set of the shares and a local reduction, or p2p broadcast",
-      help: 'run the pass exchange-reductions before, or set p2p to "broadcast" (--p2p broadcast)',
+      expected: "a set of the shards and a local reduction, or p2p broadcast",
+      help: 'first run the pass exchange-reductions, or set p2p to "broadcast" (--p2p broadcast)',
     });
   }
   if (backend !== "ucc") return;

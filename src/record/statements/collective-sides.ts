@@ -112,7 +112,7 @@ function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, s
   if (at(view.shape, axis) % (outer * devices) !== 0) {
     return fail(recorder, {
       code: "size-mismatch",
-      message: "a communication does not divide an axis among its members",
+      message: "a communication does not divide an axis evenly among its ranks",
       found: `${at(view.shape, axis)} elements for ${devices} devices`,
       expected: `a multiple of ${outer * devices}`,
       help: "give both sides the same extents, and splits that divide them",
@@ -125,8 +125,8 @@ function requireParts(recorder: Recorder, side: Side, view: View, parts: number)
   if (view.shape[0] === parts) return view;
   return fail(recorder, {
     code: "size-mismatch",
-    message: `the ${side} of a communication does not have one part per member of its team`,
-    found: `${view.shape[0] ?? 1} parts of ${shapeText(view.shape.slice(1))}`,
+    message: `the ${side} of a communication does not have one slice per rank of its team`,
+    found: `${view.shape[0] ?? 1} slices of ${shapeText(view.shape.slice(1))}`,
     expected: `${parts} parts`,
     help: "give the axis that is gathered or scattered the size of the team",
   });
@@ -141,9 +141,9 @@ function requireEqualParts(recorder: Recorder, input: number, output: number): v
   if (input === output) return;
   fail(recorder, {
     code: "size-mismatch",
-    message: "the sides of a communication do not hold equally many elements",
-    found: `${input} elements a part in the input, ${output} in the output`,
-    expected: "parts of one size",
-    help: "give both sides the same shape but for the axes that are gathered, scattered or reduced",
+    message: "the input and output of a communication have different numbers of elements per rank",
+    found: `${input} elements per rank in the input, ${output} in the output`,
+    expected: "equal numbers",
+    help: "give both sides the same shape, except for gathered, scattered or reduced axes",
   });
 }

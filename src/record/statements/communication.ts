@@ -63,7 +63,7 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
     message: "the root is not a position in the team",
     found: `root ${position} of team (${team.join(" ")})`,
     expected: `a position from 0 to ${team.length - 1}`,
-    help: "count the members of the team from 0",
+    help: "count the ranks of the team from 0",
   });
 }
 

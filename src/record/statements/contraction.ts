@@ -96,8 +96,8 @@ function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean)
     code: "size-mismatch",
     message: "the contracted axes have different sizes",
     found: `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
-    expected: "the last axis of the first operand as long as the contracted axis of the second",
-    help: "give sizes that agree; sharded axes count 1 on each device",
+    expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
+    help: "give equal sizes; a sharded axis has size 1 on each device",
   });
 }
 
@@ -106,10 +106,10 @@ function stretched(recorder: Recorder, view: View, shape: readonly number[]): Vi
     stretchView(view, shape) ??
     fail(recorder, {
       code: "size-mismatch",
-      message: "an operand does not stretch to the result",
+      message: "an operand does not broadcast to the result's shape",
       found: shapeText(view.shape),
-      expected: `${shapeText(shape)}, or 1 where an axis is stretched`,
-      help: "give sizes that agree; sharded axes count 1 on each device",
+      expected: `${shapeText(shape)}, or 1 on broadcast axes`,
+      help: "give equal sizes; a sharded axis has size 1 on each device",
     })
   );
 }

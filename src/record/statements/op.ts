@@ -113,8 +113,8 @@ function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
     code: "size-mismatch",
     message: `an operand does not have the size of T${op.output}`,
     found: shapeText(view.shape),
-    expected: `${shapeText(output.shape)}, or 1 where an axis is stretched`,
-    help: "give sizes that agree; sharded axes count 1 on each device",
+    expected: `${shapeText(output.shape)}, or 1 on broadcast axes`,
+    help: "give equal sizes; a sharded axis has size 1 on each device",
   });
 }
 

@@ -75,7 +75,7 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
   if (value >= 0 && !toItself) return value;
   return fail(recorder, {
     code: "bad-peer",
-    message: toItself ? `a one-sided ${type} goes from a rank to itself` : `the peer of a ${type} is not a rank`,
+    message: toItself ? `the peer of a one-sided ${type} is the rank itself` : `the peer of a ${type} is not a rank`,
     found: `peer ${value} on rank ${rank}`,
     expected: toItself ? "another rank" : "a rank from 0",
     help: toItself ? "copy with a Set where the peer is this rank" : "correct the expression of the peer",
@@ -88,22 +88,22 @@ function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunicatio
   if (shared === undefined) {
     return fail(recorder, {
       code: "not-shared",
-      message: `a one-sided ${type} is posted whose handle was not shared`,
-      found: `no ShareMemHandles of P2PCommunication ${id} before`,
+      message: `a one-sided ${type} is posted before its handle is shared`,
+      found: `no earlier ShareMemHandles of P2PCommunication ${id}`,
       expected: "a ShareMemHandles that holds it, earlier on the same path",
       help: "share the handles of both halves before the first post",
     });
   }
-  if (shared.peer === peer && sameView(shared.view, view)) return;
+  const samePeer = shared.peer === peer;
+  if (samePeer && sameView(shared.view, view)) return;
   return fail(recorder, {
     code: "not-shared",
-    message: `a one-sided ${type} is posted with another ${shared.peer === peer ? "buffer" : "peer"} than its handle was shared for`,
-    found:
-      shared.peer === peer
-        ? `T${buffer} was bound anew after the ShareMemHandles`
-        : `peer ${peer}, shared with rank ${shared.peer}`,
+    message: `a one-sided ${type} is posted with a different ${samePeer ? "buffer" : "peer"} than its shared handle`,
+    found: samePeer
+      ? `T${buffer} was bound again after the ShareMemHandles`
+      : `peer ${peer}, shared with rank ${shared.peer}`,
     expected: "the buffer and the peer of the latest ShareMemHandles",
-    help: "share the handles again wherever the buffer or the peer changes, as in every iteration of a loop",
+    help: "share the handles again when the buffer or the peer changes, for example in every iteration of a loop",
   });
 }
 

@@ -68,7 +68,7 @@ function unitShapes(recorder: Recorder, { id, fusion }: HostUnit, given: readonl
       message: `input ${i} of HostUnit${id} does not have the unit's size`,
       found: shapeText(shape),
       expected: shapeText(expected),
-      help: "pass a tensor of the unit's shape; sharded axes count 1 on each device",
+      help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
     });
   });
   return shapeOf;

@@ -32,7 +32,7 @@ export function recordWait(recorder: Recorder, { target }: Wait): void {
         message: `communication ${target} is waited for twice`,
         found: `a second Wait since the latest post of ${target}`,
         expected: "one Wait per post",
-        help: "leave the Wait out; another stream that needs the result synchronizes with the one that waited",
+        help: "remove the second Wait; another stream that needs the result synchronizes with the stream that waited",
       });
     case "nothing":
       posts.set(target, awaited);

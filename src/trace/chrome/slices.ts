@@ -78,7 +78,7 @@ const rules: RuleTable<Command, readonly Slice[], [Context]> = {
     const slice = run(context, "transfer", `${name} ${bytesText(context)}`, moving);
     if (!meetsOthers(context)) return [slice];
     // Drawn even if it did not wait: arrows to the other ranks begin at the arrival.
-    return [{ ...slice, category: "wait", name: `wait for members: ${name}`, start: event.start, end: moving }, slice];
+    return [{ ...slice, category: "wait", name: `wait for peers: ${name}`, start: event.start, end: moving }, slice];
   },
   recordEvent: (_, context) => [order(context)],
   waitEvent: ({ event }, context) => waitAndTake(context, `wait for e${event}`),

@@ -24,9 +24,9 @@ export interface IllegalOverlap {
   readonly rule: string;
 }
 
-const apart = "outputs apart from inputs and from each other";
+const apart = "outputs that overlap neither inputs nor each other";
 
-const elementwise = "an output that is an input, element by element, or apart from it";
+const elementwise = "an output that is an input, element by element, or does not overlap it";
 
 /** A command and the members of its transfer, if it is one. */
 type Rest = [Program, LinkedTransfer | null, number];
@@ -55,7 +55,7 @@ const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
   free: () => null,
 };
 
-const apartInGroups = "receives apart from sends and from each other, since a group has no order";
+const apartInGroups = "receives that overlap neither sends nor each other: a group has no order";
 
 function viewsOf(refs: readonly BufferRef[], operands: readonly Operand[]): readonly View[] {
   return refs.map(({ buffer, offset }, i) => ({ ...at(operands, i), buffer, offset }));
@@ -108,8 +108,8 @@ function overlap(a: View, b: View): boolean {
 }
 
 const inPlaceForms: { readonly [F in CollectiveRow["inPlace"]]: string } = {
-  same: "an output that is the input, or apart from it",
-  part: "the member's own part of the other side, or apart from it",
+  same: "an output that is the input, or does not overlap it",
+  part: "the rank's own slice of the other side, or no overlap with it",
   never: apart,
 };
 

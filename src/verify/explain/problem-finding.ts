@@ -20,15 +20,16 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
   conflict: (conflict, graph, table) => conflictFinding(graph, table, conflict),
   slotMisuse: ({ slot, nextIs, next, before }, graph) => {
     const [later, earlier] = [placeOf(graph, next), placeOf(graph, before)];
+    const run = earlier.run === later.run ? "" : " of the previous run";
     return {
       ...error("slot-overrun", [before, next]),
       message:
         nextIs === "signal"
           ? `rank ${later.rank} may signal slot ${slot} again before its last signal was waited for`
           : `two waits of rank ${later.rank} may take each other's signal on slot ${slot}`,
-      found: `${placeText(later)} does not come after ${placeText(earlier)}${earlier.run === later.run ? "" : " of the run before"}`,
-      expected: `every ${nextIs} on a slot after the wait before it`,
-      help: `let ${statementText(later)} wait for ${statementText(earlier)}, or give them slots of their own`,
+      found: `${placeText(later)} does not come after ${placeText(earlier)}${run}`,
+      expected: `every ${nextIs} on a slot after the previous wait`,
+      help: `let ${statementText(later)} wait for ${statementText(earlier)}, or give them separate slots`,
       edge: [before, next],
     };
   },
@@ -39,8 +40,8 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     ),
     ...cycleFinding(graph, cycle),
     message: `${counted(cycle.length, "stream")} wait${cycle.length === 1 ? "s for itself" : " for each other"}`,
-    expected: "waits that no circle joins",
-    help: "order sends, receives and collectives alike on all ranks, coalesce exchanges, and post before waiting",
+    expected: "waits that form no cycle",
+    help: "order sends, receives and collectives the same way on all ranks, coalesce exchanges, and post before waiting",
   }),
   needsConcurrency: ({ cycle }, graph) => ({
     ...error(
@@ -49,8 +50,9 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     ),
     ...cycleFinding(graph, cycle),
     message: "the program ends only if a device runs several of its streams at once",
-    expected: "an end also when every rank runs its list as one queue, since hardware has fewer queues than streams",
-    help: "issue what others wait for before what waits for them, in the order of the list",
+    expected:
+      "a program that also ends if each rank runs its list as one queue: hardware has fewer queues than streams",
+    help: "issue each command before the commands that wait for it, in list order",
   }),
   unwritten: ({ node, buffer, region, gap }, graph, table) => {
     const { program } = graph;
@@ -61,14 +63,14 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     const slice = whole ? sliceText(program, read, read) : rangeText(program, id, gap.start, gap.end);
     return {
       ...error("unwritten-read", [node]),
-      message: `${name} on rank ${rank} is read where nothing has written it`,
+      message: `${name} on rank ${rank} is read without being written first`,
       memory: { rank, tensor: name, slice, bytes: gap.missing },
       found: `${placeText(place)} reads ${sliceText(program, read, read)}; ${whole ? "none of it has" : `${counted(gap.missing, "byte")} of ${gap.size}, from ${slice} on, have not`} been written in this run`,
       expected: place.command === null ? "outputs that the program writes entirely" : "a write before the read",
       help:
         place.command === null
-          ? `write all of ${name}, or leave it out of the outputs`
-          : `write ${slice} before, or read less`,
+          ? `write all of ${name}, or remove it from the outputs`
+          : `write ${slice} first, or read less`,
     };
   },
   notAllocated: ({ node, buffer, region }, graph, table) => {
@@ -95,29 +97,35 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     message: `${tensorText(graph, buffer)} is freed ${other === null ? "though it is not allocated" : "twice"}`,
     found: placeText(placeOf(graph, node)) + (other === null ? "" : ` after ${placeText(placeOf(graph, other))}`),
     expected: "one Deallocate for each Allocate",
-    help: "leave out the second Deallocate",
+    help: "remove the second Deallocate",
   }),
   allocatedTwice: ({ node, buffer, other }, graph) => ({
     ...error("allocated-twice", [other, node]),
-    message: `${tensorText(graph, buffer)} is allocated again without a Deallocate between`,
+    message: `${tensorText(graph, buffer)} is allocated again without a Deallocate in between`,
     found: `${placeText(placeOf(graph, node))} after ${placeText(placeOf(graph, other))}`,
     expected: "one Deallocate for each Allocate",
-    help: "free the buffer before it is allocated again, or leave out the second Allocate",
+    help: "free the buffer before it is allocated again, or remove the second Allocate",
   }),
-  bytesInUse: ({ node, buffer, sibling, other }, graph) => ({
-    ...error("memory-shared", other === null ? [node] : [other, node]),
-    message: `${tensorText(graph, buffer)} is allocated where ${at(graph.program.buffers, sibling).name} lives`,
-    found: `${placeText(placeOf(graph, node))}, with no free of ${at(graph.program.buffers, sibling).name} before it${other === null ? "" : `, which ${placeText(placeOf(graph, other))} allocates`}`,
-    expected: "buffers with bytes in common only where the free of one comes before the alloc of the other",
-    help: "give the buffers places of their own",
-  }),
+  bytesInUse: ({ node, buffer, sibling, other }, graph) => {
+    const { name } = at(graph.program.buffers, sibling);
+    const alloc = other === null ? "" : `, which ${placeText(placeOf(graph, other))} allocates`;
+    return {
+      ...error("memory-shared", other === null ? [node] : [other, node]),
+      message: `${tensorText(graph, buffer)} is allocated in the live memory of ${name}`,
+      found: `${placeText(placeOf(graph, node))}, with no free of ${name} before it${alloc}`,
+      expected: "shared bytes only where the free of one buffer comes before the alloc of the other",
+      help: "give the buffers separate places",
+    };
+  },
   eventNotRecorded: ({ node, record }, graph) => ({
     ...error("event-not-recorded", record === null ? [node] : [record, node]),
     message:
-      record === null ? "an event is waited for that nothing records" : "an event is waited for before it is recorded",
+      record === null
+        ? "a command waits for an event that nothing records"
+        : "an event is waited for before it is recorded",
     found:
       placeText(placeOf(graph, node)) +
-      (record === null ? "" : `, which stands before ${placeText(placeOf(graph, record))}`),
+      (record === null ? "" : `, which comes before ${placeText(placeOf(graph, record))}`),
     expected: "a recordEvent earlier in the same list",
     help: "record the event before it is waited for",
   }),
@@ -125,7 +133,7 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     ...error("event-recorded-twice", [record, node]),
     message: "an event is recorded by two commands",
     found: `${placeText(placeOf(graph, record))} and ${placeText(placeOf(graph, node))}`,
-    expected: "an event of its own for each recordEvent",
+    expected: "a separate event for each recordEvent",
     help: "number the events of a list without gaps or repetitions",
   }),
   unbalancedSlot: ({ node, slot, signals, waits }, graph) => {
@@ -137,11 +145,11 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
           ? `rank ${waiter} does not wait for a signal of rank ${signaller}`
           : `rank ${waiter} waits for a signal that rank ${signaller} does not send`,
       found: `${counted(signals, "signal")} and ${counted(waits, "wait")} on slot ${slot}; one of them is ${placeText(placeOf(graph, node))}`,
-      expected: "as many of one as of the other in every run",
+      expected: "equal numbers of signals and waits in every run",
       help:
         signals > waits
-          ? `Wait on rank ${waiter} for what ${statementText(placeOf(graph, node))} ends`
-          : `post the other half on rank ${signaller}, or leave out ${statementText(placeOf(graph, node))}`,
+          ? `Wait on rank ${waiter} for the signal of ${statementText(placeOf(graph, node))}`
+          : `post the other half on rank ${signaller}, or remove ${statementText(placeOf(graph, node))}`,
     };
   },
   outsideBuffer: ({ node, region }, graph, table) => {

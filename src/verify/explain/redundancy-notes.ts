@@ -21,12 +21,12 @@ export function redundancyNotes(graph: Graph): readonly RawFinding[] {
     .map((node): RawFinding => ({
       code: "redundant-synchronization",
       severity: "note",
-      message: "a synchronization orders what has an order already",
+      message: "a synchronization orders commands that are already ordered",
       visits: [node],
       memory: null,
       found: placeText(placeOf(graph, node)),
-      expected: "synchronizations that order something",
-      help: "leave it out: it costs two calls on the host and changes nothing",
+      expected: "synchronizations that add an order",
+      help: "remove it: it costs two calls on the host and changes nothing",
       notes: [],
       edge: null,
     }));

@@ -47,11 +47,11 @@ export function serializationNotes(graph: Graph, table: RegionTable): readonly R
         visits: [last, first],
         memory: null,
         found: `${placeText(placeOf(graph, first))} comes after ${placeText(placeOf(graph, last))}`,
-        expected: "iterations on streams of their own that overlap",
+        expected: "iterations that overlap on separate streams",
         help:
           through === undefined
-            ? "synchronize all streams before the loop and after it, in loops of their own, instead of in every iteration"
-            : "post what an iteration sends at the end of a loop of its own: one communicator runs its transfers in order",
+            ? "synchronize all streams in separate loops before and after the loop, instead of in every iteration"
+            : "post an iteration's sends at the end of a separate loop: one communicator runs its transfers in order",
         notes: through === undefined ? [] : [`through ${placeText(placeOf(graph, through))}`],
         edge: null,
       },

@@ -35,8 +35,8 @@ export function disagreement(
       at: use,
       against: anchor,
       found: `${what} ${found} on rank ${use.rank}, ${expected} on rank ${anchor.rank}`,
-      expected: `the same ${what} on every member`,
-      help: "let all ranks post the same collectives on a communicator in the same order",
+      expected: `the same ${what} on every rank of the team`,
+      help: "post the same collectives on a communicator in the same order on all ranks",
     });
   }
   return null;
@@ -74,7 +74,7 @@ function badKind(use: CollectiveUse): Found | null {
     at: use,
     found: reduceOp ?? "none",
     expected: rule.reduces ? "sum, prod, max or min" : "none",
-    help: "give a reduction to the types that reduce, and to no others",
+    help: "give a reduction to every collective that reduces, and to no other",
   };
 }
 
@@ -86,12 +86,12 @@ function badSides(use: CollectiveUse, position: number): Found | null {
     if (demand === "optional" || has === (demand === "required")) continue;
     return {
       message: has
-        ? `rank ${use.rank} gives an ${side} to ${withArticle(type)}, where it has none`
+        ? `rank ${use.rank} gives an ${side} to ${withArticle(type)} that takes none from it`
         : `rank ${use.rank} gives no ${side} to ${withArticle(type)}`,
       at: use,
       found: has ? `an ${side}` : `no ${side}`,
       expected: demand === "required" ? `an ${side} at position ${position}` : `no ${side} at position ${position}`,
-      help: "give every member the sides that the type of the collective asks for",
+      help: "give each rank the input and output that the type of the collective requires",
     };
   }
   return null;
@@ -147,10 +147,10 @@ function aligns(operations: readonly Collective[], position: number): boolean {
 function badParts(use: CollectiveUse, side: "input" | "output", view: View, count: number): Found {
   const { type } = use.operation;
   return {
-    message: `the ${side} of ${withArticle(type)} does not have one part per member on rank ${use.rank}`,
+    message: `the ${side} of ${withArticle(type)} on rank ${use.rank} does not have one slice per rank`,
     at: use,
-    found: `${counted(view.shape[0] ?? 0, "part")} along axis 0`,
-    expected: `${counted(count, "part")}, one for each member on the other side`,
+    found: `${counted(view.shape[0] ?? 0, "slice")} along axis 0`,
+    expected: `${counted(count, "slice")}, one per rank on the other side`,
     help: `give the ${side} a leading axis of ${count}`,
   };
 }
@@ -162,7 +162,7 @@ function differing(what: string, piece: Piece, first: Piece, textOf: (piece: Pie
     at: piece.use,
     found: `${textOf(piece)} in the ${piece.side} of rank ${piece.use.rank}`,
     expected: `${textOf(first)}, as in the ${first.side} of rank ${first.use.rank}`,
-    help: `give the parts of all members the same ${what}`,
+    help: `give the slices of all ranks the same ${what}`,
   };
 }
 

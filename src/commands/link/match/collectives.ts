@@ -83,7 +83,7 @@ function findDisagreement(
       against: anchor === outsider ? null : anchor,
       found: `team [${team.join(", ")}]`,
       expected: `a team with rank ${outsider.rank}`,
-      help: "leave the collective out of this rank's program, or add the rank to the team",
+      help: "remove the collective from this rank's program, or add the rank to the team",
     });
   }
   const missing = team.find((rank) => !present.has(rank));
@@ -105,6 +105,6 @@ function findDisagreement(
     against: own.at(-1) ?? null,
     found: `${counted(own.length, "collective")} of rank ${missing} on ${anchor.communicator}`,
     expected: `${queues.get(anchor.rank)?.length ?? 0}, as on rank ${anchor.rank}`,
-    help: "let all ranks post the same collectives on a communicator in the same order",
+    help: "post the same collectives on a communicator in the same order on all ranks",
   });
 }

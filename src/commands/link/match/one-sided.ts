@@ -121,7 +121,7 @@ function firstUses({ pairs, commands }: CommandList): readonly number[] {
 function protocolMismatch(lists: readonly CommandList[], send: Half, recv: Half): Diagnostic | null {
   if (send.protocol === recv.protocol) return null;
   return mismatch(lists, {
-    message: `rank ${send.rank} sends to rank ${recv.rank} by another protocol than it receives by`,
+    message: `rank ${send.rank} sends to rank ${recv.rank} with a protocol that the receiver does not use`,
     at: recv,
     against: send,
     found: `${recv.protocol} on rank ${recv.rank}`,

@@ -52,13 +52,13 @@ export function unmatched(lists: readonly CommandList[], { from, to, sends, recv
     against: shorter.at(-1) ?? null,
     found: `${counted(sends.length, "send")} on rank ${from} and ${counted(recvs.length, "recv")} on rank ${to} over ${channel}`,
     expected: "as many sends as recvs",
-    help: `post the ${other} on rank ${otherRank}, or leave out the ${what}`,
+    help: `post the ${other} on rank ${otherRank}, or remove the ${what}`,
   });
 }
 
 function outsidePeer(lists: readonly CommandList[], lone: CommandRef, what: string, peer: number): Diagnostic {
   return mismatch(lists, {
-    message: `the peer of a ${what} is no rank of the run`,
+    message: `the peer of a ${what} is not a rank of the run`,
     at: lone,
     against: null,
     found: `peer ${peer}`,

@@ -56,14 +56,14 @@ export function sharingMismatch(
   const text = ({ rank, combining }: SharingUse): string =>
     `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
   return mismatch(lists, {
-    message: "the members of a collective do not share its work in one way",
+    message: "the ranks of a collective divide its work differently",
     at: use,
     against: use === first ? null : first,
     found: use === first ? text(use) : `${text(use)}, ${text(first)}`,
     expected:
       expected === null
-        ? "tensors that can be walked under one shape"
-        : `${counted(expected.length, "slice")}, by the strides of all members' tensors`,
+        ? "tensors that one common shape can index"
+        : `${counted(expected.length, "slice")}, from the strides of all ranks' tensors`,
     help: "give the input and the output the same strides on every rank",
   });
 }

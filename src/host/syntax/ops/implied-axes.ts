@@ -58,6 +58,6 @@ export function permuteOrder(
     message: `T${output.id} does not show how T${input.id} is permuted`,
     found: `axes numbered ${to.map(({ id }) => id).join(", ")}`,
     expected: "numbers in the order of the operand's axes, or a root domain",
-    help: "print the program with Braid's style 2025-10, which prints the root domain where the numbers do not tell",
+    help: "print the program with Braid's style 2025-10, which prints the root domain if the numbers are ambiguous",
   });
 }

@@ -80,6 +80,6 @@ export function failUnknownOp(scanner: Scanner, start: number, name: string): ne
     message: `there is no op ${name}`,
     found: quoted(name),
     expected: `one of ${[...readers.keys()].filter((known) => !known.startsWith("__")).join(", ")}`,
-    help: "leave the op out of the program, or write it with ops that Braid has",
+    help: "remove the op from the program, or write it with ops that Braid has",
   });
 }

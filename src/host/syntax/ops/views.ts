@@ -103,7 +103,7 @@ function squeeze(context: OpContext, output: Tensor, start: number): Op {
   if (squeezed.length !== rank) {
     failAt(context.scanner.source, start, {
       code: "dump-contradiction",
-      message: "a squeeze has not one flag per axis of its operand",
+      message: "a squeeze does not have one flag per axis of its operand",
       found: `number of flags ${squeezed.length}, number of axes ${rank}`,
       expected: "one flag per axis",
       help: "correct the flags",

@@ -44,7 +44,7 @@ function failAmbiguous(source: Source, position: number, number: number): never 
   failAt(source, position - String(number).length, {
     code: "dump-incomplete",
     message: `the dump does not say which coalesced group has the number ${number}`,
-    expected: "numbers behind EndCoalescing, as nvFuser prints from 2025-06 on",
-    help: `write ${number} behind the EndCoalescing that this Wait is for`,
+    expected: "numbers after EndCoalescing, as nvFuser prints since 2025-06",
+    help: `write ${number} after the EndCoalescing that this Wait is for`,
   });
 }

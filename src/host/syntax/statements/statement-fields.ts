@@ -64,7 +64,7 @@ export const resetsToZero: Mark<Allocate> = {
     if (!flag.read(context, draft)) return;
     failAt(context.scanner.source, start, {
       code: "dump-unsupported",
-      message: "memory is to be zeroed again after its use",
+      message: "an Allocate asks for memory that is zeroed again after its use",
       expected: "resets_to_zero=false",
       help: "Braid zeroes memory where it is allocated (zero_init=true)",
     });

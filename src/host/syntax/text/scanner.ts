@@ -116,7 +116,7 @@ export function failExpected(scanner: Scanner, expected: string, position: numbe
     code: "dump-syntax",
     message: "the dump cannot be read",
     expected,
-    help: "pass the dump as nvFuser or Braid printed it; a line may be cut off or edited, or other output stand between",
+    help: "pass the dump as nvFuser or Braid printed it; a line may be cut off, edited or mixed with other output",
   });
 }
 

@@ -56,7 +56,7 @@ function parseIterType(scanner: Scanner): IterType {
       code: "dump-unsupported",
       message: `an axis has iteration type ${foreign}`,
       expected: "i (Iteration), r (Reduction) or b (Broadcast)",
-      help: "Braid has no such axes; leave the op that makes it out of the program",
+      help: "Braid has no such axes; remove the op that makes it from the program",
     });
   }
   scanner.position++;
@@ -77,7 +77,7 @@ function parseParallelType(scanner: Scanner, start: number): ParallelType {
     message: `an axis has parallel type ${foreign}`,
     found: text.slice(start, position + foreign.length),
     expected: "S, streamIdx (StreamIdx, Stream) or deviceIdx.x, .y, .z",
-    help: "host programs run no axis on threads or blocks; pass the dump of a host program",
+    help: "host programs have no axes on threads or blocks; pass the dump of a host program",
   });
 }
 
@@ -90,7 +90,7 @@ function failExtent(scanner: Scanner): never {
       message:
         code === 58 ? "an axis does not start at 0 or does not end at its extent" : "a broadcast axis is expanded",
       expected: "the extent alone",
-      help: "Braid has no such axes; leave the op that makes it out of the program",
+      help: "Braid has no such axes; remove the op that makes it from the program",
     });
   }
   return failExpected(scanner, '"}" after the extent');

@@ -83,9 +83,9 @@ function knownLeaf(scanner: Scanner, names: Names, word: string, position: numbe
   if (leaf.kind === "named" || names.loops.includes(word) || names.symbols.has(word)) return leaf;
   return failAt(scanner.source, position, {
     code: "dump-incomplete",
-    message: `${word} is used in ${what}, and the dump defines it nowhere`,
+    message: `${word} is used in ${what}, and the dump does not define it`,
     found: word,
-    expected: `a line "${word} = ...;" under "Index definitions:" behind the container`,
+    expected: `a line "${word} = ...;" under "Index definitions:" after the container`,
     help: "dump with index definitions (nvFuser from 2025-10 prints them, later with NVFUSER_DUMP='host_ir(indices)'), or add the line by hand",
   });
 }

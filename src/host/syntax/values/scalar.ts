@@ -130,6 +130,6 @@ function failDepth(scanner: Scanner): never {
     message: "a scalar expression is nested too deeply",
     found: `more than ${deepest} parentheses, one inside the other`,
     expected: `at most ${deepest}`,
-    help: "give parts of the expression names of their own, in the index definitions",
+    help: "give names to parts of the expression in the index definitions",
   });
 }

@@ -45,7 +45,7 @@ export function addTensor(table: TensorTable, source: Source, position: number, 
       message: `T${tensor.id} is printed in two ways`,
       found: text,
       expected: other.text,
-      help: "give every tensor a number of its own; a dump prints a tensor in the same words everywhere",
+      help: "give every tensor a unique number; a dump prints a tensor in the same way everywhere",
     });
   }
   for (const axis of tensor.domain.logical === tensor.domain.loop
@@ -55,10 +55,10 @@ export function addTensor(table: TensorTable, source: Source, position: number, 
     if (owner !== undefined) {
       failAt(source, position, {
         code: "dump-contradiction",
-        message: `axis number ${axis.id} stands in T${owner.tensor} and in T${tensor.id}`,
+        message: `axis number ${axis.id} is used in T${owner.tensor} and in T${tensor.id}`,
         found: text,
-        expected: "a number of its own for every axis",
-        help: "number the axes of each tensor anew, as nvFuser does",
+        expected: "a unique number for every axis",
+        help: "give the axes of each tensor new numbers, as nvFuser does",
       });
     }
     table.axes.set(axis.id, { axis, tensor: tensor.id });

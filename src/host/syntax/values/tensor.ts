@@ -78,9 +78,9 @@ function parseMemory(scanner: Scanner): MemoryType {
   if (foreign === null) failExpected(scanner, "the memory of the tensor: l, g or sym");
   return failAt(scanner.source, scanner.position - 2, {
     code: "dump-unsupported",
-    message: `a tensor lies in ${foreign} memory`,
+    message: `a tensor is in ${foreign} memory`,
     expected: "l (local), g (global) or sym (symmetric)",
-    help: "such tensors exist inside kernels alone; pass the dump of a host program",
+    help: "such tensors exist only inside kernels; pass the dump of a host program",
   });
 }
 
@@ -115,8 +115,8 @@ function parseAxes(scanner: Scanner): readonly IterDomain[] {
       failAt(scanner.source, start, {
         code: "dump-contradiction",
         message: `two axes of a tensor have the number ${axis.id}`,
-        expected: "a number of its own for every axis",
-        help: "number the axes anew, as nvFuser does",
+        expected: "a unique number for every axis",
+        help: "give each axis a new number, as nvFuser does",
       });
     }
     axes.push(axis);

@@ -20,7 +20,7 @@ export function broadcastSpec(tensor: Tensor, flags: readonly boolean[], place: 
   if (kept !== rank) {
     reject(place, {
       code: "bad-argument",
-      message: "the flags of a broadcast do not name the tensor's axes",
+      message: "a broadcast has the wrong number of false flags",
       found: `${kept} false flag${kept === 1 ? "" : "s"} for ${shapeText(tensor)}`,
       expected: `${rank} false flag${rank === 1 ? "" : "s"}, one per axis of the tensor, and true for each new axis`,
       help: "give one flag per axis of the output",

@@ -55,7 +55,7 @@ export function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDoma
       code: "shape-mismatch",
       message: "the contracted axes have different extents",
       found: `${shapeText(a)} and ${shapeText(b)}`,
-      expected: "the last axis of the first operand as long as the contracted axis of the second",
+      expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
       help: "matmul contracts [.., M, K] with [.., K, N]; linear contracts [.., K] with [N, K]",
     });
   }

@@ -59,7 +59,7 @@ function requireBias(bias: Tensor, weight: Tensor, features: Axes, place: Call):
     code: "shape-mismatch",
     message: "the bias does not fit the weight",
     found: `${shapeText(bias)} for the weight ${shapeText(weight)}`,
-    expected: "one axis [N], as long as the weight's first",
+    expected: "one axis [N], with the extent of the weight's first axis",
     help: "give the bias one element per output feature",
   });
 }

@@ -35,7 +35,7 @@ export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[],
       message: "a reshape would change the number of elements",
       found: `${from} elements in ${shapeText(tensor)}, ${infers ? `a multiple of ${to}` : to} in the new shape`,
       expected: "the same number of elements",
-      help: "choose extents whose product is that of the tensor's",
+      help: "choose extents whose product is the tensor's number of elements",
     });
   }
   const rest = foldDiv(total, product);
@@ -64,7 +64,7 @@ export const reshapeRow: OpRow<ReshapeOp> = {
       message: "a reshape would change the number of elements",
       found: `[${input.join(", ")}] to [${to.join(", ")}]`,
       expected: "the same number of elements",
-      help: "pass inputs whose sizes divide as the reshape asks",
+      help: "pass inputs whose sizes the reshape divides evenly",
     };
   },
 };

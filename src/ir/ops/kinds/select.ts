@@ -25,7 +25,7 @@ export function selectSpec(tensor: Tensor, axis: number, index: number, place: C
   if (!Number.isSafeInteger(index) || index >= limit || index < -limit) {
     reject(place, {
       code: "index-out-of-range",
-      message: `index ${index} lies outside axis ${resolved}`,
+      message: `index ${index} is outside axis ${resolved}`,
       found: `index ${index} of extent ${printScalar(extent)}`,
       expected: `a whole number from -${printScalar(extent)} to ${printScalar(extent)} - 1`,
       help: "choose an index inside the axis",

@@ -34,7 +34,7 @@ export function sliceSpec(
       message: "a slice needs a start and a stop for every axis",
       found: `${starts.length} starts and ${stops.length} stops for ${shapeText(tensor)}`,
       expected: `${domain.length} of each`,
-      help: "give 0 and the extent for an axis that is kept whole",
+      help: "give 0 and the extent to keep a whole axis",
     });
   }
   const ranges = domain.map(({ extent }, axis) => {
@@ -46,7 +46,7 @@ export function sliceSpec(
     }
     return reject(place, {
       code: "index-out-of-range",
-      message: `a slice does not lie inside axis ${axis}`,
+      message: `a slice is not inside axis ${axis}`,
       found: `[${start}, ${stop}) of extent ${printScalar(extent)}`,
       expected: `whole numbers 0 <= start < stop <= ${printScalar(extent)}`,
       help: "choose a range of at least one index inside the axis",

@@ -21,7 +21,7 @@ export function squeezeSpec(tensor: Tensor, axes: readonly number[], place: Call
     if (isUnitAxis(at(domain, axis))) continue;
     reject(place, {
       code: "shape-mismatch",
-      message: `squeeze removes axis ${axis}, which has more than one element or an unknown number`,
+      message: `squeeze removes axis ${axis}, whose extent is not known to be 1`,
       found: `extent ${printScalar(extent)}`,
       expected: "extent 1",
       help: "squeeze only axes of extent 1; use sum() or select() for others",

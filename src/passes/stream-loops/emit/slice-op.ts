@@ -69,7 +69,7 @@ function requireSliceableMatmul(
   if (!(slicesRows && a.length > 2 && b.length > 2) && !(slicesColumns && b.length > 2)) return;
   fail({
     code: "stream-on-matmul-axis",
-    message: `Stream stands on the ${slicesRows ? "M" : "N"} axis of a matmul with batched operands`,
+    message: `Stream is on the ${slicesRows ? "M" : "N"} axis of a matmul with batched operands`,
     place: opPlace(op),
     found: axisText(at(tensors, op.output), looped),
     expected: "Stream on a batch axis, or operands without batch axes",
