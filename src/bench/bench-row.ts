@@ -5,7 +5,6 @@ import { invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { Measured } from "./measure.ts";
 import type { Problem } from "./primitives.ts";
-import { publishedFor } from "./published.ts";
 
 export interface BenchRow {
   readonly problem: Problem;
@@ -166,4 +165,27 @@ export function mean(values: readonly number[]): number {
 export function deviation(values: readonly number[]): number {
   const middle = mean(values);
   return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
+}
+
+/** Published figures of others, shown beside those of this run. They are of other machines and say so. */
+interface Published {
+  readonly name: string;
+  /** Per GPU. */
+  readonly teraflops: number;
+  /** The machine, and where the figure was published. */
+  readonly source: string;
+}
+
+const source = "published: 8 x H100, NVIDIA/Fuser pull request 5259";
+
+/** AG + matmul of m 32768, k 16384 and n 8192 per GPU, in 16 bits. */
+const allgatherMatmul: readonly Published[] = [
+  { name: "nvFuser, NCCL", teraflops: 560, source },
+  { name: "nvFuser, p2p pipeline", teraflops: 678, source },
+  { name: "TransformerEngine", teraflops: 660, source },
+];
+
+function publishedFor({ primitive, m, n, k, dtype }: Problem): readonly Published[] {
+  const same = primitive === "tp-columnwise" && m === 32_768 && n === 8192 && k === 16_384;
+  return same && (dtype === "bfloat16" || dtype === "half") ? allgatherMatmul : [];
 }

@@ -2,8 +2,8 @@
  * Runs a program again and again: compiles it for each set of sizes that runs have, prepares a back end, and on every run shards the
  * inputs, executes and gathers the outputs.
  */
-import type { Group } from "../backends/backend.ts";
-import type { AnyCompilation, CompileOptions } from "../compile/compile.ts";
+import type { Backend, Group } from "../backends/backend.ts";
+import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
@@ -12,7 +12,6 @@ import type { TensorId } from "../ir/domain.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import type { ScheduleChoice } from "../tune/choose/choose.ts";
-import { loadBackend } from "./backend-by-name.ts";
 import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
 import { type ExecutorOptions, resolveExecutorOptions, type RunOptions } from "./executor-options.ts";
 import {
@@ -25,6 +24,7 @@ import {
 } from "./prepared-entry.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
+import { requireOptions } from "../compile/resolve-options.ts";
 
 /** New tensors are made for the outputs. */
 export interface Unplaced {
@@ -213,4 +213,17 @@ function closedExecutor(): never {
     expected: "runs before close()",
     help: "create another executor",
   });
+}
+
+/** Back ends by the names that `on` takes. Each is loaded when it is first asked for, so that a browser loads none of Node's. */
+const loaders: { readonly [K in Target]: () => Promise<Backend> } = {
+  cpu: async () => (await import("../cpu.ts")).cpuBackend,
+  cuda: async () => (await import("../cuda.ts")).cudaBackend,
+};
+
+/** The back end itself, or the one of that name. Throws `bad-option` for an unknown name. */
+async function loadBackend(on: Target | Backend): Promise<Backend> {
+  if (typeof on !== "string") return on;
+  requireOptions(["on"], { on });
+  return loaders[on]();
 }

@@ -6,11 +6,15 @@ import type { Kernel } from "../commands/kernel.ts";
 import { invariant } from "../support/invariant.ts";
 import type { WasmMemory } from "../support/webassembly.ts";
 import type { Contraction } from "./gemm/contraction.ts";
-import { compilePhases, type PreparedKernel } from "./emit/emit-phases.ts";
 import { type Gemm, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
-import type { SimdUse } from "./simd/compile-lane-nests.ts";
+import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
+import { jsLibrary } from "../numerics/scalar/emit-js.ts";
+import { compileFunction } from "../support/compile-function.ts";
+import { memoryViews } from "./emit/element-text.ts";
+import { emitNest, memoryText, type NestAddresses } from "./emit/emit-nest.ts";
+import type { Address, ContractionPhase, Phase } from "./phase.ts";
 
 export type { PreparedKernel, SimdUse };
 
@@ -61,4 +65,45 @@ export function createKernelLibrary({
 
 function totalBytes({ valueBytes, workBytes }: UnitPlan): number {
   return valueBytes + workBytes;
+}
+
+/** Absolute byte addresses of the kernel's inputs and outputs. */
+type PreparedKernel = (inputs: readonly number[], outputs: readonly number[]) => void;
+
+interface PhaseTarget extends NestAddresses {
+  readonly memory: WasmMemory;
+  readonly simd: SimdUse;
+  readonly prepareGemm: (contraction: Contraction) => Gemm;
+}
+
+function compilePhases(phases: readonly Phase[], target: PhaseTarget): PreparedKernel {
+  const functions: Record<string, Gemm | CompiledNest["run"]> = {};
+  const nests = phases.flatMap((phase) => (phase.kind === "nest" ? [phase.nest] : []));
+  const inLanes = nests.filter((nest) => usesLanes(nest, target.simd));
+  const compiled = compileLaneNests(inLanes, target.memory, target.scratch);
+  const lines = phases.flatMap((phase, i) => {
+    const name = `$phase${i}`;
+    if (phase.kind === "contraction") {
+      functions[name] = target.prepareGemm(phase.contraction);
+      return [callText(name, phase, target)];
+    }
+    const nest = compiled.get(phase.nest);
+    if (nest === undefined) return emitNest(phase.nest, target);
+    functions[name] = nest.run;
+    return [`${name}(${nest.operands.map(memoryText).join(", ")});`];
+  });
+  return compileFunction<PreparedKernel>(["inputs", "outputs"], lines.join("\n"), {
+    ...jsLibrary,
+    ...memoryViews(target.memory.buffer),
+    ...functions,
+  });
+}
+
+function callText(name: string, { a, b, bias, c }: ContractionPhase, { scratch }: NestAddresses): string {
+  const text = (address: Address): string => addressText(address, scratch);
+  return `${name}(${[text(a), text(b), bias === null ? "0" : text(bias), text(c)].join(", ")});`;
+}
+
+function addressText({ memory, offset }: Address, scratch: number): string {
+  return memory.kind === "scratch" ? `${scratch + memory.offset + offset}` : `${memoryText(memory)} + ${offset}`;
 }

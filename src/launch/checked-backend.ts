@@ -2,7 +2,8 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import type { World } from "./join-world.ts";
-import { programHash, type ProgramIdentity, requireSameProgram } from "./same-program.ts";
+import { createHash } from "node:crypto";
+import { fail } from "../diagnostics/diagnostic.ts";
 
 /** Preparing throws `program-differs` on every rank when one has another Program. */
 export function withProgramCheck(
@@ -30,4 +31,62 @@ function programText(program: Program): string {
   return JSON.stringify(program, (_, value: unknown) =>
     value instanceof Map || value instanceof Set ? [...value] : value,
   );
+}
+
+/** What a rank is about to run, and by which options. */
+interface ProgramIdentity {
+  /** A hash of the Program: equal for equal Programs. */
+  readonly hash: string;
+  /** Every option that the user set, as text, by the name the user knows. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+/** SHA-256 of the text, the first 16 hexadecimal digits. */
+function programHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+/**
+ * Checks that all ranks are about to run the same Program. Each rank records all ranks' lists by itself. They exchange
+ * a hash and the options that made the Program, so that a difference can be named. Throws `program-differs` on every
+ * rank, for the first one that differs from rank 0.
+ */
+export async function requireSameProgram(world: Pick<World, "allGather">, own: ProgramIdentity): Promise<void> {
+  const parts = await world.allGather(new TextEncoder().encode(JSON.stringify(own)));
+  const identities = parts.map((bytes) => readIdentity(bytes));
+  const [first] = identities;
+  const rank = identities.findIndex((identity) => identity?.hash !== first?.hash);
+  if (rank < 0) return;
+  const other = identities[rank];
+  const differing = optionsThatDiffer(first?.options ?? {}, other?.options ?? {});
+  fail({
+    code: "program-differs",
+    message: `rank ${rank} has another program than rank 0`,
+    found: `hash ${other?.hash ?? "unreadable"} on rank ${rank}, ${first?.hash ?? "unreadable"} on rank 0`,
+    expected: "the same program, from the same file, options and version of Braid, on all ranks",
+    help:
+      differing.length > 0
+        ? "give all ranks the same options"
+        : "the options are the same: compare the program files and the versions of Braid",
+    notes: differing,
+  });
+}
+
+function optionsThatDiffer(first: ProgramIdentity["options"], other: ProgramIdentity["options"]): readonly string[] {
+  const names = [...new Set([...Object.keys(first), ...Object.keys(other)])];
+  return names
+    .filter((name) => first[name] !== other[name])
+    .map((name) => `${name}: ${other[name] ?? "not given"}, on rank 0: ${first[name] ?? "not given"}`);
+}
+
+function readIdentity(bytes: Uint8Array): ProgramIdentity | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof value !== "object" || value === null || !("hash" in value) || !("options" in value)) return null;
+    const { hash, options } = value;
+    if (typeof hash !== "string" || typeof options !== "object" || options === null) return null;
+    return { hash, options: Object.fromEntries(Object.entries(options).map(([name, text]) => [name, String(text)])) };
+  } catch {
+    return null;
+  }
 }

@@ -6,9 +6,12 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { newToken } from "./handshake.ts";
 import { type Hub, openHub } from "./hub.ts";
-import { joinWorld, type JoinOptions, type World } from "./join-world.ts";
+import { type JoinOptions, joinWorld, type World } from "./join-world.ts";
 import type { Environment, RankEnvironment } from "./rank-environment.ts";
-import { readTokenFile, removeTokenFile, tokenFile, writeTokenFile } from "./token-file.ts";
+import { createHash } from "node:crypto";
+import { lstat, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import path from "node:path";
 
 /** Set by Braid's launcher: the hub already runs at MASTER_ADDR:MASTER_PORT. */
 export const hubVariable = "BRAID_HUB";
@@ -100,4 +103,44 @@ function severalHosts({ worldSize, localWorldSize, launcher }: RankEnvironment):
     expected: "all ranks on one host, whose GPUs reach each other's memory",
     help: "start all ranks on one host",
   });
+}
+
+/**
+ * How ranks of one host without BRAID_TOKEN find rank 0: it writes port and token into a file named after the
+ * launcher's job that only this user can read, and removes it when the world has met. A user who can read the file
+ * could debug the process anyway, so nothing leaks.
+ */
+interface MeetingPlace {
+  readonly port: number;
+  readonly token: string;
+}
+
+export function tokenFile(job: string): string {
+  const name = createHash("sha256").update(job).digest("hex").slice(0, 24);
+  return path.join(tmpdir(), `braid-${userInfo().uid}-${name}`);
+}
+
+/** Atomically replaces a leftover of the same name. */
+export async function writeTokenFile(file: string, { port, token }: MeetingPlace): Promise<void> {
+  const draft = `${file}.${newToken().slice(0, 16)}`;
+  await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
+  await rename(draft, file);
+}
+
+async function removeTokenFile(file: string): Promise<void> {
+  await rm(file, { force: true });
+}
+
+/** Null if there is none: not written yet, not ours, or readable by others. */
+export async function readTokenFile(file: string): Promise<MeetingPlace | null> {
+  try {
+    const status = await lstat(file);
+    if (!status.isFile() || status.uid !== userInfo().uid || (status.mode & 0o077) !== 0) return null;
+    const value: unknown = JSON.parse(await readFile(file, "utf8"));
+    if (typeof value !== "object" || value === null || !("port" in value) || !("token" in value)) return null;
+    const { port, token } = value;
+    return typeof port === "number" && typeof token === "string" ? { port, token } : null;
+  } catch {
+    return null;
+  }
 }

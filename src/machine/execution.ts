@@ -3,9 +3,11 @@
  * may step different queues of one Program over one SharedArrayBuffer. Every word is read and written atomically.
  */
 import { at } from "../support/invariant.ts";
-import type { Compute } from "./compute.ts";
 import type { Phase } from "./transfers/moves.ts";
 import type { Tables } from "./tables.ts";
+import type { Launch } from "../commands/command.ts";
+import type { View } from "../commands/view.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 
 export interface Observer {
   /** A command begins; its effect comes after this call. For a transfer, its rank has arrived. */
@@ -105,4 +107,26 @@ export function beginRun({ layout, queues }: Tables, state: Int32Array): void {
 /** Resets everything after a run that did not finish. */
 export function resetState(state: Int32Array): void {
   state.fill(0);
+}
+
+/** What is read: a view of live memory, or of the bytes that `save` kept of the view around it. */
+export interface Source<Saved> {
+  readonly view: View;
+  readonly saved: Saved | null;
+}
+
+/**
+ * What the machine needs from a back end: memory and arithmetic. All views of one call have equal shapes and dtypes.
+ * Buffers may be of any rank.
+ */
+export interface Compute<Saved> {
+  launch(rank: number, command: Launch): void;
+  copy(source: Source<Saved>, destination: View): void;
+  /**
+   * The sources combined in order, in float32 for half and bfloat16 with one rounding. `destination` may be one of the
+   * sources exactly, and overlaps none otherwise.
+   */
+  combine(op: ReductionOpType, sources: readonly Source<Saved>[], destination: View): void;
+  /** Keeps the bytes that lie under a view, gaps included, so that any view inside it can be read from them later. */
+  save(view: View): Saved;
 }

@@ -7,7 +7,7 @@ import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { type Chooser, createChooser } from "./chooser.ts";
-import type { Compute } from "./compute.ts";
+import type { Compute } from "./execution.ts";
 import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
 import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
 import { stuck } from "./run-errors.ts";

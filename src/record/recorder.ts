@@ -2,9 +2,9 @@
  * A recording under way: the host program, the values of its names, and the tables that grow. It lives for one call of
  * `record`.
  */
-import type { KernelId } from "../commands/command.ts";
+import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
-import type { PointToPoint } from "../commands/transfer.ts";
+import type { Collective, PointToPoint, PointToPointGroup } from "../commands/transfer.ts";
 import type { View } from "../commands/view.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
 import type { Tensor } from "../ir/domain.ts";
@@ -13,9 +13,9 @@ import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
 import { createMemory, type Memory } from "./memory.ts";
-import type { Post } from "./posts.ts";
-import { createStreams, type Streams } from "./streams.ts";
-import { createTape, failHere, type Tape } from "./tape.ts";
+import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
+import { createTape, emit, failHere, type Tape } from "./tape.ts";
+import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 
 /** What a recording needs besides the host program. Defaults and checks are in src/compile. */
 export interface RecordOptions {
@@ -134,4 +134,31 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
     expected: "a whole number",
     help: "do not divide by 0, and keep numbers below 2^53",
   });
+}
+
+/** What a Wait finds of a communication: how its latest post completes. */
+export type Post =
+  /** Its one Wait has been recorded. */
+  | { readonly kind: "awaited" }
+  /** This rank takes no part. */
+  | { readonly kind: "nothing" }
+  /** A library's transfer completes with the event. */
+  | { readonly kind: "event"; readonly event: EventId }
+  /**
+   * One-sided: completes when peers have signalled and `stream` is done; `stream` is null where this rank only
+   * signalled.
+   */
+  | { readonly kind: "signals"; readonly stream: CommandStreamId | null; readonly signals: readonly AwaitedSignal[] }
+  /** Completes with what the stream holds: no peer is waited for, or a Wait on that stream has taken the signals. */
+  | { readonly kind: "stream"; readonly stream: CommandStreamId };
+
+/** A wait that is issued on the stream that is current at the Wait. */
+type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;
+
+/** Posts a library's transfer on the communicator's stream, after what the current stream holds. */
+export function postTransfer(streams: Streams, communicator: string, operation: Collective | PointToPointGroup): Post {
+  const stream = communicatorStream(streams, communicator);
+  order(streams, streams.current, stream);
+  emit(streams.tape, { kind: "transfer", stream, communicator, operation });
+  return { kind: "event", event: recordOn(streams.tape, stream) };
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Kernel } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../../src/kernels/kernel-library.ts";
-import { kernelWork } from "../../src/kernels/kernel-work.ts";
+import { kernelWork } from "../../src/kernels/nests/split-kernel.ts";
 import { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
 import { elementsOf, storageView } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";

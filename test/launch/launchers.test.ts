@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
-import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/token-file.ts";
+import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/enter-world.ts";
 import { type Ended, jobName, mpirun, rank } from "./rank-under.ts";
 
 const srun = (job: string, own: number, size: number): Record<string, string> => ({

@@ -7,7 +7,7 @@ import { endWithParent } from "../../src/launch/end-with-parent.ts";
 import { enterWorld, hubVariable } from "../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../src/launch/rank-environment.ts";
 import type { World } from "../../src/launch/join-world.ts";
-import { requireSameProgram } from "../../src/launch/same-program.ts";
+import { requireSameProgram } from "../../src/launch/checked-backend.ts";
 
 const [what = "work", who = "-1", timeout = "5000"] = process.argv.slice(2);
 const place = rankEnvironment(process.env);

@@ -7,7 +7,7 @@ import type { Launch } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
 import type { View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
-import type { Compute, Source } from "../../src/machine/compute.ts";
+import type { Compute, Source } from "../../src/machine/execution.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 
 /** A copy of a whole buffer. */

@@ -8,7 +8,7 @@ import { operandOf, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
-import type { Compute, Source } from "../../machine/compute.ts";
+import type { Compute, Source } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";

@@ -53,7 +53,7 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
   const file = blas === "auto" && hasThreads() ? await blasFile() : null;
   if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) {
     if (file === null) return openMachineGroup(machine);
-    const { libraryGemms } = await import("./blas/library-gemms.ts");
+    const { libraryGemms } = await import("./blas/blas-gemms.ts");
     return openMachineGroup(machine, (buffer) => libraryGemms(file, buffer));
   }
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");

@@ -2,15 +2,13 @@
  * What one rank holds while its Group is open, shared by all its Programs: the GPU, memory, streams, kernels,
  * libraries.
  */
-import type { PeerHeap } from "./memory/peer-memory.ts";
-import { createPeerHeap } from "./memory/peer-memory.ts";
+import { createPeerHeap, type PeerHeap } from "./memory/peer-memory.ts";
 import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts";
-import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
-import { createStaging, type Staging } from "./memory/staging.ts";
+import { createHostBlocks, type HostBlocks, pinnedBlock } from "./memory/host-blocks.ts";
 import { type Compiler, createCompiler } from "./kernels/compiler.ts";
 import { createModules, type Modules } from "./kernels/modules.ts";
 import { createGemms, type Gemms } from "./matmul/gemms.ts";
-import { createCommunicators, type Communicators } from "./nccl/communicators.ts";
+import { type Communicators, createCommunicators } from "./nccl/communicators.ts";
 import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
 import { createStreamPool, lowestPriority, type StreamPool } from "./run/streams/stream-pool.ts";
@@ -92,5 +90,43 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,
     [Symbol.dispose]: () => resources[Symbol.dispose](),
+  };
+}
+
+/**
+ * Moves inputs and outputs between JavaScript's memory and the GPU, in pieces through one pinned buffer. A copy from
+ * pageable memory would use the driver's own staging, without a bound on what it pins. Both directions wait until the
+ * bytes have arrived.
+ */
+interface Staging extends Disposable {
+  readonly upload: (destination: number, bytes: Uint8Array) => void;
+  readonly download: (source: number, bytes: Uint8Array) => void;
+}
+
+const stagingBytes = 16 << 20;
+
+/** `wait` returns when all work on `stream` is done. */
+function createStaging(gpu: Gpu, stream: number, wait: () => void): Staging {
+  const { address, buffer } = pinnedBlock(gpu, stagingBytes);
+  const staged = new Uint8Array(buffer);
+  const pieces = (bytes: Uint8Array, move: (offset: number, piece: Uint8Array) => void): void => {
+    for (let offset = 0; offset < bytes.length; offset += stagingBytes) {
+      move(offset, bytes.subarray(offset, offset + stagingBytes));
+    }
+  };
+  return {
+    upload: (destination, bytes) =>
+      pieces(bytes, (offset, piece) => {
+        staged.set(piece);
+        gpu.call.cuMemcpyHtoDAsync_v2(destination + offset, address, piece.length, stream);
+        wait();
+      }),
+    download: (source, bytes) =>
+      pieces(bytes, (offset, piece) => {
+        gpu.call.cuMemcpyDtoHAsync_v2(address, source + offset, piece.length, stream);
+        wait();
+        piece.set(staged.subarray(0, piece.length));
+      }),
+    [Symbol.dispose]: () => gpu.call.cuMemFreeHost(address),
   };
 }

@@ -6,9 +6,8 @@ import type { World } from "../../launch/join-world.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type BenchFlags, benchRows } from "../../bench/bench-options.ts";
 import { oneOf } from "../../compile/option-kinds.ts";
-import { addFlags, readValue } from "../flags/option-flags.ts";
-import { benchSettings } from "./settings.ts";
-import { type BenchPlan, planBench } from "../../bench/bench-plan.ts";
+import { addFlags, givenOptions, readValue } from "../flags/option-flags.ts";
+import { type BenchPlan, type BenchSettings, planBench } from "../../bench/bench-plan.ts";
 import type { BenchRow } from "../../bench/bench-row.ts";
 import { csvText } from "../../bench/csv.ts";
 import { exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
@@ -22,11 +21,13 @@ import { resultsText } from "./results-table.ts";
 import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../bench/run-bench.ts";
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { requireSeveralDevices } from "../ranks/several-devices.ts";
+import { requireSeveralDevices } from "../ranks/where-to-run.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
 import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
+import { readBenchConfig } from "../../bench/bench-config.ts";
+import { profileToChooseWith } from "../flags/profile.ts";
 
 /** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
 const rankSlack = 240_000;
@@ -142,4 +143,14 @@ function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlag
 /** What ranks in processes must have in common, by the names of the command line. */
 function chosen(plan: BenchPlan): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(plan).map(([name, value]) => [name, JSON.stringify(value)]));
+}
+
+/** Flags over the configuration file; sizes of flags stand for all sizes of the file. Throws what reading it throws. */
+async function benchSettings(command: Command, flags: BenchFlags): Promise<BenchSettings> {
+  const { config: file, devices: _, profile: name, ...given } = flags;
+  const config = file === undefined ? {} : await readBenchConfig(file);
+  const { m: _m, n: _n, k: _k, sizes: _s, ...unsized } = config;
+  const isSized = [given.m, given.n, given.k, given.sizes].some((each) => each !== undefined);
+  const profile = name === undefined ? null : await profileToChooseWith({ scheduleChoice: "auto", profile: name });
+  return { ...(isSized ? unsized : config), ...given, ...givenOptions(command, ["devices"]), profile };
 }

@@ -17,7 +17,7 @@ import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
 import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
-import { requireSeveralDevices } from "../ranks/several-devices.ts";
+import { requireSeveralDevices } from "../ranks/where-to-run.ts";
 import { runAsRank } from "../ranks/run-as-rank.ts";
 import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -4,8 +4,9 @@ import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { parseProfile } from "../../simulate/parse-profile.ts";
-import { readShippedProfile, shippedProfiles } from "./shipped-profiles.ts";
 import { systemReason } from "../../support/system-reason.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 /** The profile to choose with; null where nothing is to be chosen. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
 export async function profileToChooseWith({
@@ -47,4 +48,25 @@ function mismatch(text: string, found: string, expected: string): never {
     expected,
     help: "braid calibrate measures a machine and writes its profile",
   });
+}
+
+/** The machine profiles that come with Braid: `profiles/NAME.json` of the package, wherever it is installed. */
+const folder = new URL("../../../profiles/", import.meta.url);
+const extension = ".json";
+
+/** In alphabetical order; none where the folder is missing, as in a copy of the built files alone. */
+function shippedProfiles(): readonly string[] {
+  try {
+    return readdirSync(fileURLToPath(folder))
+      .filter((file) => file.endsWith(extension))
+      .map((file) => file.slice(0, -extension.length))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+/** The text of a shipped profile; null for a name that there is not. */
+function readShippedProfile(name: string): string | null {
+  return shippedProfiles().includes(name) ? readFileSync(new URL(`${name}${extension}`, folder), "utf8") : null;
 }

@@ -47,3 +47,16 @@ export function whereToRun(
   }
   return { kind: "rank", devices: place.worldSize, place, supervised: environment[hubVariable] !== undefined };
 }
+
+/** Throws `device-count`. */
+export function requireSeveralDevices(devices: number): void {
+  if (devices >= 2) return;
+  fail({
+    code: "device-count",
+    message: "copies between devices need at least two of them",
+    place: { kind: "option", text: "--devices" },
+    found: String(devices),
+    expected: "a whole number of at least 2",
+    help: "pass --devices 2 or more, as many as programs will use",
+  });
+}

@@ -1,19 +1,19 @@
 /**
  * Whether a host program is well-formed: faults that nvFuser's constructors and evaluator refuse, found before anything
  * runs. The rules come in three groups: ids (ids.ts); each statement by itself (statement.ts); the order of statements,
- * which is when tensors and streams are bound (bindings.ts, streams.ts) and how coalesced groups stand (groups.ts).
+ * which is when tensors and streams are bound (bindings.ts) and how coalesced groups stand (groups.ts).
  * `record` checks what depends on sizes and the rank.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import type { HostProgram } from "../nodes.ts";
+import type { HostProgram, HostStream, Statement, StreamId } from "../nodes.ts";
 import { createStatementText } from "../print/statement.ts";
 import { pathOf, walk } from "../traverse.ts";
 import { checkBindings } from "./bindings.ts";
-import type { Report } from "./fault.ts";
+import type { Fault, Report } from "./fault.ts";
 import { checkAwaited, checkGroups } from "./groups.ts";
 import { checkIds } from "./ids.ts";
 import { checkStatement } from "./statement.ts";
-import { checkStreams } from "./streams.ts";
+import { at } from "../../support/invariant.ts";
 
 /** All findings in program order; empty for a valid program. */
 export function validateHostProgram(program: HostProgram): readonly Diagnostic[] {
@@ -36,4 +36,42 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
   checkAwaited(statements, report);
   checkStreams(statements, program.streams, report);
   return findings;
+}
+
+/**
+ * A stream without an index exists from the GetCurrentStream that binds it or, if there is none, from the first
+ * SetCurrentStream that makes it current. Used earlier, it holds nothing to wait for, or becomes another stream later:
+ *
+ *   Synchronize Stream 0                 refused: the next line binds Stream 0
+ *   GetCurrentStream into Stream 0
+ *
+ * As for tensors, every path that may run counts: a use is reported where no path makes the stream.
+ */
+function checkStreams(statements: readonly Statement[], streams: readonly HostStream[], report: Report): void {
+  const bound = new Set<StreamId>();
+  for (const each of statements) if (each.kind === "GetCurrentStream") bound.add(each.stream);
+  const known = new Set<StreamId>();
+  for (const statement of statements) {
+    if (statement.kind === "GetCurrentStream") known.add(statement.stream);
+    else if (statement.kind === "SetCurrentStream" || statement.kind === "Synchronize") {
+      const { kind, stream } = statement;
+      const own = kind === "SetCurrentStream" && !bound.has(stream);
+      if (at(streams, stream).index === null && !known.has(stream) && !own) {
+        report(statement, unknownFault(stream, bound.has(stream)));
+      }
+      // Each stream is reported once.
+      known.add(stream);
+    }
+  }
+}
+
+function unknownFault(stream: StreamId, later: boolean): Fault {
+  return {
+    message: `Stream ${stream} is used before it exists`,
+    found: later
+      ? `the GetCurrentStream into Stream ${stream} comes later`
+      : `nothing has made Stream ${stream} current`,
+    expected: "a stream that an earlier GetCurrentStream binds or SetCurrentStream makes current",
+    help: later ? "move the GetCurrentStream before its first use" : "synchronize with a stream that has work",
+  };
 }

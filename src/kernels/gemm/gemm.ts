@@ -7,12 +7,11 @@
  * Each element sums its products in increasing k, starting from +0 or, where the product accumulates, from the element of c, in the
  * accumulator's type; blocks over k resume from stored sums of that type. So its bits do not depend on how m and n are cut, by this driver or by a caller.
  */
-import { dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { decodeBase64 } from "../../support/base64.ts";
 import { invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../../support/webassembly.ts";
 import type { Contraction, MatrixStrides } from "./contraction.ts";
-import { type GemmDType, type GemmType, gemmTypes } from "./gemm-types.ts";
 import { gemmWasm, tileRows } from "./gemm-wasm.ts";
 
 /** Byte addresses; `bias` is 0 without one. */
@@ -202,6 +201,27 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
 
 function functionOf(wasm: WasmExports, name: string): (...values: readonly number[]) => void {
   const found = wasm[name];
-  invariant(found !== undefined, "the module exports what gemm-types.ts names", { name });
+  invariant(found !== undefined, "the module exports what its table names", { name });
   return found;
 }
+
+/** Contractions of bool do not exist. */
+type GemmDType = Exclude<DType, "bool">;
+
+interface GemmType {
+  readonly pack: `pack_${"bits32" | "bits64" | "half" | "bfloat16"}`;
+  readonly multiply: `multiply_${"f32" | "f64" | "i32" | "i64"}`;
+  /** Bytes of a packed element and of a sum. */
+  readonly packedBytes: 4 | 8;
+  /** 1 + the index of the output format among those of `multiply`. */
+  readonly output: 1 | 2 | 3;
+}
+
+const gemmTypes: { readonly [D in GemmDType]: GemmType } = {
+  double: { pack: "pack_bits64", multiply: "multiply_f64", packedBytes: 8, output: 1 },
+  float: { pack: "pack_bits32", multiply: "multiply_f32", packedBytes: 4, output: 1 },
+  half: { pack: "pack_half", multiply: "multiply_f32", packedBytes: 4, output: 2 },
+  bfloat16: { pack: "pack_bfloat16", multiply: "multiply_f32", packedBytes: 4, output: 3 },
+  int: { pack: "pack_bits32", multiply: "multiply_i32", packedBytes: 4, output: 1 },
+  int64: { pack: "pack_bits64", multiply: "multiply_i64", packedBytes: 8, output: 1 },
+};

@@ -6,9 +6,11 @@ import type { Kernel, Operand, UnitKernel, UnitStep } from "../../commands/kerne
 import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { asUnit } from "../../commands/as-unit.ts";
+import { asUnit, shapesOf } from "../../commands/as-unit.ts";
 import { type CutAxes, cutAxes } from "./cut-axes.ts";
 import { tileRows } from "../gemm/gemm-wasm.ts";
+import { elementWork } from "../../ir/ops/row.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
 
 export interface KernelPart {
   /** The same object in all parts of one length, so that it is prepared once. */
@@ -139,4 +141,14 @@ function cutUnit(unit: UnitKernel, axes: CutAxes, length: number): UnitKernel {
 
 function shortened<T extends { readonly shape: readonly number[] }>(value: T, axis: number | null, length: number): T {
   return axis === null ? value : { ...value, shape: value.shape.with(axis, length) };
+}
+
+/** An estimate in multiply-adds of the GEMM kernels. */
+export function kernelWork(kernel: Kernel): number {
+  if (kernel.kind === "combine" || kernel.kind === "fill") {
+    return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + kernel.outputs.length);
+  }
+  const unit = asUnit(kernel);
+  const written = unit.outputs.reduce((count, { shape }) => count + elementCount(shape), 0);
+  return unit.steps.reduce((work, step) => work + rowOf(step).work(step, shapesOf(unit, step)), elementWork * written);
 }

@@ -1,9 +1,16 @@
 /** The nests of a kernel that run in WebAssembly: which they are, and their functions, compiled as one module. */
-import { invariant } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
-import type { Nest } from "../nests/nest.ts";
-import { hasLanes, type LaneNest, writeLaneNest } from "./lane-nest.ts";
-import { encodeModule } from "./wasm-encoding.ts";
+import type { Access, Loop, Memory, Nest } from "../nests/nest.ts";
+import { encodeModule, type WasmFunction } from "./wasm-encoding.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { coefficientOf } from "../nests/affine.ts";
+import { createFunctionWriter } from "./function-writer.ts";
+import { advance, get, number, set } from "./instructions.ts";
+import { hasLaneForm } from "./lane-expressions.ts";
+import { type Target, writeElements, writeInvariant, writeReduction } from "./lane-groups.ts";
+import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
+import { groupElements, type Lanes, partsOfType } from "./lanes.ts";
 
 /** `auto`: where it pays. `always`: wherever a nest has a form in WebAssembly, however small. */
 export type SimdUse = "auto" | "always" | "never";
@@ -54,4 +61,131 @@ export function compileLaneNests(
       return [nest, { operands, run }];
     }),
   );
+}
+
+/**
+ * Writes a nest as a WebAssembly function that computes four elements at a time along the innermost loop over elements. The loops of a
+ * reduction run inside, one accumulator per element, so that every element is accumulated in its defined order; only
+ * neighbouring elements are computed together.
+ */
+interface LaneNest {
+  readonly code: WasmFunction;
+  /** What the parameters are: byte addresses of these operands. */
+  readonly operands: readonly Exclude<Memory, { kind: "scratch" }>[];
+}
+
+/** Whether the nest can be written: only strides, and no op that JavaScript alone has. */
+function hasLanes(nest: Nest): boolean {
+  const expressions = nest.body.flatMap((step) => (step.kind === "apply" ? [step.expression] : []));
+  const isStrided = ({ offset }: Access): boolean =>
+    offset.terms.every(({ atom }) => at(nest.atoms, atom).kind === "loop");
+  return expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided);
+}
+
+function accessesOf(nest: Nest): readonly Access[] {
+  return [...nest.body.flatMap((step) => (step.kind === "load" ? [step.access] : [])), nest.target];
+}
+
+/** Groups that one turn of a loop computes, so that its bookkeeping and the latency of accumulation weigh less. */
+const unrolled = { elementwise: 4, longElementwise: 1, rows: 8, longRows: 2, gathered: 2 } as const;
+
+/** Computations, loads among them, beyond which a body counts as long. */
+const longBody = 8;
+
+/** `scratch` is the address of the scratch. The nest has lanes. */
+function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
+  const operands: Exclude<Memory, { kind: "scratch" }>[] = [];
+  const parameterOf = (memory: Exclude<Memory, { kind: "scratch" }>): number => {
+    const known = operands.findIndex(({ kind, position }) => kind === memory.kind && position === memory.position);
+    return known >= 0 ? known : operands.push(memory) - 1;
+  };
+  const bases = accessesOf(nest).map((access) => {
+    const { memory } = access;
+    const constant = access.offset.constant * dtypes[access.dtype].bytes;
+    if (memory.kind === "scratch") return { access, code: number(scratch + memory.offset + constant) };
+    return { access, code: [...get(parameterOf(memory)), ...number(constant), 0x6a] };
+  });
+  const writer = createFunctionWriter(operands.length);
+  const pointers = new Map<Access, number>();
+  for (const { access, code } of bases) {
+    const pointer = writer.local("i32");
+    pointers.set(access, pointer);
+    writer.emit(set(pointer, code));
+  }
+  writeNest({ nest, writer, pointers });
+  const code = { name, parameters: operands.length, locals: writer.locals(), body: writer.body() };
+  return { code, operands };
+}
+
+const lineBytes = 64;
+
+/** Rows of a tile; its columns are those of an unrolled block. */
+const tileRows = 16;
+
+/** A value of one element has no loop: one of one turn stands for it, which no access moves along. */
+const noLoop: Loop = { atom: -1, extent: 1 };
+
+function writeNest(target: Target): void {
+  const { nest, writer, pointers } = target;
+  const row = nest.loops.at(-1) ?? noLoop;
+  const column = nest.loops.at(-2);
+  if (column === undefined || !crosses(nest, row, column)) {
+    writeLoops(writer, pointers, nest.loops.slice(0, -1), () => {
+      writeRow(target, row, noLoop);
+    });
+    return;
+  }
+  const blocks = Math.floor(column.extent / tileRows);
+  const rest = column.extent - blocks * tileRows;
+  writeLoops(writer, pointers, nest.loops.slice(0, -2), () => {
+    const step = (access: Access): number => stepBytes(access, column) * tileRows;
+    writeLoop(writer, pointers, blocks, step, () => writeRow(target, row, { ...column, extent: tileRows }));
+    if (rest === 0) return;
+    for (const [access, pointer] of pointers) writer.emit(advance(pointer, blocks * step(access)));
+    writer.block(() => writeRow(target, row, { ...column, extent: rest }));
+    for (const [access, pointer] of pointers) writer.emit(advance(pointer, -blocks * step(access)));
+  });
+}
+
+/**
+ * Whether an access runs across the row and along the loop around it, as that of a transposed operand. Such a nest goes in tiles, so that
+ * a cache line is used whole while it is there.
+ */
+function crosses(nest: Nest, row: Loop, column: Loop): boolean {
+  if (nest.reduction !== null) return false;
+  return accessesOf(nest).some((access) => {
+    const [along, across] = [stepBytes(access, column), stepBytes(access, row)];
+    return along < lineBytes && across >= lineBytes;
+  });
+}
+
+/** The row once for every index of `column`, block by block: those of one block first. */
+function writeRow(target: Target, row: Loop, column: Loop): void {
+  const { nest, writer, pointers } = target;
+  const hoists = nest.reduction === null && column.extent === 1;
+  const hoisted = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
+  const blockElements = groupsPerBlock(nest, row) * groupElements;
+  const blocks = Math.floor(row.extent / blockElements);
+  const write = (first: number, elements: number): void => {
+    const counts = Array.from({ length: Math.ceil(elements / groupElements) }, (_, i) =>
+      Math.min(groupElements, elements - i * groupElements),
+    );
+    const groups = counts.map((count, i) => ({ row, first: first + i * groupElements, count }));
+    writeLoops(writer, pointers, [column], () => {
+      if (nest.reduction === null) writeElements(target, groups, hoisted);
+      else writeReduction(target, nest.reduction, groups);
+    });
+  };
+  const step = (access: Access): number => stepBytes(access, row) * blockElements;
+  writeLoop(writer, pointers, blocks, step, () => write(0, blockElements));
+  const rest = row.extent - blocks * blockElements;
+  if (rest > 0) writer.block(() => write(blocks * blockElements, rest));
+}
+
+function groupsPerBlock(nest: Nest, row: Loop): number {
+  const long = nest.body.length > longBody;
+  if (nest.reduction === null) return long ? unrolled.longElementwise : unrolled.elementwise;
+  const gathers = accessesOf(nest).some(({ offset }) => coefficientOf(offset, row.atom) > 1);
+  if (gathers) return unrolled.gathered;
+  return (long ? unrolled.longRows : unrolled.rows) / partsOfType[nest.reduction.type];
 }

@@ -2,15 +2,14 @@
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
+  bfloat16ToFloat,
   floatToBFloat16,
   floatToHalf,
-  bfloat16ToFloat,
   halfToFloat,
   roundToBFloat16,
   roundToHalf,
 } from "../convert.ts";
 import type { Comparison, Expression, Primitive, ScalarType } from "./expression.ts";
-import { int64ToFloat, truncateToInt, truncateToInt64 } from "./integer-conversion.ts";
 import { normalCdf } from "./normal-cdf.ts";
 import type { Value } from "../tensor/storage.ts";
 
@@ -124,4 +123,34 @@ export function jsConstant(value: Value): string {
   if (typeof value === "bigint") return value < 0n ? `(${value}n)` : `${value}n`;
   if (Object.is(value, -0)) return "(-0)";
   return value < 0 ? `(${value})` : `${value}`;
+}
+
+/** i32.trunc_sat_f64_s. */
+export function truncateToInt(x: number): number {
+  if (x >= 0x7fff_ffff) return 0x7fff_ffff;
+  if (x <= -0x8000_0000) return -0x8000_0000;
+  return x | 0;
+}
+
+const int64Max = 2n ** 63n - 1n;
+const int64Min = -(2n ** 63n);
+
+/** i64.trunc_sat_f64_s. */
+export function truncateToInt64(x: number): bigint {
+  if (Number.isNaN(x)) return 0n;
+  if (x >= 2 ** 63) return int64Max;
+  if (x <= -(2 ** 63)) return int64Min;
+  return BigInt(Math.trunc(x));
+}
+
+/**
+ * f32.convert_i64_s. `Math.fround(Number(x))` would round twice above 2^53: there the low 11 bits, far below float32's last,
+ * are first replaced by one sticky bit, which makes the step to double exact.
+ */
+export function int64ToFloat(x: bigint): number {
+  const magnitude = x < 0n ? -x : x;
+  if (magnitude < 2n ** 53n) return Math.fround(Number(x));
+  const kept = (magnitude >> 11n) | (magnitude % 2048n === 0n ? 0n : 1n);
+  const rounded = Math.fround(Number(kept) * 2048);
+  return x < 0n ? -rounded : rounded;
 }

@@ -10,7 +10,7 @@
  *   its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts
  *   into the slot only after that iteration has signalled that it is ready.
  */
-import type { TensorId } from "../../ir/domain.ts";
+import { isDID, type IterDomain, type TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import type { ExprId, ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
@@ -18,7 +18,7 @@ import { collectives } from "../../host/collectives.ts";
 import { accessesOf, isOp } from "../../host/traverse.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { covers, follows, type Guard, isStreamOf, iterationSteps, type Step } from "./iteration-steps.ts";
-import { collectViews, type View } from "./iteration-views.ts";
+import { at } from "../../support/invariant.ts";
 
 export interface IterationBuffer {
   readonly tensor: TensorId;
@@ -139,4 +139,58 @@ function waits(
   }
   return (id, posted, guards) =>
     (found.get(id) ?? []).some((wait) => wait.position > posted && follows(wait.guards, guards));
+}
+
+/** A slice of a candidate, or a slice of a slice. */
+interface View {
+  readonly of: TensorId;
+  /** Whether it covers all that the device has of the iteration's slice. */
+  readonly whole: boolean;
+  readonly position: number;
+  readonly guards: readonly Guard[];
+}
+
+interface Views {
+  readonly byTensor: ReadonlyMap<TensorId, View>;
+  readonly slicesOf: ReadonlyMap<TensorId, readonly HirAliasSelect[]>;
+  readonly unfit: ReadonlySet<TensorId>;
+}
+
+/** The slices of `candidates` in `steps`. `unfit` are the candidates whose slices are ambiguous within an iteration. */
+function collectViews(program: HostProgram, steps: readonly Step[], candidates: ReadonlySet<TensorId>): Views {
+  const byTensor = new Map<TensorId, View>();
+  const slicesOf = new Map<TensorId, HirAliasSelect[]>();
+  const unfit = new Set<TensorId>();
+  for (const [position, { statement, guards }] of steps.entries()) {
+    if (statement.kind === "ForLoop") {
+      for (const tensor of namedIn(statement.body)) {
+        if (candidates.has(tensor)) unfit.add(tensor);
+        const view = byTensor.get(tensor);
+        if (view !== undefined) unfit.add(view.of);
+      }
+    }
+    if (statement.kind !== "HirAliasSelect") continue;
+    const { input, output, axis } = statement;
+    const outer = byTensor.get(input);
+    const again = byTensor.get(output);
+    if (again !== undefined) unfit.add(again.of);
+    if (candidates.has(input)) {
+      slicesOf.set(input, [...(slicesOf.get(input) ?? []), statement]);
+      byTensor.set(output, { of: input, whole: true, position, guards });
+    } else if (outer !== undefined) {
+      const selected: IterDomain = at(at(program.tensors, input).domain.logical, axis);
+      const whole = outer.whole && isDID(selected.parallelType);
+      byTensor.set(output, { of: outer.of, whole, position, guards: [...outer.guards, ...guards] });
+    }
+  }
+  return { byTensor, slicesOf, unfit };
+}
+
+function namedIn(body: readonly Statement[]): readonly TensorId[] {
+  return body.flatMap((statement): readonly TensorId[] => {
+    if (statement.kind === "ForLoop") return namedIn(statement.body);
+    if (statement.kind === "IfThenElse") return [...namedIn(statement.then), ...namedIn(statement.else)];
+    const { reads, writes } = accessesOf(statement);
+    return [...reads, ...writes];
+  });
 }

@@ -6,6 +6,7 @@ import { axisParts } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import {
   type AxisShape,
+  isDID,
   type IterDomain,
   type IterDomainId,
   type MemoryType,
@@ -19,8 +20,7 @@ import {
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
-import { invariant } from "../../support/invariant.ts";
-import { movedOrder } from "./memory-order.ts";
+import { at, invariant } from "../../support/invariant.ts";
 
 /** The tensor table of a program under construction, and the id of its next axis. */
 export interface TensorEdit {
@@ -160,4 +160,34 @@ export function redomain(edit: TensorEdit, tensor: Tensor, axes: readonly Modell
   const domain = splitLike(edit, axes);
   const allocation = movedOrder(tensor.domain, domain.logical);
   edit.tensors[tensor.id] = { ...tensor, domain: { ...domain, allocation } };
+}
+
+/**
+ * The logical axes, outermost in memory first. Null where the user set no order, or set one in which parts of one axis
+ * are not adjacent. Parts with a DID type take no place in a device's memory and do not count.
+ */
+export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
+  const { allocation, logical } = domain;
+  if (allocation === null) return null;
+  const parts = logical.map((axis) => axisParts(domain, axis));
+  const order: number[] = [];
+  for (const { id, parallelType } of allocation) {
+    const whole = logical.findIndex((axis) => axis.id === id);
+    const position = whole >= 0 ? whole : parts.findIndex((own) => own.some((part) => part.id === id));
+    if (position < 0) return null;
+    if (whole < 0 && isDID(parallelType)) continue;
+    if (order.at(-1) === position) continue;
+    if (order.includes(position)) return null;
+    order.push(position);
+  }
+  const left = [...logical.keys()].filter((i) => at(logical, i).iterType !== "reduction" && !order.includes(i));
+  return [...order, ...left].map((position) => at(logical, position));
+}
+
+/** The order of `domain` for a new list of logical axes. Axes that `domain` does not have become innermost. */
+export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[]): readonly IterDomain[] | null {
+  const order = memoryOrder(domain);
+  if (order === null) return null;
+  const kept = order.flatMap(({ id }) => logical.filter((axis) => axis.id === id));
+  return [...kept, ...logical.filter((axis) => !kept.includes(axis) && axis.iterType !== "reduction")];
 }

@@ -20,7 +20,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { memoryOrder, movedOrder } from "../edit/memory-order.ts";
+import { memoryOrder, movedOrder } from "../edit/tensor-edit.ts";
 import { addTensor, copyAxes, modelOf, splitLike, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */

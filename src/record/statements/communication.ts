@@ -9,7 +9,7 @@ import { reductionOf } from "../../host/collectives.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { emitCopy } from "../launch.ts";
-import { type Post, postTransfer } from "../posts.ts";
+import { type Post, postTransfer } from "../recorder.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";

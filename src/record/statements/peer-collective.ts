@@ -22,7 +22,7 @@ import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../../commands/sl
 import type { Collective } from "../../commands/transfer.ts";
 import { alignViews, partOf, sameView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import type { Post } from "../posts.ts";
+import type { Post } from "../recorder.ts";
 import type { Recorder } from "../recorder.ts";
 import { emit } from "../tape.ts";
 

@@ -15,7 +15,7 @@ import { sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
-import { type Post, postTransfer } from "../posts.ts";
+import { type Post, postTransfer } from "../recorder.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";

@@ -1,7 +1,7 @@
 /** What each kind of statement records: one row per kind. Communications and computations have files of their own. */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
-import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId } from "../../host/nodes.ts";
+import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
@@ -13,11 +13,13 @@ import { recordCommunication } from "./communication.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordPost } from "./unit.ts";
-import { recordWait } from "./wait.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
-import { indexedStream, nodeStream, order } from "../streams.ts";
+import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
 import { selectView } from "../views.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import type { Post } from "../recorder.ts";
+import { emit } from "../tape.ts";
 
 /** Records the statements of a scope, whose path is `tape.path`. */
 export function recordScope(recorder: Recorder, body: readonly Statement[]): void {
@@ -146,4 +148,52 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
         );
   requireDeclaredShape(recorder, output, view.shape);
   bind(memory, output, { view, owns: false, aliasedBy: null }, streams.current);
+}
+
+/** Wait: the current stream waits for the latest post of a communication. */
+const awaited: Post = { kind: "awaited" };
+
+/**
+ * A library's transfer can be waited for once, as in nvFuser; a one-sided half on several streams. Throws `not-posted`,
+ * `already-waited`.
+ */
+function recordWait(recorder: Recorder, { target }: Wait): void {
+  const { posts, streams, tape } = recorder;
+  const post = posts.get(target);
+  if (post === undefined) {
+    return fail(recorder, {
+      code: "not-posted",
+      message: `communication ${target} has not been posted`,
+      found: `Wait before any post of ${target} in this run`,
+      expected: "a post before the Wait",
+      help: "post the communication on the same path of branches and iterations, before the Wait",
+    });
+  }
+  const { current } = streams;
+  switch (post.kind) {
+    case "awaited":
+      return fail(recorder, {
+        code: "already-waited",
+        message: `communication ${target} is waited for twice`,
+        found: `a second Wait since the latest post of ${target}`,
+        expected: "one Wait per post",
+        help: "remove the second Wait; another stream that needs the result synchronizes with the stream that waited",
+      });
+    case "nothing":
+      posts.set(target, awaited);
+      return;
+    case "event":
+      posts.set(target, awaited);
+      return waitFor(tape, post.event, current);
+    case "signals":
+      if (post.stream !== null) order(streams, post.stream, current);
+      for (const signal of post.signals) emit(tape, { ...signal, stream: current });
+      // A signal can be taken once; a second Wait follows the stream that took it.
+      posts.set(target, { kind: "stream", stream: current });
+      return;
+    case "stream":
+      return order(streams, post.stream, current);
+    default:
+      return unreachable(post);
+  }
 }

@@ -4,15 +4,15 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
-import { shortestCycle } from "./deadlock.ts";
+import { shortestCycle, type Wait } from "./deadlock.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
-import type { Problem } from "./problem.ts";
 import { findStuck } from "../order/stuck.ts";
 import type { RegionTable } from "./region-table.ts";
 import { type Conflict, createShadow } from "./shadow.ts";
-import { staticProblems } from "./static-checks.ts";
+import { type StaticProblem, staticProblems } from "./static-checks.ts";
 import { sweep } from "../order/sweep.ts";
 import { createTenants } from "./tenants.ts";
+import type { SlotMisuse } from "../order/slots.ts";
 
 const runs = 2;
 const none: readonly number[] = [];
@@ -90,3 +90,12 @@ function withoutRacing(
   );
   return problems.filter((problem) => !racing.has(problem.buffer));
 }
+
+/** What verification finds. The commands of a problem are visits: nodes of the first run, or of the second from the node count on. */
+export type Problem =
+  | ({ readonly kind: "conflict" } & Conflict)
+  | ({ readonly kind: "slotMisuse" } & Omit<SlotMisuse, "kind"> & { readonly nextIs: SlotMisuse["kind"] })
+  | { readonly kind: "deadlock"; readonly cycle: readonly Wait[] }
+  | { readonly kind: "needsConcurrency"; readonly cycle: readonly Wait[] }
+  | ContentsProblem
+  | StaticProblem;

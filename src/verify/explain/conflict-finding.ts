@@ -10,12 +10,13 @@ import { at } from "../../support/invariant.ts";
 import type { RawFinding } from "./raw-finding.ts";
 import type { CommandPlace, SharedMemory } from "../finding.ts";
 import type { Graph } from "../order/graph.ts";
-import { placeOnRank } from "./peer-place.ts";
 import { type Extent, sharedBytes } from "../check/shared-bytes.ts";
 import { placeOf, placeText, programOrder, statementText } from "./places.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import type { Access, Conflict } from "../check/shadow.ts";
 import { sliceText } from "./slice-text.ts";
+import type { Command, Origin, SlotId } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
 
 interface Side {
   readonly access: Access;
@@ -176,4 +177,37 @@ function fixOf(first: CommandPlace, second: CommandPlace, waiter: string | null)
       : `${waits} with ${second.streamName} before the program ends`;
   }
   return `${waits} on ${second.streamName} before ${target}`;
+}
+
+/**
+ * The place of the peer's half on `rank`, in the run of `place`; `place` itself if it is on `rank`, or no slot leads
+ * there.
+ */
+function placeOnRank({ ranks, slots }: Program, place: CommandPlace, rank: number): CommandPlace {
+  if (place.rank === rank || place.command === null) return place;
+  const own = at(ranks, place.rank);
+  const origin = at(own.origins, place.command);
+  const shared = new Set<SlotId>();
+  for (const [index, command] of own.commands.entries()) {
+    const slot = slotOf(command);
+    if (slot === null || !isSame(at(own.origins, index), origin)) continue;
+    const { signaller, waiter } = at(slots, slot);
+    if (signaller === rank || waiter === rank) shared.add(slot);
+  }
+  const peer = at(ranks, rank);
+  const half = peer.commands.findIndex((command) => {
+    const slot = slotOf(command);
+    return slot !== null && shared.has(slot);
+  });
+  if (half < 0) return place;
+  const { path, iteration } = at(peer.origins, half);
+  return { ...place, rank, command: half, path, iteration };
+}
+
+function slotOf(command: Command): SlotId | null {
+  return command.kind === "signal" || command.kind === "waitSignal" ? command.slot : null;
+}
+
+function isSame(a: Origin, b: Origin): boolean {
+  return a.path.join() === b.path.join() && a.iteration.join() === b.iteration.join();
 }

@@ -9,7 +9,7 @@ import { findProblems } from "../check/find-problems.ts";
 import type { RepairStep } from "../finding.ts";
 import { createGraph } from "../order/graph.ts";
 import type { Insertion } from "./insert-order.ts";
-import type { Problem } from "../check/problem.ts";
+import type { Problem } from "../check/find-problems.ts";
 import { createRegionTable } from "../check/region-table.ts";
 import type { Missing } from "./repair.ts";
 

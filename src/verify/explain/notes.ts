@@ -1,11 +1,142 @@
 /** What a correct Program could do better. Notes never make a Program wrong. */
 import type { RawFinding } from "./raw-finding.ts";
-import type { Graph } from "../order/graph.ts";
-import { leakNotes } from "./leak-notes.ts";
-import { redundancyNotes } from "./redundancy-notes.ts";
+import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { serializationNotes } from "./serialization-notes.ts";
+import type { PlacedBuffer } from "../../commands/buffer.ts";
+import { at } from "../../support/invariant.ts";
+import { placeOf, placeText } from "./places.ts";
+import { sweep } from "../order/sweep.ts";
 
 export function noteFindings(graph: Graph, table: RegionTable): readonly RawFinding[] {
   return [...redundancyNotes(graph), ...serializationNotes(graph, table), ...leakNotes(graph)];
+}
+
+/**
+ * Tensors whose memory is freed on one rank or path and kept on another. Kept memory stays until the Program is
+ * released.
+ */
+interface Marks {
+  readonly buffer: PlacedBuffer;
+  readonly alloc: number;
+  free: number | null;
+}
+
+function leakNotes(graph: Graph): readonly RawFinding[] {
+  const { program } = graph;
+  const marks = new Map<number, Marks>();
+  for (const { rank, commands } of program.ranks) {
+    for (const [index, command] of commands.entries()) {
+      if (command.kind !== "alloc" && command.kind !== "free") continue;
+      const known = marks.get(command.buffer);
+      const node = nodeOf(graph, rank, index);
+      if (command.kind === "alloc" && known === undefined) {
+        marks.set(command.buffer, { buffer: at(program.buffers, command.buffer), alloc: node, free: null });
+      }
+      if (command.kind === "free" && known !== undefined) known.free = node;
+    }
+  }
+  return [...byTensor([...marks.values()])].flatMap(([tensor, all]): readonly RawFinding[] => {
+    const kept = all.find(({ free }) => free === null);
+    const freed = all.find(({ free }) => free !== null);
+    if (kept === undefined || freed === undefined || freed.free === null) return [];
+    const { rank, bytes } = kept.buffer;
+    return [
+      {
+        code: "buffer-leaked",
+        severity: "note",
+        message: `${tensor} is freed on rank ${freed.buffer.rank} and kept on rank ${rank}`,
+        visits: [freed.free, kept.alloc],
+        memory: { rank, tensor, slice: tensor, bytes },
+        found: `${placeText(placeOf(graph, kept.alloc))} without a Deallocate`,
+        expected: "a Deallocate on every path of every rank, or on none",
+        help: `free ${tensor} on rank ${rank} as well`,
+        notes: [`freed: ${placeText(placeOf(graph, freed.free))}`],
+        edge: null,
+      },
+    ];
+  });
+}
+
+function byTensor(marks: readonly Marks[]): ReadonlyMap<string, readonly Marks[]> {
+  const groups = new Map<string, Marks[]>();
+  for (const mark of marks) {
+    const known = groups.get(mark.buffer.name);
+    if (known === undefined) groups.set(mark.buffer.name, [mark]);
+    else known.push(mark);
+  }
+  return groups;
+}
+
+/**
+ * Statements that synchronize what is already in order. One wait of a loop may be redundant while another iteration
+ * needs it, so a statement is named only if every one of its waits, on all ranks, adds no order.
+ */
+function redundancyNotes(graph: Graph): readonly RawFinding[] {
+  const { nodeCount, kind } = graph;
+  const redundant = idleWaits(graph);
+  const idle = new Set(redundant);
+  const needed = new Set<string>();
+  for (let node = 0; node < nodeCount; node++) {
+    if (kind[node] === nodeKinds.wait && !idle.has(node)) needed.add(statementKey(graph, node));
+  }
+  return redundant
+    .filter((node) => isSynchronization(graph, node) && !needed.has(statementKey(graph, node)))
+    .map((node): RawFinding => ({
+      code: "redundant-synchronization",
+      severity: "note",
+      message: "a synchronization orders commands that are already ordered",
+      visits: [node],
+      memory: null,
+      found: placeText(placeOf(graph, node)),
+      expected: "synchronizations that add an order",
+      help: "remove it: it costs two calls on the host and changes nothing",
+      notes: [],
+      edge: null,
+    }));
+}
+
+/** Waits after which their stream comes after no more work than before, in the order of the first run. */
+function idleWaits(graph: Graph): readonly number[] {
+  const works = workCounts(graph);
+  const workOf = (chain: number, position: number): number =>
+    position === 0 ? 0 : at(works, at(graph.chainStart, chain) + position - 1);
+  const idle: number[] = [];
+  sweep(graph, 1, {
+    waits: (node, known, told, from, position) => {
+      const own = at(graph.chainOf, node);
+      for (const [chain, reached] of known.entries()) {
+        if (chain === own) continue;
+        const learned = chain === from ? position : at(told, chain);
+        if (workOf(chain, learned) > workOf(chain, reached)) return;
+      }
+      idle.push(node);
+    },
+  });
+  return idle;
+}
+
+/** Along each chain, how many nodes so far do more than order others. */
+function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array {
+  const counts = new Int32Array(chainNodes.length);
+  for (const chain of chains.keys()) {
+    let count = 0;
+    for (let i = at(chainStart, chain); i < at(chainStart, chain + 1); i++) {
+      const node = kind[at(chainNodes, i)];
+      if (node !== nodeKinds.record && node !== nodeKinds.wait && node !== nodeKinds.signal) count++;
+      counts[i] = count;
+    }
+  }
+  return counts;
+}
+
+/** Waits of the host program. Those around transfers and copies are the recorder's. */
+function isSynchronization(graph: Graph, node: number): boolean {
+  const { origins } = at(graph.program.ranks, at(graph.rankOf, node));
+  return /^(Synchronize|Wait)\b/.test(origins[commandIndex(graph, node)]?.statement ?? "");
+}
+
+function statementKey(graph: Graph, node: number): string {
+  const { path, statement } = placeOf(graph, node);
+  return `${path.join(".")} ${statement}`;
 }

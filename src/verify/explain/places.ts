@@ -3,7 +3,6 @@ import type { Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace } from "../finding.ts";
 import { commandIndex, type Graph } from "../order/graph.ts";
-import { shortStatement } from "./short-statement.ts";
 
 /** `visit` counts nodes over two runs. */
 export function placeOf(graph: Graph, visit: number): CommandPlace {
@@ -75,4 +74,23 @@ export function programOrder(a: CommandPlace, b: CommandPlace): number {
 /** The caller's nodes are at both ends of a run. */
 function endOf({ kind }: CommandPlace): number {
   return kind === "callerWrites" ? -1 : kind === "callerReads" ? 1 : 0;
+}
+
+/**
+ * A statement as findings show it: tensors by name, because the line of the dump has the rest, and of an allocation
+ * only what is allocated.
+ *
+ *   T6_l_float[iS21{3}, rS24{4}] (DeviceMesh{0 1}) = matmul(T5_g_float[iS18{3}, iS20{4}] (DeviceMesh{0 1}), T1_g_float[...])
+ *   T6 = matmul(T5, T1)
+ */
+const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
+const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
+
+/** In one line. Other text stays unchanged. */
+function shortStatement(statement: string): string {
+  return statement
+    .replace(/\s*\n\s*/g, " ")
+    .replace(/;$/, "")
+    .replaceAll(tensor, "$1")
+    .replace(allocation, "ALLOCATE(buffer=$1)");
 }

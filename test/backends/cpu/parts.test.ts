@@ -11,7 +11,7 @@ import {
   takePart,
   takePartOf,
 } from "../../../src/backends/cpu/threads/part-board.ts";
-import { partitionKernels } from "../../../src/backends/cpu/threads/partition.ts";
+import { partitionKernels } from "../../../src/backends/cpu/threads/shared-works.ts";
 import { link } from "../../../src/commands/link/link.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
 import { record } from "../../../src/compile/record.ts";

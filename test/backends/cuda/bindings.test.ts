@@ -13,7 +13,7 @@ import { libraryFolders } from "../../../src/backends/cuda/bindings/library-plac
 import * as nccl from "../../../src/backends/cuda/bindings/nccl-api.ts";
 import * as nvrtc from "../../../src/backends/cuda/bindings/nvrtc-api.ts";
 import { writeOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/plane-copy.ts";
+import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/copy-actions.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 
 interface Table {

@@ -1,13 +1,13 @@
 /** What the CUDA back end decides before it calls anything: copies, transfers, product layouts, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
 import { gemmLayout } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
-import { smTarget } from "../../../src/backends/cuda/matmul/sm-target.ts";
+import { smTarget } from "../../../src/backends/cuda/matmul/gemms.ts";
 import { config } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../../src/backends/cuda/nccl/transfer-plan.ts";
 import { planCopy } from "../../../src/backends/cuda/run/actions/copy-plan.ts";
 import { memoryOperations, writeOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/plane-copy.ts";
-import { missingEdges } from "../../../src/backends/cuda/run/streams/stream-edges.ts";
+import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/copy-actions.ts";
+import { missingEdges } from "../../../src/backends/cuda/run/prepared-list.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
 import type { Collective } from "../../../src/commands/transfer.ts";

@@ -1,6 +1,6 @@
 /** What others wait for goes first, then products in the order of their streams. */
 import { expect, it } from "vitest";
-import { streamPriorities } from "../../../src/backends/cuda/run/streams/stream-priorities.ts";
+import { streamPriorities } from "../../../src/backends/cuda/run/streams/stream-pool.ts";
 
 it("puts the copy stream and communicators first, and workers in their order after the caller", () => {
   const roles = ["caller", "worker", "worker", "copy", "communicator", "worker"] as const;

@@ -1,6 +1,6 @@
 /** One clock for ranks whose kernels' clocks differ, and the place of a GPU's event on it. */
 import { describe, expect, it } from "vitest";
-import { placeEvent } from "../../../src/backends/cuda/run/place-event.ts";
+import { placeEvent } from "../../../src/backends/cuda/run/trace-run.ts";
 import { clockOffset, hostClock, openWorldClock } from "../../../src/backends/cuda/run/world-clock.ts";
 
 /** Exchanges of ranks in this process, which take a while. */

@@ -6,7 +6,9 @@
  */
 import type { Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
 import { type Gemm, overBatch } from "../../../kernels/gemm/gemm.ts";
-import type { Blas, BlasGemm } from "./blas-library.ts";
+import { type Blas, type BlasGemm, openBlas } from "./blas-library.ts";
+import type { KernelLibraryOptions } from "../../../kernels/kernel-library.ts";
+import { invariant } from "../../../support/invariant.ts";
 
 const rowMajor = 101;
 const [plain, transposed] = [111, 112] as const;
@@ -85,4 +87,12 @@ function matrixOf({ row, column }: MatrixStrides, rows: number, columns: number)
     return { transpose: transposed, leading: columns === 1 ? rows : column };
   }
   return null;
+}
+
+/** Empty for null. The file is one that `findBlas` found in this process. */
+export function libraryGemms(file: string | null, buffer: ArrayBufferLike): Pick<KernelLibraryOptions, "gemms"> {
+  if (file === null) return {};
+  const blas = openBlas(file);
+  invariant(blas !== null, "a library that was opened once can be opened again", { file });
+  return { gemms: blasGemms(blas, buffer) };
 }

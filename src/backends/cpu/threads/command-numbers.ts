@@ -1,6 +1,10 @@
-/** Numbers the commands of all ranks of a Program consecutively, so that threads can name one by a single word. */
+/**
+ * Numbers the commands of all ranks of a Program consecutively, so that threads can name one by a single word, and what
+ * threads say about commands by these numbers: the one that each worker is running, and when each started and ended.
+ */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
+import type { TraceEvent } from "../../../trace/event.ts";
 
 export interface CommandNumbers {
   readonly count: number;
@@ -23,4 +27,46 @@ export function numberCommands({ ranks }: Program): CommandNumbers {
       return { rank, command: number - at(bases, rank) };
     },
   };
+}
+
+/**
+ * The command that each worker is running, in shared memory: if a worker dies silently, this says what it was doing.
+ * One cache line per worker. A command is its number plus 1; 0 is none.
+ */
+const lineWords = 16;
+
+export function runningWords(workers: number): number {
+  return lineWords * workers;
+}
+
+/** A worker's own word as a property: the number of a command, or -1 for none. */
+export function currentCommand(running: Int32Array, worker: number): { command: number } {
+  const word = lineWords * worker;
+  return {
+    get command() {
+      return at(running, word) - 1;
+    },
+    set command(command) {
+      running[word] = command + 1;
+    },
+  };
+}
+
+/** One monotonic clock for all threads of the process, since a transfer may start on one and end on another. */
+export function now(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1e3 + nanoseconds / 1e6;
+}
+
+/** The commands that ended, in order of start, with times from `origin`. */
+export function traceOf(program: Program, times: Float64Array, origin: number): readonly TraceEvent[] {
+  const { numberOf } = numberCommands(program);
+  const events = program.ranks.flatMap(({ rank, commands }) =>
+    commands.flatMap(({ stream }, command): TraceEvent[] => {
+      const number = numberOf(rank, command);
+      const [start, end] = [at(times, 2 * number), at(times, 2 * number + 1)];
+      return end === 0 ? [] : [{ rank, stream, command, start: start - origin, end: end - origin }];
+    }),
+  );
+  return events.toSorted((a, b) => a.start - b.start);
 }

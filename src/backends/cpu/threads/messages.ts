@@ -17,9 +17,9 @@ export interface SharedProgram {
   readonly schedule: Int32Array;
   /** Parts of large work that workers offer each other. */
   readonly board: Int32Array;
-  /** The command that each worker is running (running-commands.ts). */
+  /** The command that each worker is running (command-numbers.ts). */
   readonly running: Int32Array;
-  /** Start and end of every command, in milliseconds of one clock (command-times.ts). */
+  /** Start and end of every command, in milliseconds of one clock (command-numbers.ts). */
   readonly times: Float64Array;
   /** The file of the BLAS used for GEMMs; null for none. */
   readonly blas: string | null;

@@ -7,7 +7,7 @@ import type { Launch } from "../../../commands/command.ts";
 import type { KernelLibrary, PreparedKernel } from "../../../kernels/kernel-library.ts";
 import type { KernelPart } from "../../../kernels/nests/split-kernel.ts";
 import { performMoves } from "../../../machine/transfers/arrival.ts";
-import type { Compute } from "../../../machine/compute.ts";
+import type { Compute } from "../../../machine/execution.ts";
 import type { Sharing } from "../../../machine/execution.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";

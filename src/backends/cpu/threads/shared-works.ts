@@ -5,12 +5,14 @@
 import type { Launch } from "../../../commands/command.ts";
 import type { Chain } from "../../../machine/transfers/moves.ts";
 import type { Tables } from "../../../machine/tables.ts";
-import type { KernelPart } from "../../../kernels/nests/split-kernel.ts";
+import { type KernelPart, splitKernel } from "../../../kernels/nests/split-kernel.ts";
 import { invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
 import { chainBytes, cutChains } from "./cut-chains.ts";
 import { mostParts } from "./part-board.ts";
-import { partCount, partitionKernels } from "./partition.ts";
+import type { Program } from "../../../commands/program.ts";
+import { scratchBytes } from "../../../kernels/kernel-library.ts";
+import { kernelWork } from "../../../kernels/nests/split-kernel.ts";
 
 /** The parts of one work, two or more. */
 export type SharedWork =
@@ -57,4 +59,36 @@ export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: num
 function partsOf(chains: readonly Chain[], workers: number): readonly (readonly Chain[])[] {
   const size = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / leastBytes;
   return size < 1 ? [] : cutChains(chains, partCount(size, workers));
+}
+
+/** Below this a kernel takes about 50 us or less, as long as waking a worker. */
+const leastWork = 2 ** 21;
+
+/** More parts than workers, so that a worker that comes late still finds some. */
+const partsPerWorker = 2;
+
+/**
+ * The number of parts for work that is `size` times the least that is worth cutting. No part takes less than about 12
+ * us.
+ */
+function partCount(size: number, workers: number): number {
+  return Math.min(partsPerWorker * workers, Math.floor(4 * size));
+}
+
+/** By KernelId: two parts or more, or null for a kernel that runs whole. */
+type Partition = readonly (readonly KernelPart[] | null)[];
+
+export function partitionKernels({ kernels }: Program, workers: number): Partition {
+  return kernels.map((kernel) => {
+    const size = kernelWork(kernel) / leastWork;
+    if (workers === 1 || size < 1) return null;
+    const parts = splitKernel(kernel, partCount(size, workers));
+    return parts.length > 1 ? parts : null;
+  });
+}
+
+/** The most scratch that the kernels and their parts need. */
+export function mostScratch({ kernels }: Program, partition: Partition): number {
+  const parts = partition.flatMap((each) => each?.map(({ kernel }) => kernel) ?? []);
+  return [...kernels, ...new Set(parts)].reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
 }

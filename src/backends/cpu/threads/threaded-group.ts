@@ -11,14 +11,14 @@ import { commandText, commandThrew, stuck, timedOut } from "../../../machine/run
 import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
-import { runsInARow } from "../../runs-in-a-row.ts";
+import { runsInARow } from "../../backend.ts";
 import { createMemory, layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
-import { now, traceOf } from "./command-times.ts";
+import { now, traceOf } from "./command-numbers.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { boardWords } from "./part-board.ts";
-import { mostScratch, partitionKernels } from "./partition.ts";
-import { currentCommand, runningWords } from "./running-commands.ts";
+import { mostScratch, partitionKernels } from "./shared-works.ts";
+import { currentCommand, runningWords } from "./command-numbers.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
 import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from "./worker-pool.ts";
 

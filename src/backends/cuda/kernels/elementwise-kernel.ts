@@ -8,7 +8,7 @@ import type { Memory } from "../../../kernels/nests/nest.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
 import { elementBytes } from "./text/element-text.ts";
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";

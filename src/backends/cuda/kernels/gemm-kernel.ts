@@ -6,7 +6,7 @@ import type { Contraction } from "../../../kernels/gemm/contraction.ts";
 import type { Memory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
 import { decodeText, encodeText, storageTypes } from "./text/element-text.ts";
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { withPrelude } from "./text/prelude.ts";

@@ -33,3 +33,16 @@ export function parameterName(parameters: readonly Memory[], memory: Memory): st
 export function distinctMemories(memories: readonly Memory[]): readonly Memory[] {
   return [...new Map(memories.map((memory) => [memoryKey(memory), memory])).values()];
 }
+
+/** Two spaces per open brace; directives at the margin. */
+export function indented(lines: readonly string[]): string {
+  let depth = 0;
+  return lines
+    .map((line) => {
+      if (line.startsWith("}")) depth--;
+      const text = line.startsWith("#") ? line : `${"  ".repeat(depth)}${line}`;
+      if (line.endsWith("{")) depth++;
+      return text;
+    })
+    .join("\n");
+}

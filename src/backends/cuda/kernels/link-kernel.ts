@@ -8,7 +8,7 @@
 import type { Kernel } from "../../../commands/kernel.ts";
 import { planKernel } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { barrierAfter, barrierBefore, barrierParameters, type Barriers } from "./text/barrier-text.ts";
 import { groupPhases } from "./plan/nest-groups.ts";

@@ -5,7 +5,7 @@
  *
  *     16 blocks of 512 threads with 8 loads of 16 bytes each: 1 MiB in flight
  */
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 
 const blockThreads = 512;

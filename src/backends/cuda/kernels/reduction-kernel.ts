@@ -11,7 +11,7 @@ import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";
 import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./text/element-text.ts";
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import {
   affineText,

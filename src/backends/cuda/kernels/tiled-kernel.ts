@@ -6,7 +6,7 @@
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
 import { storageTypes } from "./text/element-text.ts";
-import { indented } from "./text/indented.ts";
+import { indented } from "./kernel-source.ts";
 import { affineText, indexType, loopName, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";

@@ -2,18 +2,17 @@
  * GEMMs through cuBLASLt, as calls with their arguments bound. Each stream has its own workspace; recipes.ts chooses
  * the algorithms.
  */
-import type { DType } from "../../../numerics/dtype.ts";
-import { dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { callFailed, checkedCalls } from "../bindings/call-error.ts";
 import { cublasLtPrototypes } from "../bindings/cublaslt-api.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
-import { alignmentOf } from "../memory/alignment.ts";
+import { alignmentOf } from "../memory/device-memory.ts";
 import { createResources } from "../resources.ts";
 import type { GemmLayout } from "./gemm-layout.ts";
 import { createRecipes, workspaceBytes } from "./recipes.ts";
-import { smTarget } from "./sm-target.ts";
+import { fail } from "../../../diagnostics/diagnostic.ts";
 
 export interface GemmAddresses {
   readonly a: number;
@@ -113,4 +112,18 @@ function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly one: numb
     const start = address + (dtype === "double" ? 16 : 0);
     return { one: start, zero: start + 8 };
   };
+}
+
+/** SM_COUNT_TARGET of cuBLASLt; 0 for all SMs. Throws `bad-option` if the margin leaves none. */
+export function smTarget(multiprocessors: number, margin: number): number {
+  if (margin === 0) return 0;
+  if (margin < multiprocessors) return multiprocessors - margin;
+  return fail({
+    code: "bad-option",
+    message: "products cannot leave as many multiprocessors free as the GPU has",
+    place: { kind: "option", text: "schedule.smMargin" },
+    found: String(margin),
+    expected: `less than ${multiprocessors}`,
+    help: "leave as many as the kernels beside products have blocks: 8",
+  });
 }

@@ -61,3 +61,10 @@ function outOfMemory(gpu: MemoryCalls, asked: number, held: number, what: string
     help: "use smaller sizes or more devices, or end other processes on this GPU (nvidia-smi lists them)",
   });
 }
+
+/** The largest power of two, at most 256, that divides the address. */
+export function alignmentOf(address: number): number {
+  let alignment = 256;
+  while (address % alignment !== 0) alignment /= 2;
+  return alignment;
+}

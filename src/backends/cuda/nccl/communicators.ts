@@ -16,7 +16,7 @@ import {
   type NcclFunctions,
 } from "../bindings/nccl-api.ts";
 import type { Gpu } from "../gpu.ts";
-import { pause } from "../run/pause.ts";
+import { pause } from "../run/stuck/wait.ts";
 import type { Rendezvous } from "../world.ts";
 import type { Team } from "./teams.ts";
 

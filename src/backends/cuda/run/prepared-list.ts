@@ -2,7 +2,7 @@
  * One rank's prepared list: its actions in order, the command of each, the streams and events it holds, and the edges
  * that let the host wait for stream 0 alone.
  */
-import { type CommandStreamId, isBlocking } from "../../../commands/command.ts";
+import { type Command, type CommandStreamId, type EventId, isBlocking } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
@@ -17,9 +17,7 @@ import { joinWork, type ListedWork, type StreamWork, workAction } from "./action
 import { type Wait, waitRuns } from "./actions/memory-operations.ts";
 import { commandOf, createProgress, type Progress } from "./stuck/progress.ts";
 import { createSlotReader, type SlotReader } from "./stuck/slot-reader.ts";
-import { createStreamScratch } from "./streams/stream-scratch.ts";
-import { missingEdges } from "./streams/stream-edges.ts";
-import { streamPriorities } from "./streams/stream-priorities.ts";
+import { createStreamScratch, streamPriorities } from "./streams/stream-pool.ts";
 
 /** A command that puts work on its stream. */
 export interface PreparedCommand {
@@ -133,4 +131,48 @@ export function prepareList(
 function runsByFirst(joined: readonly StreamWork[]): PreparedList["waitRuns"] {
   const runs = joined.flatMap(({ work }) => (work.kind === "memory" ? waitRuns(work.operations) : []));
   return new Map(runs.flatMap((run) => (run.length > 1 ? [[commandOf(at(run, 0).says), run] as const] : [])));
+}
+
+/**
+ * Finds streams of a list that do not start after stream 0's start or do not end before its end. The back end adds
+ * those edges. The host then waits for one stream, and the whole list can be captured into a graph from stream 0. A
+ * verified program has no races without them; they only make the order explicit.
+ */
+interface StreamEdges {
+  /** Streams that wait for stream 0 at the start. */
+  readonly forks: readonly CommandStreamId[];
+  /** Streams that stream 0 waits for at the end. */
+  readonly joins: readonly CommandStreamId[];
+}
+
+export function missingEdges(commands: readonly Command[]): StreamEdges {
+  const active = commands.filter(({ kind }) => kind !== "alloc" && kind !== "free");
+  return { forks: forksOf(active), joins: joinsOf(active) };
+}
+
+function forksOf(commands: readonly Command[]): readonly CommandStreamId[] {
+  const begun = new Set<number>([0]);
+  const forks: CommandStreamId[] = [];
+  for (const command of commands) {
+    if (begun.has(command.stream)) continue;
+    begun.add(command.stream);
+    // A recordEvent always follows another command of its stream, which has the edge.
+    if (command.kind !== "waitEvent") forks.push(command.stream);
+  }
+  return forks;
+}
+
+function joinsOf(commands: readonly Command[]): readonly CommandStreamId[] {
+  const ended = new Set<number>([0]);
+  const awaited = new Set<EventId>();
+  const joins: CommandStreamId[] = [];
+  for (let i = commands.length - 1; i >= 0; i--) {
+    const command = at(commands, i);
+    if (!ended.has(command.stream)) {
+      ended.add(command.stream);
+      if (command.kind !== "recordEvent" || !awaited.has(command.event)) joins.push(command.stream);
+    }
+    if (command.kind === "waitEvent") awaited.add(command.event);
+  }
+  return joins;
 }

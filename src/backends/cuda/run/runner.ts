@@ -7,18 +7,18 @@ import type { Program } from "../../../commands/program.ts";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, RunReport } from "../../backend.ts";
-import { runsInARow } from "../../runs-in-a-row.ts";
+import { runsInARow } from "../../backend.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
 import { enqueueList } from "./actions/enqueue.ts";
 import { type CapturedGraph, captureGraph } from "./graph.ts";
-import { pause } from "./pause.ts";
+import { pause } from "./stuck/wait.ts";
 import type { PreparedList } from "./prepared-list.ts";
 import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck/stuck-run.ts";
-import { traceList, type TracedList } from "./trace-run.ts";
+import { type TracedList, traceList } from "./trace-run.ts";
 import type { WorldClock } from "./world-clock.ts";
-import { createStopwatch, type Stopwatch } from "./stopwatch.ts";
 import { type Deadline, streamIsIdle, waitUntil } from "./stuck/wait.ts";
+import type { Out } from "../bindings/driver-api.ts";
 
 export type GraphUse = "auto" | "on" | "off";
 
@@ -162,4 +162,25 @@ function notCaptured(rank: number): DiagnosticError {
       help: "run with --graph auto or --graph off; the message of that rank says which call failed",
     },
   ]);
+}
+
+/** Two timing events around work on a stream: the time of a run as the GPU sees it. */
+interface Stopwatch {
+  readonly start: () => void;
+  readonly stop: () => void;
+  /** Milliseconds, once the stream is idle. */
+  readonly read: () => number;
+}
+
+function createStopwatch({ gpu, pool }: Session, stream: number, resources: Resources): Stopwatch {
+  const [start, stop] = [pool.event("time", resources), pool.event("time", resources)];
+  return {
+    start: () => gpu.call.cuEventRecord(start, stream),
+    stop: () => gpu.call.cuEventRecord(stop, stream),
+    read: () => {
+      const milliseconds: Out = [0];
+      gpu.call.cuEventElapsedTime(milliseconds, start, stop);
+      return milliseconds[0];
+    },
+  };
 }

@@ -12,10 +12,9 @@ import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/print.ts";
 import type { HostProgram, Statement } from "../../../host/nodes.ts";
-import { isOp } from "../../../host/traverse.ts";
+import { accessesOf, isOp, walk } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
-import { dependences, viewOwners } from "./dependences.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
 import { type Edge, typedFusion } from "./typed-fusion.ts";
 
@@ -128,4 +127,51 @@ function spreadTeams(
     }
   }
   return teams;
+}
+
+/**
+ * The tensor whose memory a tensor shares: a slice, in a hand-built program, shares that of the tensor it is a slice
+ * of.
+ */
+function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
+  const viewed = new Map<TensorId, TensorId>();
+  for (const statement of walk(body)) {
+    if (statement.kind === "HirAliasSelect") viewed.set(statement.output, statement.input);
+  }
+  return (tensor) => {
+    let owner = tensor;
+    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
+    return owner;
+  };
+}
+
+/**
+ * For each statement the positions of those that it must follow, ascending. Tensors with one owner count as one tensor.
+ */
+function dependences(
+  statements: readonly Statement[],
+  ownerOf: (tensor: TensorId) => TensorId,
+): readonly (readonly number[])[] {
+  const writer = new Map<TensorId, number>();
+  const readers = new Map<TensorId, number[]>();
+  return statements.map((statement, position) => {
+    const before = new Set<number>();
+    const { reads, writes } = accessesOf(statement);
+    for (const tensor of reads.map(ownerOf)) {
+      const written = writer.get(tensor);
+      if (written !== undefined) before.add(written);
+      const known = readers.get(tensor);
+      if (known === undefined) readers.set(tensor, [position]);
+      else known.push(position);
+    }
+    for (const tensor of writes.map(ownerOf)) {
+      const written = writer.get(tensor);
+      if (written !== undefined) before.add(written);
+      for (const reader of readers.get(tensor) ?? []) before.add(reader);
+      writer.set(tensor, position);
+      readers.set(tensor, []);
+    }
+    before.delete(position);
+    return [...before].sort((a, b) => a - b);
+  });
 }

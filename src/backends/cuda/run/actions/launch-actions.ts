@@ -7,7 +7,7 @@ import { type KernelStep, type KernelSteps, kernelSteps } from "../../kernels/pl
 import { gemmKernel } from "../../kernels/gemm-kernel.ts";
 import { gemmLayout } from "../../matmul/gemm-layout.ts";
 import { workspaceBytes } from "../../matmul/recipes.ts";
-import { alignmentOf } from "../../memory/alignment.ts";
+import { alignmentOf } from "../../memory/device-memory.ts";
 import { type Action, type ActionContext, addressIn } from "./action-context.ts";
 
 export function kernelActions(command: Launch, context: ActionContext): readonly Action[] {

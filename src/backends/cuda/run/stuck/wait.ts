@@ -2,7 +2,7 @@
 import { CUDA_ERROR_NOT_READY } from "../../bindings/driver-api.ts";
 import type { Gpu } from "../../gpu.ts";
 import type { EndOfWorld } from "../../world.ts";
-import { pause } from "../pause.ts";
+import { setImmediate, setTimeout } from "node:timers/promises";
 
 /** Throws `gpu-call-failed` for errors that the GPU reports about earlier work. */
 export function streamIsIdle(gpu: Gpu, stream: number): boolean {
@@ -35,4 +35,10 @@ export async function waitUntil(done: () => boolean, { at, signal, expired }: De
     if (now > at) expired();
     await pause(now < start + eager ? 0 : 1);
   }
+}
+
+/** Waits at least `milliseconds`; 0 only runs what is due. */
+export async function pause(milliseconds: number): Promise<void> {
+  if (milliseconds === 0) await setImmediate();
+  else await setTimeout(milliseconds);
 }
