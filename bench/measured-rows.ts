@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { braidOptionNames } from "../src/bench/braid/braid-options.ts";
 import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
 import { primitives, type Problem } from "../src/bench/primitives.ts";
-import { renamedOption } from "../src/compile/renamed-options.ts";
+import { renamedOption } from "../src/compile/options/renamed.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";

@@ -1,6 +1,6 @@
 /** The options that only `braid bench` takes. Their flags, help and entries in configuration files are made from these rows. */
 import * as v from "valibot";
-import { kindOf, listOf, oneOf, positiveWhole, text, toggle, wholeNumber } from "../compile/option-kinds.ts";
+import { kindOf, listOf, oneOf, positiveWhole, text, toggle, wholeNumber } from "../compile/options/kinds.ts";
 import type { NamesOf, OptionRow, Options, ValuesOf } from "../compile/options.ts";
 import { type Implementation, parseImplementations } from "./implementation.ts";
 

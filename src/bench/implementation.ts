@@ -8,7 +8,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { suggestion } from "../support/nearest.ts";
-import { renamedOption } from "../compile/renamed-options.ts";
+import { renamedOption } from "../compile/options/renamed.ts";
 import { type BraidOption, braidOptionNames, type BraidOptions, braidOptionRow } from "./braid/braid-options.ts";
 
 /** Braid's own, each with the options that it takes. */

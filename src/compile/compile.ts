@@ -10,7 +10,7 @@ import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
 import { type GivenOptions, type LoweringName, loweringNames, type OptionValue, scheduleNames } from "./options.ts";
 import { type NamedNumbers, numbersByName, record } from "./record.ts";
-import { pickOptions, requireOptions } from "./resolve-options.ts";
+import { pickOptions, requireOptions } from "./options/resolve.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";

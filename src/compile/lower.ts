@@ -6,7 +6,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { type HostPass, type PassObserver, runPipeline, validate } from "../passes/pipeline.ts";
 import { loweringNames } from "./options.ts";
-import { optionPlace, resolveOptions } from "./resolve-options.ts";
+import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
 export interface LowerOptions extends Partial<LoweringOptions> {
   /** The device whose host program is made; 0 if not given. */

@@ -7,7 +7,7 @@ import { defaultDumpStyle, dumpStyles } from "../ir/print-style.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { ScheduleOptions } from "../schedule/schedule.ts";
 import { keysOf } from "../support/keys-of.ts";
-import type { KindInfo, OptionKind } from "./option-kind.ts";
+import type { KindInfo, OptionKind } from "./options/kind.ts";
 import {
   anyNumbers,
   groupSizes,
@@ -19,8 +19,8 @@ import {
   text,
   toggle,
   wholeNumber,
-} from "./option-kinds.ts";
-import { longFlag } from "./renamed-options.ts";
+} from "./options/kinds.ts";
+import { longFlag } from "./options/renamed.ts";
 
 /** Headings of the help, in order. */
 export const optionGroups = {

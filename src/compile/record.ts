@@ -5,7 +5,7 @@ import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordHost } from "../record/record.ts";
 import type { OptionValue } from "./options.ts";
-import { resolveOptions } from "./resolve-options.ts";
+import { resolveOptions } from "./options/resolve.ts";
 
 /** Numbers by name: a Map or an object. */
 export type NamedNumbers = ReadonlyMap<string, number> | Readonly<Record<string, number>>;

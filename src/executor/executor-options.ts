@@ -7,7 +7,7 @@ import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
 import type { OptionValue } from "../compile/options.ts";
-import { pickOptions, resolveOptions } from "../compile/resolve-options.ts";
+import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {

@@ -24,7 +24,7 @@ import {
 } from "./prepared-entry.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
-import { requireOptions } from "../compile/resolve-options.ts";
+import { requireOptions } from "../compile/options/resolve.ts";
 
 /** New tensors are made for the outputs. */
 export interface Unplaced {

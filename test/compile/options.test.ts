@@ -11,7 +11,7 @@ import {
   type OptionValue,
   scheduleNames,
 } from "../../src/compile/options.ts";
-import { resolveOptions } from "../../src/compile/resolve-options.ts";
+import { resolveOptions } from "../../src/compile/options/resolve.ts";
 import { addFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 

@@ -2,8 +2,8 @@
  * The options of Braid's own implementations, by the names of `--impl "braid;NAME=VALUE"`: how a primitive is built, and rows of the schema of
  * options.
  */
-import type { KindInfo } from "../../compile/option-kind.ts";
-import { oneOf, wholeNumber } from "../../compile/option-kinds.ts";
+import type { KindInfo } from "../../compile/options/kind.ts";
+import { oneOf, wholeNumber } from "../../compile/options/kinds.ts";
 import { type GivenOptions, options, rowOf, scheduleNames, type ValuesOf } from "../../compile/options.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
 import { keysOf } from "../../support/keys-of.ts";

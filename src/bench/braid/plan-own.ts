@@ -9,7 +9,7 @@ import { type AnyCompilation, compile, requireVerified, verified } from "../../c
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { scheduleNames } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/resolve-options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
 import { requireNoSchedule } from "../../tune/choose/choose.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";

@@ -5,7 +5,7 @@ import { requireGpus } from "../../cuda.ts";
 import type { World } from "../../launch/join-world.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type BenchFlags, benchRows } from "../../bench/bench-options.ts";
-import { oneOf } from "../../compile/option-kinds.ts";
+import { oneOf } from "../../compile/options/kinds.ts";
 import { addFlags, givenOptions, readValue } from "../flags/option-flags.ts";
 import { type BenchPlan, type BenchSettings, planBench } from "../../bench/bench-plan.ts";
 import type { BenchRow } from "../../bench/bench-row.ts";

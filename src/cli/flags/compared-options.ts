@@ -8,7 +8,7 @@ import {
   type OptionValue,
   rowOf,
 } from "../../compile/options.ts";
-import { printOption } from "../../compile/resolve-options.ts";
+import { printOption } from "../../compile/options/resolve.ts";
 
 /** By flag. Options that only say what is printed may differ. */
 export function comparedOptions(flags: Options<NamesOf<"run">>): Readonly<Record<string, string>> {

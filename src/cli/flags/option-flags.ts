@@ -1,6 +1,6 @@
 /** Flags made from the schema of options: how they are parsed, and what their help says. */
 import { Command, Option } from "commander";
-import type { KindInfo, OptionKind } from "../../compile/option-kind.ts";
+import type { KindInfo, OptionKind } from "../../compile/options/kind.ts";
 import {
   type CommandName,
   flagOfRow,
@@ -11,7 +11,7 @@ import {
   optionGroups,
   rowOf,
 } from "../../compile/options.ts";
-import { requireOptions } from "../../compile/resolve-options.ts";
+import { requireOptions } from "../../compile/options/resolve.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { keysOf } from "../../support/keys-of.ts";
 

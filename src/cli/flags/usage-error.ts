@@ -4,7 +4,7 @@
  */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { renamedFlag } from "../../compile/renamed-options.ts";
+import { renamedFlag } from "../../compile/options/renamed.ts";
 import { suggestion } from "../../support/nearest.ts";
 
 /** `command` is the one that was being parsed. */

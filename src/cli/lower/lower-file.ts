@@ -2,7 +2,7 @@
 import { printProgram } from "../../commands/print-program.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/resolve-options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
 import { lower } from "../../compile/lower.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";

@@ -10,7 +10,7 @@ import {
   type ScheduleName,
   scheduleNames,
 } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/resolve-options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { choose } from "../../tune/choose/choose.ts";

@@ -3,7 +3,7 @@ import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { requireLinked } from "../../compile/compile.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/resolve-options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";

@@ -4,7 +4,7 @@ import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/resolve-options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";

@@ -14,7 +14,7 @@ import {
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { rescheduler } from "../../compile/reschedule.ts";
-import { optionPlace, optionText } from "../../compile/resolve-options.ts";
+import { optionPlace, optionText } from "../../compile/options/resolve.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";

@@ -3,7 +3,7 @@
  * it as text again.
  */
 import * as v from "valibot";
-import type { ChoiceKind, OptionKind } from "./option-kind.ts";
+import type { ChoiceKind, OptionKind } from "./kind.ts";
 
 interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example"> {
   readonly schema: v.GenericSchema<Value>;

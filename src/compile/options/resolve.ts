@@ -1,7 +1,7 @@
 /** Checks options by the schema and fills in their defaults. */
-import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
-import { suggestion } from "../support/nearest.ts";
-import type { OptionKind } from "./option-kind.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import { suggestion } from "../../support/nearest.ts";
+import type { OptionKind } from "./kind.ts";
 import {
   flagOf,
   type GivenOptions,
@@ -10,8 +10,8 @@ import {
   type Options,
   options,
   rowOf,
-} from "./options.ts";
-import { renamedOption } from "./renamed-options.ts";
+} from "../options.ts";
+import { renamedOption } from "./renamed.ts";
 
 /** The options by these names, as given or by default. Throws `bad-option` for a bad value and `option-unknown` for any other name. */
 export function resolveOptions<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): Options<K> {

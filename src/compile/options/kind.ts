@@ -1,4 +1,4 @@
-/** The type of an option's kind: which values it takes, and how they read and print as text. option-kinds.ts makes the kinds. */
+/** The type of an option's kind: which values it takes, and how they read and print as text. kinds.ts makes the kinds. */
 
 /** A kind without the type of its values. */
 export interface KindInfo {
