@@ -1,4 +1,4 @@
-/** What the passes may be told, with every value decided. Defaults, flags and checks are in src/compile/options.ts. */
+/** What the passes may be told, with every value decided. Defaults, flags and checks are in src/compile/options/. */
 import type { CommunicatorBackend } from "../host/collectives.ts";
 
 export interface LoweringOptions {

@@ -1,5 +1,5 @@
 /**
- * The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. src/compile/options.ts
+ * The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. src/compile/options/
  * checks the values.
  */
 import type { Program } from "../commands/program.ts";
@@ -54,7 +54,7 @@ interface ScheduleRow<Value> {
 
 /**
  * In the order in which they run: rewrites that change commands, those that give streams, and those that need the streams. The schema of
- * options (src/compile/options.ts) says what values each takes.
+ * options (src/compile/options/) says what values each takes.
  */
 const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
   inPlace: { run: whereAsked(useInPlace) },

@@ -1,0 +1,68 @@
+/** Lowering options: they change the host program. */
+import type { LoweringOptions } from "../../passes/options.ts";
+import { listOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
+import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
+
+const lowering = { group: "lowering", commands: onPrograms } as const;
+
+export const loweringRows = {
+  backend: {
+    ...lowering,
+    kind: oneOf(["nccl", "cuda", "ucc"]),
+    default: "nccl",
+    help: "communication backend that is lowered to; --on says where the program runs",
+  },
+  p2p: {
+    ...lowering,
+    kind: oneOf(["linear", "rotated", "broadcast"]),
+    default: "rotated",
+    help: "how a DID axis that becomes a Stream axis is lowered: linear for nccl, rotated for nccl and cuda, broadcast for all",
+  },
+  protocol: {
+    ...lowering,
+    kind: oneOf(["get", "put"]),
+    default: "get",
+    help: "who copies in one-sided point-to-point: the receiver (get) or the sender (put); with --backend cuda only",
+  },
+  overlap: {
+    ...lowering,
+    kind: toggle,
+    default: true,
+    help: "ignore Stream axes: run communication and computation serially",
+  },
+  interStreamSync: {
+    ...lowering,
+    kind: toggle,
+    default: false,
+    help: "make stream i+1 wait for the point-to-point communication of stream i, in the first round over the streams",
+  },
+  insertReshardingAfter: {
+    ...lowering,
+    kind: toggle,
+    default: false,
+    help: "insert reshardings after the op instead of before it",
+  },
+  accumulate: {
+    ...lowering,
+    kind: toggle,
+    default: false,
+    help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output one after the other",
+  },
+  deallocate: { ...lowering, kind: toggle, default: true, help: "leave out Deallocate statements" },
+  shrink: { ...lowering, kind: toggle, default: true, help: "keep loop-local buffers at full extent" },
+  disablePass: {
+    ...lowering,
+    kind: listOf(text("name", "deallocate"), "name"),
+    default: [],
+    help: "leave out a pass, by name; may be repeated",
+  },
+} as const satisfies RowsFor<LoweringOptions>;
+
+export const recordingRows = {
+  streams: {
+    ...lowering,
+    kind: wholeNumber(1, 4),
+    default: 4,
+    help: "worker streams that a Stream loop alternates over",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;

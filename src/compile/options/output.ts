@@ -1,0 +1,63 @@
+/** Output options: what is printed, and which files are written. */
+import { defaultDumpStyle, dumpStyles } from "../../ir/print-style.ts";
+import { oneOf, text, toggle } from "./kinds.ts";
+import { onPrograms, type OptionRow } from "./row.ts";
+
+const output = { group: "output", commands: ["run"] } as const;
+
+export const outputRows = {
+  printHost: { ...output, kind: toggle, default: false, help: "print the host program of rank 0 first" },
+  timeline: {
+    ...output,
+    kind: toggle,
+    default: false,
+    help: "draw the streams of rank 0 over the last run, and print how much communication they hid",
+  },
+  trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
+  style: {
+    ...output,
+    commands: ["lower"],
+    kind: oneOf(dumpStyles),
+    default: defaultDumpStyle,
+    help: "era of nvFuser's dump format to print in",
+  },
+  printAfter: {
+    ...output,
+    commands: ["lower"],
+    kind: text("all|pass", "all"),
+    help: "print the program after each pass, or after the one that is named, instead of the host program",
+  },
+  printLists: {
+    ...output,
+    commands: ["lower"],
+    kind: toggle,
+    default: false,
+    help: "print the rank's command list as it runs, under the schedule, instead of the host program",
+  },
+  report: {
+    ...output,
+    commands: ["verify"],
+    kind: text("file", "report.html"),
+    help: "write the findings as one HTML page",
+  },
+  counterexample: {
+    ...output,
+    commands: ["verify"],
+    kind: text("file", "order.txt"),
+    help: "write the interleaving of the first finding that has one, for braid run --check --interleaving",
+  },
+  out: {
+    ...output,
+    commands: ["calibrate"],
+    required: true,
+    kind: text("file", "machine.json"),
+    help: "write the profile to this file, as JSON",
+  },
+  json: {
+    ...output,
+    commands: [...onPrograms, "bench"],
+    kind: toggle,
+    default: false,
+    help: "print one JSON document instead of text",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;

@@ -1,0 +1,46 @@
+/** Options that say which program is meant: devices, parameters, sizes, and what to read in a dump. */
+import { anyNumbers, namedNumbers, oneOf, sizeValues, wholeNumber } from "./kinds.ts";
+import { onMachines, onPrograms, type OptionRow } from "./row.ts";
+
+const program = { group: "program", commands: onPrograms } as const;
+
+export const programRows = {
+  devices: {
+    ...program,
+    commands: [...onPrograms, ...onMachines],
+    kind: wholeNumber(1, 8),
+    default: 8,
+    defaultOf: { bench: 4, calibrate: 4 },
+    help: "number of devices",
+  },
+  set: {
+    ...program,
+    kind: namedNumbers(anyNumbers, "M=32"),
+    default: new Map(),
+    help: "replace a parameter of the program; may be repeated",
+  },
+  sizes: {
+    ...program,
+    kind: namedNumbers(sizeValues, "i0=8"),
+    default: new Map(),
+    help: "size of a symbolic extent, by its printed name; may be repeated",
+  },
+  container: {
+    ...program,
+    kind: wholeNumber(0, 0),
+    help: "for a dump: the container that all ranks run, counted from 0",
+  },
+  roots: {
+    ...program,
+    kind: oneOf(["era", "devices", "positions"]),
+    default: "era",
+    help: "for a dump: whether constant roots are device ids or positions in the team; era: as the dump's era has them",
+  },
+  rank: {
+    ...program,
+    commands: ["lower"],
+    kind: wholeNumber(0, 1),
+    default: 0,
+    help: "the rank to lower for",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;

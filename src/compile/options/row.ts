@@ -1,0 +1,42 @@
+/** What a row of the schema says, and the groups and commands that rows name. */
+import type { KindInfo, OptionKind } from "./kind.ts";
+
+/** Headings of the help, in order. */
+export const optionGroups = {
+  program: "Program",
+  lowering: "Lowering options",
+  schedule: "Schedule options",
+  run: "Run options",
+  output: "Output",
+} as const;
+
+export type OptionGroup = keyof typeof optionGroups;
+
+export type CommandName = "lower" | "run" | "verify" | "bench" | "calibrate";
+
+/** A row without the type of its value. */
+export interface OptionRow {
+  readonly kind: KindInfo;
+  /** The value if none is given. */
+  readonly default?: unknown;
+  /** The defaults of single commands. */
+  readonly defaultOf?: { readonly [C in CommandName]?: unknown };
+  /** The command cannot run without it. */
+  readonly required?: true;
+  /** What holds if none is given, where that is no one value. */
+  readonly otherwise?: string;
+  /** What the flag does: for a switch that is on by default, what `--no-...` does. */
+  readonly help: string;
+  readonly group: OptionGroup;
+  readonly commands: readonly CommandName[];
+}
+
+/** A row for each field of the interface that a layer takes, of the same type. */
+export type RowsFor<Options> = {
+  readonly [K in keyof Options]-?: OptionRow & { readonly kind: OptionKind<NonNullable<Options[K]>> };
+};
+
+/** The commands that compile a program. */
+export const onPrograms = ["lower", "run", "verify"] as const;
+/** The commands that measure a machine. */
+export const onMachines = ["bench", "calibrate"] as const;

@@ -1,0 +1,60 @@
+/** Run options: where and how a Program runs, and what is checked. */
+import { oneOf, seconds, text, toggle, wholeNumber } from "./kinds.ts";
+import { onMachines, onPrograms, type OptionRow } from "./row.ts";
+
+const run = { group: "run", commands: ["run"] } as const;
+
+export const runRows = {
+  on: {
+    ...run,
+    commands: [...onPrograms, ...onMachines],
+    kind: oneOf(["cpu", "cuda"]),
+    default: "cpu",
+    help: "where the program runs",
+  },
+  seed: {
+    ...run,
+    commands: ["run", "bench"],
+    kind: wholeNumber(0, 1, "s"),
+    default: 0,
+    help: "seed of the random inputs",
+  },
+  repeat: { ...run, kind: wholeNumber(1, 10), default: 1, help: "run n times" },
+  check: {
+    ...run,
+    kind: toggle,
+    default: false,
+    help: "compare each output with the oracle and print the largest error",
+  },
+  interleaving: {
+    ...run,
+    kind: text("order", "seed:1"),
+    help: "order in which streams take turns on one thread: seed:S, hold:RANK:COMMAND, or a file of RANK:STREAM lines",
+  },
+  verify: {
+    ...run,
+    kind: oneOf(["on", "off"]),
+    otherwise: "on, but off with --interleaving",
+    help: "refuse a program in which the verifier finds something",
+  },
+  blas: {
+    ...run,
+    kind: oneOf(["auto", "off"]),
+    default: "auto",
+    help: "run float and double GEMMs by a BLAS of the system if there is one (auto), or get the same bits on every machine (off)",
+  },
+  graph: {
+    ...run,
+    kind: oneOf(["auto", "on", "off"]),
+    default: "auto",
+    help: "replay runs as CUDA graphs (--on cuda)",
+  },
+  timeout: {
+    ...run,
+    commands: ["run", "bench"],
+    kind: seconds,
+    default: 30,
+    defaultOf: { bench: 60 },
+    help: "end a run that takes longer than this many seconds",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;

@@ -1,0 +1,78 @@
+/** Schedule options: they rewrite the linked Program, or choose how. */
+import type { ScheduleOptions } from "../../schedule/schedule.ts";
+import { groupSizes, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
+import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
+
+const schedule = { group: "schedule", commands: onPrograms } as const;
+
+export const scheduleRows = {
+  copyStream: {
+    ...schedule,
+    kind: oneOf(["dedicated", "inline"]),
+    otherwise: "dedicated with --on cuda, else inline",
+    help: "run copies between devices on a copy stream of each device, or where the host program issues them",
+  },
+  inPlace: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "leave out local copies whose source, or destination, can be used instead",
+  },
+  ownLast: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "compute the chunks that no other device waits for last",
+  },
+  splitChunks: {
+    ...schedule,
+    kind: wholeNumber(1, 2),
+    help: "cut each copy between devices, and the GEMM that uses its chunk, into n parts",
+  },
+  mergeGemms: {
+    ...schedule,
+    kind: groupSizes("1-3-4"),
+    help: "merge the GEMMs of several chunks into one: sizes of the groups in order of arrival, such as 1-3-4",
+  },
+  computeStreams: {
+    ...schedule,
+    kind: wholeNumber(1, 1),
+    help: "run GEMMs on n compute streams in turn, and copies between devices on a copy stream",
+  },
+  earlySums: {
+    ...schedule,
+    kind: groupSizes("4"),
+    help: "add partial results as they arrive: sizes of the groups, such as 4; may change the last bits",
+  },
+  kernelCopies: {
+    ...schedule,
+    kind: wholeNumber(1, 16_000_000, "bytes"),
+    help: "copy at most this many bytes between devices by a small kernel instead of the copy engines (--on cuda)",
+  },
+  batchSignals: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "wait for all peers before the first copy, signal all peers after the last",
+  },
+  smMargin: {
+    ...schedule,
+    kind: wholeNumber(1, 8),
+    help: "SMs that GEMMs leave free for kernels that access peers' memory at the same time (--on cuda)",
+  },
+} as const satisfies RowsFor<ScheduleOptions>;
+
+export const choiceRows = {
+  scheduleChoice: {
+    ...schedule,
+    kind: oneOf(["given", "auto"]),
+    default: "given",
+    help: "use the schedule options as they are given, or choose the fastest schedule by simulation with --profile",
+  },
+  profile: {
+    ...schedule,
+    commands: [...onPrograms, "bench"],
+    kind: text("file", "4xH200"),
+    help: "machine profile to choose with: a file that braid calibrate wrote, or the name of a shipped profile",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
