@@ -55,6 +55,9 @@ export const switches: readonly Options[] = Array.from({ length: 2 ** switchName
   Object.fromEntries(switchNames.map((name, i) => [name, ((bits >> i) & 1) === 1])),
 );
 
+/** The outcome of an idiom that no example has; such an idiom has no row. */
+export const refused = "bad-option";
+
 /** `ok`: it lowers, verifies and runs to the oracle's result. Else the code of the diagnostic. */
 export type Outcome = (options: Options) => Promise<string>;
 
