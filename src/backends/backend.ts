@@ -74,12 +74,12 @@ export function runsInARow({ runs = 1, trace = false }: ExecuteOptions): number 
   if (Number.isSafeInteger(runs) && runs >= 1 && (runs === 1 || !trace)) return runs;
   return fail({
     code: "bad-option",
-    message: trace ? "a trace is of one run" : "runs in a row are counted",
+    message: trace ? "a trace covers one run" : "option runs has a bad value",
     place: { kind: "option", text: "execute({ runs })" },
     found: String(runs),
     expected: trace ? "1 with trace: true" : "a whole number of at least 1",
     help: trace
-      ? "trace a run of its own, or leave trace out"
-      : "give such a number, or leave the option out for one run",
+      ? "trace a single run, or leave trace out"
+      : "pass a positive whole number, or leave runs out for one run",
   });
 }

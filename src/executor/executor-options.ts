@@ -62,10 +62,10 @@ export function resolveExecutorOptions(options: ExecutorOptions): {
 function noProfile(): never {
   return fail({
     code: "bad-argument",
-    message: "a schedule is chosen by what the machine was measured to take",
+    message: "the schedule cannot be chosen without a machine profile",
     place: { kind: "call", text: callOf("scheduleChoice") },
     found: "auto without a profile",
-    expected: "profile: what braid calibrate measured",
+    expected: "a profile that braid calibrate wrote",
     help: "pass a profile, or leave scheduleChoice out",
   });
 }
@@ -83,6 +83,6 @@ function requireLocalRank(rank: number, devices: number, text: string): void {
     place: { kind: "call", text },
     found: String(rank),
     expected: `0 to ${devices - 1}`,
-    help: "name ranks of this world",
+    help: "pass ranks of this world",
   });
 }

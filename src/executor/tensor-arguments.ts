@@ -53,7 +53,7 @@ export function wholeShape(
   if (argument.length !== devices) {
     fail({
       code: "device-count",
-      message: `${role} ${position} has another number of shards than the run has devices`,
+      message: `${role} ${position} does not have one shard per device`,
       place: placeOf(role, position, tensor),
       found: `${argument.length} shards`,
       expected: `${devices}, null for devices outside the tensor's mesh`,
@@ -102,7 +102,7 @@ function requireDType(role: Role, position: number, tensor: IrTensor, given: Ten
   if (!isTensor(given)) {
     fail({
       code: "input-shape",
-      message: `${role} ${position} is no tensor`,
+      message: `${role} ${position} is not a tensor`,
       place: placeOf(role, position, tensor),
       found: typeof given,
       expected: "{ dtype, shape, data } with data of the dtype's typed array, one element per index",
@@ -112,11 +112,11 @@ function requireDType(role: Role, position: number, tensor: IrTensor, given: Ten
   if (given.dtype === tensor.dtype) return;
   fail({
     code: "input-shape",
-    message: `${role} ${position} has another dtype than the program's`,
+    message: `${role} ${position} does not have the program's dtype`,
     place: placeOf(role, position, tensor),
     found: given.dtype,
     expected: tensor.dtype,
-    help: "make the tensor with the expected dtype, or put a cast into the program",
+    help: "make the tensor with the expected dtype, or add a cast to the program",
   });
 }
 
@@ -125,11 +125,11 @@ function requireRank(role: Role, position: number, tensor: IrTensor, given: Tens
   if (given.shape.length === rank) return;
   fail({
     code: "input-shape",
-    message: `${role} ${position} has another number of axes than the program's`,
+    message: `${role} ${position} does not have the program's number of axes`,
     place: placeOf(role, position, tensor),
     found: `shape [${given.shape.join(", ")}]`,
     expected: `${rank} axes`,
-    help: "reshape the tensor to the axes of the program's",
+    help: "pass a tensor with the expected number of axes",
   });
 }
 
@@ -151,7 +151,7 @@ function requireSameShape(
     help:
       device === null
         ? "pass a tensor of the expected shape"
-        : "pass shards that have, of each sharded axis, the share of one device and are whole elsewhere",
+        : "divide each sharded axis by the number of its devices, and leave the other axes whole",
   });
 }
 

@@ -61,7 +61,7 @@ export async function requireSameProgram(world: Pick<World, "allGather">, own: P
   const differing = optionsThatDiffer(first?.options ?? {}, other?.options ?? {});
   fail({
     code: "program-differs",
-    message: `rank ${rank} has another program than rank 0`,
+    message: `rank ${rank} has a different program than rank 0`,
     found: `hash ${other?.hash ?? "unreadable"} on rank ${rank}, ${first?.hash ?? "unreadable"} on rank 0`,
     expected: "the same program, from the same file, options and version of Braid, on all ranks",
     help:

@@ -94,8 +94,8 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const { rank, worldSize: claimed } = hello.claim;
     if (claimed !== worldSize || rank >= worldSize || members.has(rank)) {
       const reason = members.has(rank)
-        ? `there is a rank ${rank} already`
-        : `rank ${rank} of ${claimed} joins a world of ${worldSize}`;
+        ? `rank ${rank} has already joined`
+        : `rank ${rank} of ${claimed} cannot join a world of ${worldSize} ranks`;
       socket.end(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
       return "refused";
     }
@@ -165,7 +165,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       strangers.delete(socket);
       if (member === null || member.gone) return;
       member.gone = true;
-      finish({ rank: member.rank, reason: `rank ${member.rank} ended without a word: its process died or was killed` });
+      finish({
+        rank: member.rank,
+        reason: `rank ${member.rank} ended without a message: its process died or was killed`,
+      });
     });
     socket.write(encodeFrame(frameKinds.challenge, nonce));
   }

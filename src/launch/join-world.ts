@@ -57,12 +57,12 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
       resolve(attempt);
     };
     const patience = setTimeout(
-      () => give({ why: "nobody answered in time", final: false }),
+      () => give({ why: "no answer in time", final: false }),
       Math.max(1, deadline - Date.now()),
     );
     socket.on("error", (error) => give({ why: error.message, final: false }));
     socket.on("close", () =>
-      give({ why: "the connection was closed: the tokens differ, or it is not Braid's", final: false }),
+      give({ why: "the connection was closed: the tokens differ, or the other side is not Braid", final: false }),
     );
     const handle = ({ kind, body }: Frame, rest: readonly Frame[]): boolean => {
       if (kind === frameKinds.challenge && hubNonce === null && body.length === nonceBytes) {
@@ -102,7 +102,7 @@ function unreachable({ rank, host, port, timeout, joinTimeout = timeout }: JoinO
     message: `rank ${rank} could not join the others`,
     place: { kind: "call", text: `rendezvous at ${host}:${port}` },
     found: why,
-    expected: `an answer by Braid within ${joinTimeout / 1000} s`,
-    help: "see that rank 0 runs, that MASTER_ADDR and MASTER_PORT are the same on all ranks, and BRAID_TOKEN too where it is set",
+    expected: `an answer from Braid within ${joinTimeout / 1000} s`,
+    help: "check that rank 0 runs and that MASTER_ADDR, MASTER_PORT and, if set, BRAID_TOKEN are the same on all ranks",
   };
 }

@@ -117,6 +117,6 @@ function incomplete(found: string, expected: string): never {
     place: { kind: "call", text: "environment variables of the launcher" },
     found,
     expected,
-    help: "start the ranks by torchrun, mpirun or srun, by `braid run --devices N`, or unset these variables",
+    help: "start the ranks with torchrun, mpirun, srun or `braid run --devices N`, or unset these variables",
   });
 }

@@ -142,7 +142,7 @@ export function worldEnded({ rank, reason }: WorldEnd): Diagnostic {
     code: "rank-failed",
     message: `rank ${rank} failed, so the run ended on all ranks`,
     found: reason,
-    expected: "every rank at work until the end of the run",
-    help: "read what the rank itself reports; a rank that was killed leaves no message",
+    expected: "every rank to run until the end",
+    help: "read that rank's own message; a killed rank leaves none",
   };
 }

@@ -50,7 +50,7 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
     message: `the run did not end within ${milliseconds} ms`,
     ...place,
     ...found,
-    expected: `its end within ${milliseconds} ms`,
+    expected: `an end within ${milliseconds} ms`,
     help: "allow more time (--timeout), or use smaller sizes",
     notes: firstOf([...running, ...obstacles.map((obstacle) => noteOf(tables, obstacle))]),
   };

@@ -12,7 +12,7 @@ describe("spawnRanks", () => {
   it("ends all ranks when one is killed, and names it", async () => {
     const result = await runRanks(3, ["killed", "1"]);
     expect(result.end).toMatchObject({ rank: 1 });
-    expect(result.end?.reason).toMatch(/^rank 1 (ended without a word|was ended by SIGKILL)/);
+    expect(result.end?.reason).toMatch(/^rank 1 (ended without a message|was ended by SIGKILL)/);
     expect(result.signals[1]).toBe("SIGKILL");
     expect([result.statuses[0], result.statuses[2]]).toEqual([3, 3]);
     expect(result.err).toContain("rank 2: error[rank-failed]: rank 1 failed, so the run ended on all ranks\n");

@@ -25,7 +25,7 @@ describe("spawnRanks", () => {
   it("refuses ranks with another program, with hashes and the option", async () => {
     const { err, statuses } = await runRanks(2, ["differs", "1"]);
     expect(statuses).toEqual([3, 3]);
-    expect(err).toContain("error[program-differs]: rank 1 has another program than rank 0");
+    expect(err).toContain("error[program-differs]: rank 1 has a different program than rank 0");
     expect(err).toContain("found: hash aaaa on rank 1, bbbb on rank 0");
     expect(err).toContain("note: --streams: 2, on rank 0: 4");
     expect(err).not.toContain("note: --devices");

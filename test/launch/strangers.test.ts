@@ -118,8 +118,8 @@ describe("strangers", () => {
   it("refuses a second rank of one number and a world of another size, saying so", async () => {
     const { hub: opened, token } = await hub(2);
     const first = await join(opened.port, token, 0, 2);
-    await expect(join(opened.port, token, 0, 2)).rejects.toThrow("there is a rank 0 already");
-    await expect(join(opened.port, token, 1, 3)).rejects.toThrow("rank 1 of 3 joins a world of 2");
+    await expect(join(opened.port, token, 0, 2)).rejects.toThrow("rank 0 has already joined");
+    await expect(join(opened.port, token, 1, 3)).rejects.toThrow("rank 1 of 3 cannot join a world of 2 ranks");
     const second = await join(opened.port, token, 1, 2);
     await Promise.all([first.barrier(), second.barrier()]);
     await Promise.all([first.leave(), second.leave()]);

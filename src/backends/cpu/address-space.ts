@@ -63,10 +63,10 @@ export function createMemory(program: Program, { bytes }: AddressSpace, { shared
     if (!(error instanceof RangeError)) throw error;
     return fail({
       code: "memory-limit",
-      message: "the system does not give the memory that the program needs",
+      message: "the system cannot provide the memory that the program needs",
       place: { kind: "call", text: "prepare(program)" },
       found: `${gib(bytes)} for ${counted(program.ranks.length, "rank")} refused: ${error.message}`,
-      expected: "that much free address space and memory",
+      expected: "enough free memory and address space",
       help: "use smaller sizes or fewer devices, close executors that are done, or raise the limits of this process",
     });
   }

@@ -28,7 +28,7 @@ export function createCpuBackend(options: CpuOptions = {}): Backend {
   if (options.blas !== undefined && !isOneOf(blasUses, options.blas)) {
     fail({
       code: "bad-argument",
-      message: "createCpuBackend knows no such use of a BLAS",
+      message: "option blas of createCpuBackend has a bad value",
       place: { kind: "call", text: "createCpuBackend({ blas })" },
       found: String(options.blas),
       expected: `one of ${blasUses.join(", ")}`,
@@ -46,7 +46,7 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
       place: { kind: "call", text: "open({ world, localRanks })" },
       found: `${localRanks.length} local ranks of ${world}`,
       expected: `ranks 0 to ${world - 1}`,
-      help: "name all ranks as local",
+      help: "pass every rank in localRanks",
     });
   }
   const { workers, blas = "off", ...machine } = options;

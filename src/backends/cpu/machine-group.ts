@@ -132,8 +132,8 @@ function timedOut(command: string, timeout: number): never {
     code: "timed-out",
     message: `the run did not end within ${timeout} ms`,
     place: { kind: "statement", text: command },
-    found: "a run that is still going on",
-    expected: `its end within ${timeout} ms`,
+    found: "a run that is still in progress",
+    expected: `an end within ${timeout} ms`,
     help: "allow more time (--timeout), or use smaller sizes",
   });
 }

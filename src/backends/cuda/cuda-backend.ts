@@ -91,8 +91,8 @@ function brokenGroup(rank: number, reason: string): never {
     message: `rank ${rank} cannot run again after a failed run`,
     place: { kind: "call", text: "execute()" },
     found: reason,
-    expected: "a Group whose runs have all ended",
-    help: "start the processes again: streams of a failed run may wait for ever",
+    expected: "a Group without a failed run",
+    help: "start the processes again: streams of a failed run may wait forever",
   };
   throw new DiagnosticError([diagnostic]);
 }

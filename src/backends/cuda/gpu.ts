@@ -115,9 +115,9 @@ function tooFewGpus(rank: number, ordinal: number, count: number): never {
     code: "backend-unavailable",
     message: "this machine has too few GPUs",
     place: { kind: "option", text: "--on cuda --devices" },
-    found: `${count} GPUs; rank ${rank} needs number ${ordinal}`,
+    found: `${count} GPUs; rank ${rank} needs GPU ${ordinal}`,
     expected: `at least ${ordinal + 1}`,
-    help: "use fewer devices, or look at CUDA_VISIBLE_DEVICES",
+    help: "use fewer devices, or check CUDA_VISIBLE_DEVICES",
   });
 }
 

@@ -87,6 +87,6 @@ function busyGpu(rank: number, timeout: number): never {
     place: { kind: "call", text: "prepare(program)" },
     found: `a memset that takes longer than ${timeout} ms`,
     expected: "an idle GPU",
-    help: "look for other processes on this GPU (nvidia-smi lists them)",
+    help: "check for other processes on this GPU (nvidia-smi lists them)",
   });
 }

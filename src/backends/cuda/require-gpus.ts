@@ -14,11 +14,11 @@ export function requireGpus(count: number): void {
     code: "backend-unavailable",
     message: gpus === 0 ? "this machine has no GPU that the driver can use" : "this machine has too few GPUs",
     place: { kind: "option", text: "--on cuda --devices" },
-    found: status === 0 ? `${gpus} GPU${gpus === 1 ? "" : "s"}` : `CUDA error ${status} where the driver starts`,
+    found: status === 0 ? `${gpus} GPU${gpus === 1 ? "" : "s"}` : `CUDA error ${status} when the driver starts`,
     expected: `${count} GPU${count === 1 ? "" : "s"}, one per device`,
     help:
       gpus === 0
         ? "run on the CPU (--on cpu), or see `braid doctor`"
-        : `use --devices ${gpus}, or look at CUDA_VISIBLE_DEVICES`,
+        : `use --devices ${gpus}, or check CUDA_VISIBLE_DEVICES`,
   });
 }

@@ -108,7 +108,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     );
     for (const { status, out, err } of ranks) {
       expect([status, out]).toEqual([2, ""]);
-      expect(err).toContain("error[program-differs]: rank 1 has another program than rank 0");
+      expect(err).toContain("error[program-differs]: rank 1 has a different program than rank 0");
       expect(err).toMatch(/found: hash [0-9a-f]{16} on rank 1, [0-9a-f]{16} on rank 0/);
       expect(err).toContain("note: --in-place: false, on rank 0: true\n");
       expect(err).toContain("note: --protocol: put, on rank 0: get\n");

@@ -45,7 +45,7 @@ describe("device memory", () => {
       [
         "error[gpu-memory]: rank 3 has too little GPU memory for workspaces of matmul",
         "  at: prepare(program)",
-        "  found: 2.50 GiB asked, 3.00 GiB held by Braid, 1.00 GiB free of 8.00 GiB on GPU 1 (NVIDIA Test)",
+        "  found: 2.50 GiB requested, 3.00 GiB held by Braid, 1.00 GiB free of 8.00 GiB on GPU 1 (NVIDIA Test)",
         "  expected: 2.50 GiB free",
       ].join("\n"),
     );

@@ -41,9 +41,9 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     expect(withBarriers).toHaveLength(1);
   }, 120_000);
 
-  it("that wait for several peers at once are told which of them have not come", async () => {
+  it("that wait for several peers at once report which of them have not signalled", async () => {
     const { printed } = await runRanks(fakes, 4, "stuck-rank.ts");
-    expect(printed).toMatch(/^rank 0, caller: came to command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
+    expect(printed).toMatch(/^rank 0, caller: reached command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
     // Of a process that frees nothing, fake GPUs leave nothing in the machine's memory.
     const id = /^process (\d+)$/m.exec(printed)?.[1];
     expect(id).toBeDefined();

@@ -201,12 +201,12 @@ describe("a product", () => {
 });
 
 describe("a margin", () => {
-  it("is what a product has less than the GPU, and none is no target", () => {
+  it("is the number of SMs without the margin, and 0 without a margin", () => {
     expect([0, 8, 131].map((margin) => smTarget(132, margin))).toEqual([0, 124, 1]);
   });
 
-  it("of all multiprocessors is refused", () => {
-    expect(() => smTarget(132, 132)).toThrow("less than 132");
+  it("of all SMs is refused", () => {
+    expect(() => smTarget(132, 132)).toThrow("fewer than 132");
   });
 });
 

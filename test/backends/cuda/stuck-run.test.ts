@@ -66,22 +66,24 @@ function stuckRun(words: readonly number[], { program = exchange, run = [], come
   };
 }
 
-const came: unknown = expect.stringMatching(/^rank 0, copies: came to command 0, transfer .*; it meets ranks 1 /);
-const which = "3 runs in a row: a stream may have come to its command in the run before the one that does not end";
+const reached: unknown = expect.stringMatching(
+  /^rank 0, copies: reached command 0, transfer .*; it communicates with ranks 1 /,
+);
+const which = "3 runs in a row: a stream may have reached its command in the run before the one that hangs";
 
 describe("streams of runs that do not end", () => {
-  it("say what they came to, and in a row that it may be of the run before", () => {
+  it("say what they reached, and in a row that it may be of the run before", () => {
     const words = [passedWord(progressWord(0)), progressWord(0)];
-    expect(stuckStreams(stuckRun(words, { eager: false, runs: 1 }))).toEqual([came]);
-    expect(stuckStreams(stuckRun(words, { eager: false, runs: 3 }))).toEqual([came, which]);
+    expect(stuckStreams(stuckRun(words, { eager: false, runs: 1 }))).toEqual([reached]);
+    expect(stuckStreams(stuckRun(words, { eager: false, runs: 3 }))).toEqual([reached, which]);
     expect(stuckStreams(stuckRun([0, progressWord(0)], { eager: true, runs: 3 }))).toEqual([
-      "rank 0, caller: has not come to a command that waits for a peer",
-      came,
+      "rank 0, caller: has not reached a command that waits for a peer",
+      reached,
       which,
     ]);
   });
 
-  it("say nothing of runs whose words are past what they came to", () => {
+  it("say nothing of runs whose words are past what they reached", () => {
     const past = [passedWord(progressWord(0)), passedWord(progressWord(0))];
     expect(stuckStreams(stuckRun(past, { eager: false, runs: 3 }))).toEqual([]);
   });
@@ -89,8 +91,8 @@ describe("streams of runs that do not end", () => {
   it("are told with the number of runs", () => {
     const late = (runs: number) => () => timedOut(stuckRun([], { eager: false, runs }), 5);
     expect(late(1)).toThrow(DiagnosticError);
-    expect(late(1)).toThrow("rank 0 did not end its run within 5 ms");
-    expect(late(3)).toThrow("rank 0 did not end its 3 runs within 5 ms");
+    expect(late(1)).toThrow("rank 0 did not finish its run within 5 ms");
+    expect(late(3)).toThrow("rank 0 did not finish its 3 runs within 5 ms");
   });
 });
 
@@ -100,7 +102,7 @@ describe("a run of waits that does not end", () => {
     stuckStreams(stuckRun(said, { program: gather, run, eager: false, runs, ...(come === undefined ? {} : { come }) }));
   const line = (command: number, peers: string): unknown =>
     expect.stringMatching(
-      `^rank 0, copies: came to command ${command}, waitSignal slot \\d+${peers} \\(waitPeer of rank 0\\)$`,
+      `^rank 0, copies: reached command ${command}, waitSignal slot \\d+${peers} \\(waitPeer of rank 0\\)$`,
     );
 
   it.each([
@@ -134,7 +136,7 @@ describe("a run of waits that does not end", () => {
 
   it("names no peer of waits that an eager run is past", () => {
     const past = stuckRun([0, passedWord(progressWord(2))], { program: gather, run: [0, 1, 2], eager: true, runs: 1 });
-    expect(stuckStreams(past)).toEqual([expect.stringContaining("has not come to"), line(2, "")]);
+    expect(stuckStreams(past)).toEqual([expect.stringContaining("has not reached"), line(2, "")]);
   });
 });
 
@@ -176,7 +178,7 @@ describe("words of slots", () => {
     expect(reading(5).read()).toEqual([0, 1, 0]);
   });
 
-  it("are not known of a GPU that refuses the copy, fails behind it or does not end it", () => {
+  it("are not known of a GPU that rejects the copy, fails after it or does not finish it", () => {
     const refused = reading(1, 700);
     expect([refused.read(), refused.queries()]).toEqual([null, 0]);
     expect(reading(2, 0, 700).read()).toBeNull();

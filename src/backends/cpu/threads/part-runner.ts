@@ -58,7 +58,7 @@ export function createPartRunner<Saved>(options: PartRunnerOptions<Saved>): Part
   };
   const run = (taken: TakenPart): void => {
     const work = shared.works.get(taken.work);
-    invariant(work !== undefined, "only what has parts is offered", taken);
+    invariant(work !== undefined, "offered work has parts", taken);
     switch (work.kind) {
       case "launch":
         launch(work.launch, at(work.parts, taken.part));

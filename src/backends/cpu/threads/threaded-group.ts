@@ -141,10 +141,10 @@ function commandOf(reason: unknown, tables: Tables, running: Int32Array): string
 function workerDied(reason: unknown, command: string | null): Diagnostic {
   return {
     code: "worker-died",
-    message: "a worker thread ended while it was needed",
+    message: "a worker thread ended during a run",
     ...(command === null ? {} : { place: { kind: "statement", text: command } }),
     found: reason instanceof Error ? reason.message : String(reason),
     expected: "workers that live as long as the executor",
-    help: "run again: new workers are started",
+    help: "run again: the next run starts new workers",
   };
 }

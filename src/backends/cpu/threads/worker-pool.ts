@@ -81,7 +81,7 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
       const worker = new Worker(url, { workerData: { number, workers: size, jitter } satisfies WorkerIdentity });
       worker.on("message", (reply: FromWorker) => {
         if (pending === null || !workers.includes(worker)) return;
-        invariant(reply.kind === pending.kind, "workers answer what they were asked", reply);
+        invariant(reply.kind === pending.kind, "workers answer the request in progress", reply);
         pending.replies.push(reply);
         if (pending.replies.length === size) settle(null);
       });

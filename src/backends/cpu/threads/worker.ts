@@ -33,5 +33,5 @@ function serve(port: MessagePort, worker: WorkerIdentity): void {
 
 invariant(parentPort !== null, "this file is a worker thread's");
 const identity: unknown = workerData;
-invariant(isIdentity(identity), "a worker is told who it is", { identity });
+invariant(isIdentity(identity), "a worker has its identity", { identity });
 serve(parentPort, identity);

@@ -70,7 +70,7 @@ function requireKoffi(): typeof Koffi {
     throw new DiagnosticError([
       {
         code: "backend-unavailable",
-        message: "the package koffi, by which Braid calls native libraries, is not installed",
+        message: "the package koffi, which Braid uses to call native libraries, is not installed",
         place: { kind: "option", text: "--on cuda" },
         found: error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error),
         expected: "koffi, an optional dependency of Braid",

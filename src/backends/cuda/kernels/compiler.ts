@@ -109,7 +109,7 @@ function logOf(nvrtc: NvrtcFunctions, program: number): string {
 function refused(rank: number, source: string, log: string): never {
   return fail({
     code: "gpu-call-failed",
-    message: `NVRTC refuses a generated kernel on rank ${rank}`,
+    message: `NVRTC rejects a generated kernel on rank ${rank}`,
     place: { kind: "call", text: "nvrtcCompileProgram" },
     found: log.trim(),
     expected: "a kernel that compiles",

@@ -120,10 +120,10 @@ export function smTarget(multiprocessors: number, margin: number): number {
   if (margin < multiprocessors) return multiprocessors - margin;
   return fail({
     code: "bad-option",
-    message: "products cannot leave as many multiprocessors free as the GPU has",
+    message: "GEMMs cannot leave all SMs of the GPU free",
     place: { kind: "option", text: "schedule.smMargin" },
     found: String(margin),
-    expected: `less than ${multiprocessors}`,
-    help: "leave as many as the kernels beside products have blocks: 8",
+    expected: `fewer than ${multiprocessors} SMs`,
+    help: "use --sm-margin 8: kernels that access peers' memory have 8 thread blocks",
   });
 }

@@ -56,7 +56,7 @@ function outOfMemory(gpu: MemoryCalls, asked: number, held: number, what: string
     code: "gpu-memory",
     message: `rank ${gpu.rank} has too little GPU memory for ${what}`,
     place: { kind: "call", text: "prepare(program)" },
-    found: `${gib(asked)} asked, ${gib(held)} held by Braid, ${gib(free)} free of ${gib(gpu.memoryBytes)} on GPU ${gpu.ordinal} (${gpu.name})`,
+    found: `${gib(asked)} requested, ${gib(held)} held by Braid, ${gib(free)} free of ${gib(gpu.memoryBytes)} on GPU ${gpu.ordinal} (${gpu.name})`,
     expected: `${gib(asked)} free`,
     help: "use smaller sizes or more devices, or end other processes on this GPU (nvidia-smi lists them)",
   });

@@ -61,7 +61,7 @@ export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communica
   const isBusy = (communicator: Communicator): boolean => {
     const status: Out = [0];
     check(functions.ncclCommGetAsyncError(communicator.handle, status), "ncclCommGetAsyncError", communicator);
-    return check(status[0], "a call of NCCL in progress", communicator);
+    return check(status[0], "an NCCL call in progress has a communicator", communicator);
   };
 
   const join = async (team: Team, id: Uint8Array, deadline: number): Promise<Communicator> => {
@@ -157,7 +157,7 @@ function slowInit(rank: number, { name, ranks }: Team): never {
     message: `NCCL did not connect rank ${rank} to its team in time`,
     place: { kind: "call", text: "ncclCommInitRankConfig" },
     found: `${name} is still connecting`,
-    expected: `all of ranks ${ranks.join(", ")} to arrive`,
-    help: "look for a rank that ended or never started; NCCL_DEBUG=INFO shows what NCCL is doing",
+    expected: `ranks ${ranks.join(", ")} to connect`,
+    help: "check for a rank that ended or never started; NCCL_DEBUG=INFO shows what NCCL is doing",
   });
 }

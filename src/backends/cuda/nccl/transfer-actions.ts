@@ -111,7 +111,7 @@ function reductionOf({ op, dtype }: { readonly op: ReductionOpType; readonly dty
   if (dtype === "bool" && (op === "sum" || op === "prod")) {
     fail({
       code: "gpu-unsupported",
-      message: "NCCL does not add or multiply bools",
+      message: "NCCL cannot add or multiply bools",
       place: { kind: "option", text: "--on cuda" },
       found: `a reduction ${op} of bool over ranks`,
       expected: "amax or amin, or another dtype",

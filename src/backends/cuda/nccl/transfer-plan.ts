@@ -70,7 +70,7 @@ function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Co
 function planSendsAndReceives(plan: PlanBuilder, operations: readonly Collective[], own: Collective): void {
   const { team, input, output } = own;
   const { reduces, splitsInput, splitsOutput } = collectives[own.type];
-  invariant(!reduces, "what reduces has a call", own.type);
+  invariant(!reduces, "every reduction has an NCCL call", own.type);
   const peersWith = (side: "input" | "output"): readonly number[] =>
     operations.flatMap((operation, i) => (operation[side] === null ? [] : [at(team, i)]));
   const viewsOf = (view: View | null, splits: boolean, peers: readonly number[]): readonly PeerView[] =>
@@ -99,6 +99,6 @@ export function planGroup({ ops }: PointToPointGroup): TransferPlan {
 }
 
 function required<T>(value: T | null): T {
-  invariant(value !== null, "link sees to it that a collective has what its row asks for");
+  invariant(value !== null, "link checks that a collective has the tensors of its row");
   return value;
 }

@@ -157,7 +157,7 @@ function notCaptured(rank: number): DiagnosticError {
       code: "gpu-unsupported",
       message: `rank ${rank} cannot capture the program into a CUDA graph`,
       place: { kind: "option", text: "--graph on" },
-      found: "a list that its driver or NCCL does not capture",
+      found: "a command list that the driver or NCCL cannot capture",
       expected: "a graph on every rank",
       help: "run with --graph auto or --graph off; the message of that rank says which call failed",
     },

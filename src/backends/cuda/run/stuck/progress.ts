@@ -71,11 +71,11 @@ export function stuckStream(
 ): string {
   const own = at(program.ranks, rank);
   const { name } = at(own.streams, stream);
-  if (standing === null) return `rank ${rank}, ${name}: has not come to a command that waits for a peer`;
+  if (standing === null) return `rank ${rank}, ${name}: has not reached a command that waits for a peer`;
   const { command: reached } = standing;
   const command = at(own.commands, reached);
   const text = `${command.kind} ${commandDetails(own, reached)}`;
-  return `rank ${rank}, ${name}: came to command ${reached}, ${text}${waitsFor(program, rank, standing)} (${originText(at(own.origins, reached))})`;
+  return `rank ${rank}, ${name}: reached command ${reached}, ${text}${waitsFor(program, rank, standing)} (${originText(at(own.origins, reached))})`;
 }
 
 function waitsFor(program: Program, rank: number, standing: Standing): string {
@@ -86,7 +86,7 @@ function waitsFor(program: Program, rank: number, standing: Standing): string {
   const others = at(program.transfers, id).participants.flatMap((member) =>
     member.rank === rank ? [] : [member.rank],
   );
-  return `; it meets ranks ${[...new Set(others)].join(", ")}`;
+  return `; it communicates with ranks ${[...new Set(others)].join(", ")}`;
 }
 
 function signallers({ ranks, slots }: Program, rank: number, { missing, isKnown }: Standing): string {

@@ -30,11 +30,11 @@ export function timedOut(run: StuckRun, timeout: number): never {
   const what = runs === 1 ? "run" : `${runs} runs`;
   return fail({
     code: "timed-out",
-    message: `rank ${gpu.rank} did not end its ${what} within ${timeout} ms`,
+    message: `rank ${gpu.rank} did not finish its ${what} within ${timeout} ms`,
     place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
-    found: notes[0] ?? "the GPU is at work, and no stream waits for a peer",
-    expected: `its end within ${timeout} ms`,
-    help: "look at the rank that it waits for; allow more time (--timeout), or use smaller sizes",
+    found: notes[0] ?? "the GPU is busy, and no stream waits for a peer",
+    expected: `an end within ${timeout} ms`,
+    help: "check the rank that it waits for, allow more time (--timeout) or use smaller sizes",
     notes: notes.slice(1),
   });
 }
@@ -50,7 +50,7 @@ export function stuckStreams(run: StuckRun): readonly string[] {
   return run.runs === 1 || lines.length === 0 ? lines : [...lines, `${run.runs} runs in a row: ${ofWhichRun}`];
 }
 
-const ofWhichRun = "a stream may have come to its command in the run before the one that does not end";
+const ofWhichRun = "a stream may have reached its command in the run before the one that hangs";
 
 type StandingAt = (command: number) => Standing;
 
