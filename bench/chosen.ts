@@ -51,7 +51,11 @@ function planned({ implementation, problem }: Pick<MeasuredRow, "implementation"
   return planOwn(implementation, problem, { on: "cuda", profile });
 }
 
-/** What a line about a choice begins with. */
+/** The schedule's name at the start of a reason. Committed results say "products" for GEMMs. */
 function nameOf(reason: string): string {
-  return reason.split(":", 1).join("");
+  return reason
+    .split(":", 1)
+    .join("")
+    .replace("one product", "one GEMM")
+    .replace(/\bproducts (?=\d|all)/, "GEMMs ");
 }

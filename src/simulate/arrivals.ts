@@ -1,4 +1,4 @@
-/** Which members of a transfer can continue, and from when, as one after the other arrives. */
+/** Which participants of a transfer can start, and when, as the ranks arrive one after the other. */
 import type { LinkedTransfer, Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 
@@ -6,20 +6,20 @@ export interface Starting<Queue> {
   readonly queue: Queue;
   /** The position of its command in its rank's list. */
   readonly index: number;
-  /** When the last member that it needs has arrived. */
+  /** When the last participant that it needs has arrived. */
   readonly start: number;
 }
 
-export interface Meetings<Queue> {
+export interface Arrivals<Queue> {
   /**
-   * The command at `index` of `rank` arrives at `time`. A member of a collective needs all others, a member of a group
-   * its direct peers.
+   * The command at `index` of `rank` arrives at `time`. A participant of a collective needs all others, a participant of
+   * a group its direct peers.
    */
   arrive(rank: number, index: number, queue: Queue, time: number): readonly Starting<Queue>[];
 }
 
-export function createMeetings<Queue>({ ranks, transfers }: Program): Meetings<Queue> {
-  const partners = transfers.map(partnersOf);
+export function createArrivals<Queue>({ ranks, transfers }: Program): Arrivals<Queue> {
+  const peers = transfers.map(peersOf);
   const arrived = transfers.map(() => new Map<number, { readonly queue: Queue; readonly time: number }>());
   return {
     arrive: (rank, index, queue, time) => {
@@ -27,10 +27,10 @@ export function createMeetings<Queue>({ ranks, transfers }: Program): Meetings<Q
       invariant(id !== null, "a transfer of a linked Program is matched", { rank, index });
       const { participants } = at(transfers, id);
       const present = at(arrived, id);
-      const position = participants.findIndex((member) => member.rank === rank && member.command === index);
+      const position = participants.findIndex((each) => each.rank === rank && each.command === index);
       present.set(position, { queue, time });
-      return [position, ...at(at(partners, id), position)].flatMap((each) => {
-        const needed = [each, ...at(at(partners, id), each)];
+      return [position, ...at(at(peers, id), position)].flatMap((each) => {
+        const needed = [each, ...at(at(peers, id), each)];
         const times = needed.flatMap((other) => present.get(other)?.time ?? []);
         const own = present.get(each);
         if (own === undefined || times.length < needed.length) return [];
@@ -40,17 +40,17 @@ export function createMeetings<Queue>({ ranks, transfers }: Program): Meetings<Q
   };
 }
 
-/** Per member the positions of the others that it meets. */
-function partnersOf(transfer: LinkedTransfer): readonly (readonly number[])[] {
+/** Per participant: the positions of the participants that it needs. */
+function peersOf(transfer: LinkedTransfer): readonly (readonly number[])[] {
   const { participants } = transfer;
   if (transfer.kind === "collective") {
     return participants.map((_, position) => [...participants.keys()].filter((other) => other !== position));
   }
-  const meets = participants.map(() => new Set<number>());
+  const needed = participants.map(() => new Set<number>());
   for (const { from, to } of transfer.edges) {
     if (from === to) continue;
-    at(meets, from).add(to);
-    at(meets, to).add(from);
+    at(needed, from).add(to);
+    at(needed, to).add(from);
   }
-  return meets.map((each) => [...each]);
+  return needed.map((each) => [...each]);
 }

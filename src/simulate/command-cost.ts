@@ -21,8 +21,8 @@ import type { DeviceUse, Resource } from "./occupancy.ts";
 
 export interface Cost {
   readonly resources: readonly Resource[];
-  /** Whether it begins only when no running GEMM occupies all SMs; it then goes before GEMMs that have not begun. */
-  readonly needsRoom: boolean;
+  /** Whether it waits while a running GEMM occupies all SMs. It then starts before GEMMs that have not begun. */
+  readonly needsSms: boolean;
   /** Microseconds before the resources are needed. */
   readonly latency: number;
   /** Microseconds for which they are held. */
@@ -32,7 +32,7 @@ export interface Cost {
 
 export type CostOf = (rank: number, index: number) => Cost;
 
-const nothing: Cost = { resources: [], needsRoom: false, latency: 0, busy: 0, deviceUse: "none" };
+const nothing: Cost = { resources: [], needsSms: false, latency: 0, busy: 0, deviceUse: "none" };
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile): CostOf {
@@ -57,7 +57,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
         const ofGemm = gemmCostOf(rank, command.kernel);
         if (ofGemm !== null) return gemmCost(rank, ofGemm, command, at(workInPeers, rank), profile);
         const time = otherTime(rank, index, command);
-        return { ...kernelCost([`room ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
+        return { ...kernelCost([`sms ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
       }
       case "copy":
         return copyCost(program, rank, index, command, profile);
@@ -77,7 +77,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
 /** The first part of a kernel's time does not occupy the device. */
 function kernelCost(resources: readonly Resource[], time: number, { costs }: MachineProfile): Omit<Cost, "deviceUse"> {
   const latency = Math.min(costs.launch, time);
-  return { resources, needsRoom: false, latency, busy: time - latency };
+  return { resources, needsSms: false, latency, busy: time - latency };
 }
 
 /**
@@ -86,14 +86,14 @@ function kernelCost(resources: readonly Resource[], time: number, { costs }: Mac
  */
 function gemmCost(
   rank: number,
-  { time, withMargin, leavesRoom }: GemmCost,
+  { time, withMargin, leavesSms }: GemmCost,
   { smMargin = 0 }: Launch,
   worksInPeers: boolean,
   profile: MachineProfile,
 ): Cost {
   const longer = time * (1 + ((withMargin - 1) * smMargin) / measuredMargin);
-  return smMargin < measuredMargin && !(worksInPeers && leavesRoom)
-    ? { ...kernelCost([`room ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "product" }
+  return smMargin < measuredMargin && !(worksInPeers && leavesSms)
+    ? { ...kernelCost([`sms ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "gemm" }
     : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };
 }
 
@@ -103,7 +103,7 @@ function gemmCost(
  */
 function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile): Cost {
   const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
-  return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsRoom: true, deviceUse: "beside" };
+  return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsSms: true, deviceUse: "beside" };
 }
 
 /** Bytes that a launch reads from and writes to peers' memory. */
@@ -138,10 +138,7 @@ function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfi
   return nearestTo(dtypeOfParts(kernel), alike)?.timings ?? memory;
 }
 
-/**
- * Reductions with timings of their own: those whose slots lie one after the other. One within rows is a different kind
- * of kernel.
- */
+/** Reductions over a leading axis have their own timings. A reduction within rows is a different kind of kernel. */
 function reductionOf(kernel: Kernel): ReductionTimed | null {
   if (kernel.kind === "combine") return "combine";
   if (kernel.kind !== "reduction") return null;

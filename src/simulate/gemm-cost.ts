@@ -17,7 +17,7 @@ export interface GemmCost {
   /** The factor on that time with `measuredMargin` SMs left free. */
   readonly withMargin: number;
   /** Whether it leaves SMs for kernels in peers' memory even without a margin. */
-  readonly leavesRoom: boolean;
+  readonly leavesSms: boolean;
 }
 
 /** For a launch of the kernel on the rank; null for kernels that are not GEMMs. */
@@ -34,7 +34,7 @@ export function gemmCosts(
     const own = at(alone, kernel);
     if (own === null) return null;
     const time = (own.all * loadFactor(sustained, at(inRun, rank))) / loadFactor(sustained, own.one);
-    return { time, withMargin: own.margin.factor, leavesRoom: own.margin.room >= mostOfIt };
+    return { time, withMargin: own.margin.factor, leavesSms: own.margin.room >= mostOfIt };
   };
 }
 
@@ -65,13 +65,13 @@ function gemmKernelTime(
 
 function contractionOf({ kind, inputs, outputs }: GemmKernel): Contraction {
   const [a, b, bias] = inputs;
-  invariant(a !== undefined && b !== undefined, "a product has two operands");
+  invariant(a !== undefined && b !== undefined, "a GEMM has two operands");
   const c = at(outputs, 0);
   return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
 }
 
 function gridOf(products: readonly GemmGrid[], dtype: DType): GemmGrid {
   const nearest = nearestTo(dtype, products);
-  invariant(nearest !== undefined, "a profile has a grid of products");
+  invariant(nearest !== undefined, "a profile has a grid of GEMMs");
   return nearest;
 }

@@ -34,7 +34,7 @@ export interface MachineProfile {
   readonly localCopies: readonly Timing[];
   readonly peerCopies: readonly Timing[];
   readonly kernelCopies: readonly Timing[];
-  /** At least one. */
+  /** Not empty. */
   readonly transfers: readonly TransferTimings[];
   readonly costs: FixedCosts;
 }

@@ -6,14 +6,14 @@
  *     transfer        [......]             alone at its own
  */
 /**
- * Resources that one command at a time can hold. compute: a rank's device. room: held by a GEMM that leaves no SMs for
- * other kernels. local: copies within the rank. out, in: a rank's link in each direction; whether copies share it
+ * Resources that one command at a time can hold. compute: a rank's device. sms: the SMs that a GEMM leaves free, held by a
+ * GEMM that leaves none. local: copies within the rank. out, in: a rank's link in each direction; whether copies share it
  * evenly or follow one another, the last one ends at the same time.
  */
-export type Resource = `${"compute" | "room" | "local" | "out" | "in"} ${number}`;
+export type Resource = `${"compute" | "sms" | "local" | "out" | "in"} ${number}`;
 
 /** How a command uses its rank's device: as a GEMM, beside GEMMs, or without affecting either. */
-export type DeviceUse = "product" | "beside" | "none";
+export type DeviceUse = "gemm" | "beside" | "none";
 
 export interface Work<Q> {
   readonly queue: Q;
@@ -22,7 +22,7 @@ export interface Work<Q> {
   readonly resources: readonly Resource[];
   /** Microseconds. */
   readonly start: number;
-  /** As far as it is known. */
+  /** As known so far: it moves when the rate changes. */
   readonly end: number;
 }
 
@@ -41,8 +41,8 @@ export interface Occupancy<Q> {
   readonly wait: (queue: Q, resource: Resource, isFirst?: boolean) => void;
   readonly begin: (work: Omit<Work<Q>, "start" | "end">, start: number, busy: number) => void;
   /**
-   * Called at an announced end. Null if the end has moved or is past; otherwise the queues that waited for what is now
-   * free.
+   * Called at an announced end. Returns the queues that waited for the freed resources; null if the end has moved or is
+   * past.
    */
   readonly finish: (work: Work<Q>, time: number) => readonly Q[] | null;
 }
@@ -60,7 +60,7 @@ export function createOccupancy<Q>(slowdown: number, announce: (end: number, wor
   const pace = (rank: number, time: number): void => {
     const all = sharing.get(rank) ?? [];
     const isShared =
-      all.some(({ deviceUse }) => deviceUse === "product") && all.some(({ deviceUse }) => deviceUse === "beside");
+      all.some(({ deviceUse }) => deviceUse === "gemm") && all.some(({ deviceUse }) => deviceUse === "beside");
     for (const work of all) {
       if (work.isSlow === isShared) continue;
       work.left -= (time - work.since) / (work.isSlow ? slowdown : 1);

@@ -71,7 +71,8 @@ function marginGrid(grid: Reader): MarginGrid {
     const values = grid.at(name).list(read);
     return values.length === points ? values : grid.at(name).reject(`${points} numbers, one per point of the grid`);
   };
-  const part = (value: Reader): number => (value.positive(0) <= 1 ? value.number() : value.reject("a part of 1"));
+  const part = (value: Reader): number =>
+    value.positive(0) <= 1 ? value.number() : value.reject("a number from 0 to 1");
   return { m, n, k, factors: atPoints("factors", (value) => value.positive(1)), room: atPoints("room", part) };
 }
 
@@ -136,7 +137,7 @@ function reader(value: unknown, place: string, source: string): Reader {
   const reject = (expected: string): never =>
     fail({
       code: "profile-invalid",
-      message: "a machine profile is not as `braid calibrate` writes it",
+      message: "a machine profile has a value that `braid calibrate` does not write",
       place: { kind: "option", text: `${place} in ${source}` },
       found: value === undefined ? "nothing" : JSON.stringify(value).slice(0, 80),
       expected,
@@ -174,7 +175,7 @@ function parseJson(text: string, source: string): unknown {
       message: "a machine profile is not JSON",
       place: { kind: "option", text: source },
       found: error instanceof Error ? error.message : String(error),
-      expected: "what braid calibrate writes",
+      expected: "JSON that braid calibrate wrote",
       help: "measure the machine again with braid calibrate",
     });
   }

@@ -14,7 +14,7 @@ import type { TraceEvent } from "../trace/event.ts";
 import { type Calendar, createCalendar } from "./event-queue.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
 import { joinsOf } from "./joins.ts";
-import { createMeetings } from "./arrivals.ts";
+import { createArrivals } from "./arrivals.ts";
 import type { MachineProfile } from "./machine-profile.ts";
 import { createOccupancy, type Occupancy, type Work } from "./occupancy.ts";
 
@@ -56,7 +56,7 @@ interface State {
   readonly costOf: (rank: number, index: number) => Cost;
   readonly calendar: Calendar<Due>;
   readonly occupancy: Occupancy<Queue>;
-  /** Per rank: signals and waits inside a kernel, whose time includes them. */
+  /** Per rank: signals and waits inside a kernel. The kernel's time includes them. */
   readonly inKernel: readonly ReadonlySet<number>[];
   /** Per rank: launches that follow something that is not a kernel (joins.ts). */
   readonly joins: readonly ReadonlySet<number>[];
@@ -68,7 +68,10 @@ interface State {
   ended: number;
 }
 
-/** Throws an invariant if the Program does not end; `verify` reports that beforehand. */
+/**
+ * Times are microseconds in the profile, milliseconds in the result. The Program must verify: one that never ends fails an
+ * invariant.
+ */
 export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
   const queues = queuesOf(program);
   const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
@@ -89,7 +92,7 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
     trace: [],
     ended: 0,
   };
-  const meetings = createMeetings<Queue>(program);
+  const arrivals = createArrivals<Queue>(program);
   const issued = (index: number): number => (graph ? 0 : index * profile.costs.issue);
   for (const queue of queues) comeBack(state, queue, 0);
   for (let entry = calendar.next(); entry !== null; entry = calendar.next()) {
@@ -106,17 +109,17 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
     }
     const available = issued(index);
     if (available > time) comeBack(state, queue, available);
-    else step(state, meetings, queue, index, time);
+    else step(state, arrivals, queue, index, time);
   }
   const left = queues.filter(({ next, commands }) => next < commands.length);
-  invariant(left.length === 0, "a simulated Program comes to its end", left.slice(0, 4));
+  invariant(left.length === 0, "a simulated Program ends", left.slice(0, 4));
   const trace = state.trace.toSorted((a, b) => a.start - b.start);
   return { milliseconds: (state.ended + profile.costs.run) / 1000, trace };
 }
 
 function step(
   state: State,
-  meetings: ReturnType<typeof createMeetings<Queue>>,
+  arrivals: ReturnType<typeof createArrivals<Queue>>,
   queue: Queue,
   index: number,
   time: number,
@@ -161,11 +164,11 @@ function step(
       return;
     }
     case "transfer": {
-      // The library's kernels find no SMs beside a running GEMM; a GEMM that begins later shares the device with them.
-      const held = state.occupancy.held([`room ${rank}`, `compute ${rank}`]);
+      // The library's kernels find no free SMs beside a running GEMM. A GEMM that begins later shares the device with them.
+      const held = state.occupancy.held([`sms ${rank}`, `compute ${rank}`]);
       if (held !== null) return state.occupancy.wait(queue, held, true);
-      for (const { queue: member, index: own, start } of meetings.arrive(rank, index, queue, time)) {
-        begin(state, member, state.costOf(member.rank, own), start);
+      for (const { queue: waiter, index: own, start } of arrivals.arrive(rank, index, queue, time)) {
+        begin(state, waiter, state.costOf(waiter.rank, own), start);
       }
       return;
     }
@@ -186,8 +189,8 @@ function occupy(state: State, queue: Queue, index: number, time: number): void {
     return comeBack(state, queue, time + latency);
   }
   queue.isReady = true;
-  const room = cost.needsRoom ? state.occupancy.held([`room ${queue.rank}`]) : null;
-  if (room !== null) return state.occupancy.wait(queue, room, true);
+  const occupied = cost.needsSms ? state.occupancy.held([`sms ${queue.rank}`]) : null;
+  if (occupied !== null) return state.occupancy.wait(queue, occupied, true);
   const held = state.occupancy.held(cost.resources);
   if (held === null) begin(state, queue, cost, time);
   else state.occupancy.wait(queue, held);

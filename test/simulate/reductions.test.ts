@@ -75,7 +75,7 @@ describe("an all-reduce in peers' memory", () => {
     const [first] = simulate(program, timed, { graph: true }).trace;
     expect(commandCosts(program, timed)(first?.rank ?? 0, first?.command ?? 0)).toMatchObject({
       resources: ["out 0", "in 0"],
-      needsRoom: true,
+      needsSms: true,
       deviceUse: "beside",
     });
   });

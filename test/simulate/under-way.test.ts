@@ -29,34 +29,34 @@ function endsOf(
 describe("beside each other, at half their rates", () => {
   it.each([
     [
-      "a product and a transfer that begins later",
+      "a GEMM and a transfer that begins later",
       [
-        ["p", "product", 0, 30],
+        ["p", "gemm", 0, 30],
         ["t", "beside", 10, 5],
       ],
       { t: 20, p: 35 },
     ],
     [
-      "a transfer and a product that is shorter",
+      "a transfer and a shorter GEMM",
       [
         ["t", "beside", 0, 30],
-        ["p", "product", 10, 5],
+        ["p", "gemm", 10, 5],
       ],
       { p: 20, t: 35 },
     ],
     [
-      "two transfers and a product",
+      "two transfers and a GEMM",
       [
-        ["p", "product", 0, 30],
+        ["p", "gemm", 0, 30],
         ["t", "beside", 0, 5],
         ["u", "beside", 0, 10],
       ],
       { t: 10, u: 20, p: 40 },
     ],
     [
-      "a transfer behind a product",
+      "a transfer after a GEMM",
       [
-        ["p", "product", 0, 30],
+        ["p", "gemm", 0, 30],
         ["t", "beside", 30, 5],
       ],
       { p: 30, t: 35 },
@@ -70,9 +70,9 @@ describe("beside each other, at half their rates", () => {
       { t: 5, u: 10 },
     ],
     [
-      "products of other ranks",
+      "GEMMs of other ranks",
       [
-        ["p", "product", 0, 30, 0],
+        ["p", "gemm", 0, 30, 0],
         ["t", "beside", 10, 5, 1],
       ],
       { t: 15, p: 30 },
@@ -80,7 +80,7 @@ describe("beside each other, at half their rates", () => {
     [
       "copies by engines",
       [
-        ["p", "product", 0, 30],
+        ["p", "gemm", 0, 30],
         ["c", "none", 10, 5],
       ],
       { c: 15, p: 30 },
@@ -88,7 +88,7 @@ describe("beside each other, at half their rates", () => {
     [
       "what takes no time",
       [
-        ["p", "product", 0, 30],
+        ["p", "gemm", 0, 30],
         ["t", "beside", 10, 0],
       ],
       { t: 10, p: 30 },

@@ -16,14 +16,14 @@ export interface CalibrationSizes {
   readonly summed: readonly DType[];
   /** For copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** For GEMMs beside kernels in peers' memory, which are shorter than those. */
+  /** For GEMMs beside kernels in peers' memory. Each GEMM takes longer than its kernel. */
   readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
   /** One shape, this many times in a run: from the device's highest clock to its sustained one. */
   readonly sustained: { readonly shape: GemmShape; readonly counts: readonly number[] };
   /** A GEMM that takes longer than gathering its rows by the library, and than reducing its result. */
   readonly beside: GemmShape;
   /** A GEMM that takes a little longer than copying its rows. */
-  readonly behindCopies: GemmShape;
+  readonly afterCopies: GemmShape;
 }
 
 const kibi = 2 ** 10;
@@ -40,7 +40,7 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     margins: { m: [128], n: [256], k: [64] },
     sustained: { shape: { m: 256, n: 256, k: 256 }, counts: [1, 2] },
     beside: { m: 256, n: 256, k: 256 },
-    behindCopies: { m: 256, n: 256, k: 64 },
+    afterCopies: { m: 256, n: 256, k: 64 },
   },
   cuda: {
     dtypes: ["bfloat16"],
@@ -52,6 +52,6 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     margins: { m: [256, 512, 1024, 2048, 4096, 8192, 16_384], n: [1024, 2048, 4096, 8192], k: [8192] },
     sustained: { shape: { m: 4096, n: 8192, k: 8192 }, counts: [1, 2, 4, 8, 16] },
     beside: { m: 8192, n: 8192, k: 8192 },
-    behindCopies: { m: 8192, n: 8192, k: 1024 },
+    afterCopies: { m: 8192, n: 8192, k: 1024 },
   },
 };

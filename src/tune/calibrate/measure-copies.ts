@@ -16,7 +16,7 @@ export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & 
 const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 
 /** On a copy stream, with waits and signals batched, like the schedules that are simulated. */
-const lane = {
+const onCopyStream = {
   lowering: copies,
   streams: 64,
   schedule: { computeStreams: 1, batchSignals: true, copyStream: "dedicated" },
@@ -26,13 +26,13 @@ export async function measureCopies(calibration: Calibration): Promise<CopyFigur
   const { devices, sizes, say, took } = calibration;
   const others = devices - 1;
   say("signals");
-  const around = await took(ring(devices, at(sizes.bytes, 0)), lane);
+  const around = await took(ring(devices, at(sizes.bytes, 0)), onCopyStream);
   const signals = Math.max(0, around - others * (await shortCopy(calibration)));
   const ofOne = (time: number): number => (time - signals) / others;
   const ringOf = (bytes: number): ReturnType<typeof ring> => ring(devices, bytes);
-  const byKernel = { ...lane, schedule: { ...lane.schedule, kernelCopies: Number.MAX_SAFE_INTEGER } };
+  const byKernel = { ...onCopyStream, schedule: { ...onCopyStream.schedule, kernelCopies: Number.MAX_SAFE_INTEGER } };
   return {
-    peerCopies: await timingsOf(calibration, "copies between ranks", ringOf, lane, ofOne),
+    peerCopies: await timingsOf(calibration, "copies between ranks", ringOf, onCopyStream, ofOne),
     kernelCopies: await timingsOf(calibration, "copies between ranks by kernel", ringOf, byKernel, ofOne),
     signal: signals / 2,
   };
@@ -47,8 +47,11 @@ const manyParts = 8;
  */
 async function shortCopy({ devices, took }: Calibration): Promise<number> {
   const inParts = (splitChunks: number): Promise<number> => {
-    const schedule = { ...lane.schedule, inPlace: true, splitChunks, mergeGemms: [Number.MAX_SAFE_INTEGER] };
-    return took(gatherAndMultiplyCopies(devices, { m: 256 * devices, n: 16, k: 64 }, "float"), { ...lane, schedule });
+    const schedule = { ...onCopyStream.schedule, inPlace: true, splitChunks, mergeGemms: [Number.MAX_SAFE_INTEGER] };
+    return took(gatherAndMultiplyCopies(devices, { m: 256 * devices, n: 16, k: 64 }, "float"), {
+      ...onCopyStream,
+      schedule,
+    });
   };
   const added = (await inParts(manyParts)) - (await inParts(fewParts));
   return Math.max(0, added / ((manyParts - fewParts) * (devices - 1)));
@@ -59,11 +62,11 @@ async function shortCopy({ devices, took }: Calibration): Promise<number> {
  * its GEMMs takes this much longer per chunk on one compute stream than on two, beyond the latency of any kernel.
  */
 export async function joinTime({ devices, sizes, say, took }: Calibration, launch: number): Promise<number> {
-  say("products behind copies");
+  say("GEMMs after copies");
   const on = (computeStreams: number): Promise<number> => {
-    const schedule = { ...lane.schedule, inPlace: true, computeStreams };
-    const fusion = gatherAndMultiplyCopies(devices, sizes.behindCopies, at(sizes.dtypes, 0));
-    return took(fusion, { ...lane, schedule }, "median");
+    const schedule = { ...onCopyStream.schedule, inPlace: true, computeStreams };
+    const fusion = gatherAndMultiplyCopies(devices, sizes.afterCopies, at(sizes.dtypes, 0));
+    return took(fusion, { ...onCopyStream, schedule }, "median");
   };
   return Math.max(0, ((await on(1)) - (await on(2))) / (devices - 1) - launch);
 }

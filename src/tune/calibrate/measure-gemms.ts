@@ -14,18 +14,18 @@ import {
 } from "../../simulate/machine-profile.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Calibration } from "./calibration-host.ts";
-import { collectiveProbes, gatherAndMultiply, multiplyAndReduce, product } from "./probe-fusions.ts";
+import { collectiveProbes, gatherAndMultiply, gemms, multiplyAndReduce } from "./probe-fusions.ts";
 
 /** One GEMM in a run: the shortest load of its shape. */
 export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype: DType): Promise<GemmGrid> {
   const { m, n, k } = sizes;
   const teraflops: number[] = [];
   for (const rows of m) {
-    say(`products in ${dtype} of ${rows} rows`);
+    say(`GEMMs in ${dtype}, ${rows} rows`);
     for (const columns of n) {
       for (const contracted of k) {
         const shape: GemmShape = { m: rows, n: columns, k: contracted };
-        const time = await took(product(devices, shape, dtype), {}, "median");
+        const time = await took(gemms(devices, shape, dtype), {}, "median");
         teraflops.push((2 * rows * columns * contracted) / time / 1e6);
       }
     }
@@ -34,7 +34,7 @@ export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype
 }
 
 /** More and more GEMMs of one shape in a run: how many times longer each takes than alone. It only grows. */
-export async function sustainedProducts({
+export async function sustainedGemms({
   devices,
   sizes,
   say,
@@ -43,8 +43,8 @@ export async function sustainedProducts({
   const { shape, counts } = sizes.sustained;
   const found: Sustained[] = [];
   for (const count of counts) {
-    say(`${count} products in a run`);
-    const microseconds = await took(product(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
+    say(`${count} GEMMs in a run`);
+    const microseconds = await took(gemms(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
     const [first, last] = [found[0], found.at(-1)];
     // The run with fewer GEMMs was disturbed: its longer time says nothing about load.
     if (last !== undefined && microseconds <= last.microseconds) continue;
@@ -64,7 +64,7 @@ export async function sustainedProducts({
  * while a transfer and a GEMM ran together.
  */
 export async function slowdownBesideTransfer({ devices, sizes, say, took }: Calibration): Promise<number> {
-  say("products beside a transfer");
+  say("GEMMs beside a transfer");
   const { beside } = sizes;
   const dtype = at(sizes.dtypes, 0);
   const { bytes } = dtypes[dtype];
@@ -72,10 +72,10 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
   invariant(half !== undefined && quarter !== undefined, "rows are cut in two and in four");
   const library = { lowering: { backend: "nccl" } } as const;
   const gather = await took(collectiveProbes.Allgather(devices, half.m * half.k * bytes), library);
-  const halves = await took(product(devices, half, dtype, 2), {}, "median");
+  const halves = await took(gemms(devices, half, dtype, 2), {}, "median");
   const gathered = await took(gatherAndMultiply(devices, beside, dtype), library, "median");
   const reduce = await took(collectiveProbes.Allreduce(devices, quarter.m * quarter.n * bytes), library);
-  const quarters = await took(product(devices, quarter, dtype, 4), {}, "median");
+  const quarters = await took(gemms(devices, quarter, dtype, 4), {}, "median");
   const afterwards = { lowering: { ...library.lowering, insertReshardingAfter: true } };
   const reduced = await took(multiplyAndReduce(devices, beside, dtype, 4), afterwards, "median");
   const lost = [(gathered - gather - halves) / gather, (reduced - quarters - 2 * reduce) / (2 * reduce)];
@@ -90,7 +90,7 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
  *     SMs free:   GEMM 1 | GEMM 2, reduce 1 | reduce 2          reduce 1 hidden, or GEMM 2 after it if that is shorter
  *     none free:  GEMM 1 | GEMM 2 | reduce 1 | reduce 2
  */
-export async function productsBesideKernels(
+export async function gemmsBesideKernels(
   { devices, sizes, say, took }: Calibration,
   reductions: readonly Timing[],
 ): Promise<MarginGrid> {
@@ -99,7 +99,7 @@ export async function productsBesideKernels(
   const factors: number[] = [];
   const room: number[] = [];
   for (const rows of m) {
-    say(`products beside kernels, of ${rows} rows`);
+    say(`GEMMs beside kernels, ${rows} rows`);
     for (const columns of n) {
       for (const contracted of k) {
         const shape: GemmShape = { m: 2 * rows, n: columns, k: contracted };

@@ -18,13 +18,7 @@ import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyon
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies } from "./measure-copies.ts";
-import {
-  bytesInPeers,
-  gemmGrid,
-  productsBesideKernels,
-  slowdownBesideTransfer,
-  sustainedProducts,
-} from "./measure-gemms.ts";
+import { bytesInPeers, gemmGrid, gemmsBesideKernels, slowdownBesideTransfer, sustainedGemms } from "./measure-gemms.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
@@ -56,9 +50,9 @@ export async function measureProfile(
   const join = await joinTime(calibration, launch);
   const products: GemmGrid[] = [];
   for (const dtype of sizes.dtypes) products.push(await gemmGrid(calibration, dtype));
-  const sustained = await sustainedProducts(calibration);
+  const sustained = await sustainedGemms(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
-  const margins = await productsBesideKernels(calibration, reductionsInPeers);
+  const margins = await gemmsBesideKernels(calibration, reductionsInPeers);
   const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
   return {
     version: 1,

@@ -12,7 +12,7 @@ const tile = 16;
 const vectorBytes = 16;
 
 /** Every rank multiplies [m, k] by [n, k], as in `linear`, `count` times in a run. */
-export function product(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
+export function gemms(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
   const results = Array.from({ length: count }, () => linear(a, b));

@@ -1,6 +1,6 @@
 /**
- * The schedules among which `scheduleChoice: "auto"` chooses: lowering options and rewrites that are each the best somewhere, for any program and any
- * shape. A rewrite that leaves a program as it is drops out, a form that lowering refuses does, too.
+ * The candidates of `scheduleChoice: "auto"`: lowering options and rewrites, each of which is the fastest for some program and shape. Forms
+ * that lowering rejects and rewrites that change nothing are left out.
  */
 import type { Program } from "../../commands/program.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -9,20 +9,20 @@ import { measuredMargin } from "../../simulate/machine-profile.ts";
 import { peerTraffic } from "./peer-traffic.ts";
 
 export interface ScheduleCandidate {
-  /** What a line about the choice calls it. */
+  /** Its name in the reason for a choice. */
   readonly name: string;
   readonly lowering: Partial<LoweringOptions>;
   readonly schedule: ScheduleOptions;
 }
 
-/** The serial form: all of a communication by the library, then all of the product, or the other way round. */
+/** The serial form: a whole collective of the library and a whole GEMM, one after the other. */
 export const serial: ScheduleCandidate = {
   name: "serial",
   lowering: { backend: "nccl", overlap: false },
   schedule: { copyStream: "inline" },
 };
 
-/** Loops whose iterations communicate by the library, as they are lowered. */
+/** Loops whose iterations communicate by calls of the library, without rewrites. */
 export const libraryLoops: readonly ScheduleCandidate[] = [
   {
     name: "collectives in chunks",
@@ -41,7 +41,7 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
   },
 ];
 
-/** Loops whose iterations copy between the ranks' memories, or run kernels there: what the rewrites below begin with. */
+/** Loops whose iterations access peers' memory by copies or kernels. The rewrites below start from these. */
 export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = (["get", "put"] as const).map(
   (protocol) => ({
     name: protocol,
@@ -49,28 +49,28 @@ export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] 
   }),
 );
 
-/** What either of them is called where both are the same program, which has collectives alone. */
+/** The name of `get` and `put` if both make the same program, because it has only collectives. */
 export const eitherLoop = "peers' memory";
 
 /** One way to set some of the schedule's options. */
 export interface Choice {
-  /** Empty for the usual way. */
+  /** Empty for the usual choice. */
   readonly name: string;
   readonly schedule: ScheduleOptions;
 }
 
-/** Alternatives to each other, the usual one first. */
+/** Alternatives, the usual one first. */
 export type ChoiceRow = readonly [usual: Choice, ...others: Choice[]];
 
 const usual: Choice = { name: "", schedule: {} };
 
-/** In a group all that follow: more than there ever are. */
+/** A group size that covers all following chunks: more than there ever are. */
 const all = 1_000_000;
 
-/** Gemms that copies wait for leave no gaps; on two streams a GPU may begin with the second of them, which holds all copies up. */
+/** For GEMMs that copies wait for: they leave no gaps. With two streams a GPU may start with the second, which delays every copy. */
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
-/** Gemms that wait for copies fill each other's gaps, which is not in the model: of what takes the same, two streams are the safer. */
+/** For GEMMs that wait for copies: on two streams they fill each other's gaps. The model lacks this, so two streams win at equal times. */
 const twoStreams: ChoiceRow = [
   { name: "", schedule: { computeStreams: 2 } },
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
@@ -78,34 +78,37 @@ const twoStreams: ChoiceRow = [
 
 const ownChunk: ChoiceRow = [
   { name: "", schedule: { inPlace: true, ownLast: true } },
-  // The own product first, while peers are not yet ready.
+  // The GEMM of the rank's own chunk runs while peers are not ready yet.
   { name: "own chunk first", schedule: { inPlace: true } },
   { name: "own chunk copied", schedule: {} },
 ];
 
-const room: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
-/** Gemms that fill all multiprocessors leave their kernels room by chance. */
-const roomForKernels: ChoiceRow = [
+const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
+/** For programs whose only communication is kernels in peers' memory: without a margin, those find free SMs only by chance. */
+const smMarginForKernels: ChoiceRow = [
   { name: "", schedule: { smMargin: measuredMargin } },
   { name: "no margin", schedule: {} },
 ];
 
-/** What saves batches of memory operations, which the model has no time for: for the best alone, and where it costs no more there than `finishingSaves`. */
+/**
+ * Saves batches of memory operations, whose cost the model lacks. Tried on the fastest schedules only, and kept if it costs at most
+ * `finishingSaves` there.
+ */
 export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
 
-/** Milliseconds: a batch between two copies takes 5 us and more, an event that the model does count less than one. */
+/** Milliseconds. A batch between two copies takes 5 us or more; an event, which the model counts, takes less than one. */
 export const finishingSaves = 0.001;
 
 /**
- * Independent choices; a candidate takes one of each, the first is the usual one. What matters most at most shapes comes first; of one option the last choice
- * says. Sizes of groups are in order of arrival, the last is that of all that follow. Copies above 32 MiB are never faster by a kernel. Few of them are
- * for programs that communicate by kernels in peers' memory alone, which have no chunks that arrive one by one.
+ * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first. If two rows set one
+ * option, the later row wins. Group sizes are in order of arrival; the last size repeats. Copies above 32 MiB are never faster by a kernel.
+ * Programs that communicate only by kernels in peers' memory have few choices, because no chunks arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
   const { kernels, copies, feedsGemms } = peerTraffic(program);
-  if (kernels && !copies) return [[oneStream], ownChunk, roomForKernels];
+  if (kernels && !copies) return [[oneStream], ownChunk, smMarginForKernels];
   return [
-    // On two the next product would take the room that one leaves.
+    // With two streams the next GEMM would take the SMs that a GEMM leaves free.
     feedsGemms && !kernels ? twoStreams : [oneStream],
     [
       usual,
@@ -119,18 +122,18 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
     [
       usual,
       ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeGemms): Choice => ({
-        name: `products ${groupText(mergeGemms)}`,
+        name: `GEMMs ${groupText(mergeGemms)}`,
         schedule: { mergeGemms },
       })),
-      // The own chunk is to lie beside those that have come.
-      { name: "one product", schedule: { inPlace: false, ownLast: false, mergeGemms: [all] } },
+      // One GEMM needs the rank's own chunk beside the chunks that have arrived.
+      { name: "one GEMM", schedule: { inPlace: false, ownLast: false, mergeGemms: [all] } },
     ],
     [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
-    room,
+    smMargin,
   ];
 }
 
-/** Each partial result when it comes; halves; and all that come from others, so that only the own one, computed last, is left. */
+/** Each partial result when it arrives, pairs, halves, and all partial results of peers, which leaves only the rank's own, computed last. */
 function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
   const parts = kernels.map((kernel) =>
     kernel.kind === "reduction" && kernel.axes.length === 1 ? (kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] ?? 1) : 1,

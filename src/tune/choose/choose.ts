@@ -230,10 +230,10 @@ export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOption
 function noneAllowed(lowering: Partial<LoweringOptions>): never {
   return fail({
     code: "bad-option",
-    message: "no schedule among which a choice could be made has these lowering options",
+    message: "no candidate schedule has these lowering options",
     place: { kind: "option", text: "scheduleChoice" },
     found: JSON.stringify(lowering),
-    expected: "lowering options of the serial form, of the library's loops or of loops of copies",
-    help: "leave some of these options to the choice, or do without it",
+    expected: "lowering options of the serial form, of loops of library calls or of loops of copies",
+    help: "leave out some of these options, or leave scheduleChoice out",
   });
 }

@@ -51,7 +51,7 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): s
     ...(serial === undefined || serial === picked ? [] : [`serial ${timeOf(serial)}`]),
     ...(next === undefined ? [] : [`next ${next.name} ${timeOf(next)}`]),
   ];
-  const rank = picked === candidates[0] ? "the least" : "nearly the least";
+  const rank = picked === candidates[0] ? "the fastest" : "nearly the fastest";
   const text = `${picked.name}: ${timeOf(picked)}, ${rank} of ${candidates.length} simulated schedules`;
   return against.length === 0 ? text : `${text}; ${against.join(", ")}`;
 }

@@ -1,6 +1,7 @@
 /**
- * What simulated times are wrong by against others of the same program, by what was measured on GPUs (docs/simulation.md): a candidate counts so much more, and has to be so much faster
- * than the serial form. It depends on the commands alone, on no shape and no machine.
+ * Corrects predicted times by the errors that the simulation had against measurements on GPUs (docs/simulation.md). A candidate's time is
+ * multiplied by `correction`, and must then beat the serial form by `marginToSerial`. Both depend only on the commands, not on shapes or
+ * machines.
  */
 import type { Kernel } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
@@ -10,27 +11,27 @@ import { at } from "../../support/invariant.ts";
 import { peerTraffic } from "./peer-traffic.ts";
 import type { Combination } from "./search.ts";
 
-/** Chunks that are cut in two: what many small products beside copies lose to each other is not in the model. In four it is twice as much. */
+/** For chunks cut in two: the model lacks the slowdown of many small GEMMs beside copies. For chunks cut in four it is twice as large. */
 const cutting = 0.03;
 
-/** As many kernels in peers' memory per rank as lose nothing to each other, and what products lose beside twice as many. */
+/** Up to `fewKernels` kernels in peers' memory per rank cost nothing; each doubling beyond that slows GEMMs by `manyKernels`. */
 const fewKernels = 4;
 const manyKernels = 0.06;
 
-/** Copies that hand on what a sum of other copies made wait for it longer: the sum finds no room before the products beside it end. */
+/** For copies that send a sum of received data: the sum finds no free SMs before the GEMMs beside it end, so the copies wait longer. */
 const relaying = 0.05;
 
-/** What a choice other than the usual one has to gain: equal times are not equal to so little. */
+/** The gain that each unusual choice must bring; smaller differences of predicted times mean nothing. */
 const oddity = 0.015;
 
 /**
- * On 4 x H200 what was slower than the serial form had been simulated, with these corrections, as less than 3 % faster where it copies over links, as at most 5 % where kernels work in
- * peers' memory.
+ * On 4 x H200, schedules that were slower than the serial form had corrected predictions of less than 3 % faster with copies over links, and
+ * of at most 5 % faster with kernels in peers' memory.
  */
 const marginOfCopies = 0.03;
 const marginOfKernels = 0.05;
 
-/** By how much its simulated time is to be multiplied. */
+/** The factor on a candidate's predicted time. */
 export function correction(program: Program, { names, schedule }: Combination): number {
   const { splitChunks = 1 } = schedule;
   const kernels = Math.max(0, ...program.ranks.map((_, rank) => kernelsInPeers(program, rank)));
@@ -43,7 +44,7 @@ export function correction(program: Program, { names, schedule }: Combination): 
   );
 }
 
-/** By what part a program has to be faster than the serial form: never to be slower counts for more than the last of what may be gained. */
+/** The part by which a program must beat the serial form. Never being slower matters more than the last few percent. */
 export function marginToSerial(program: Program): number {
   const { kernels, copies } = peerTraffic(program);
   return kernels && !copies ? marginOfKernels : marginOfCopies;
@@ -55,7 +56,7 @@ function kernelsInPeers(program: Program, rank: number): number {
   return at(program.ranks, rank).commands.filter((command) => touchesPeers(program, rank, command)).length;
 }
 
-/** Whether a copy over a link has its bytes from a sum. */
+/** Whether a copy over a link sends the result of a sum. */
 function relaysSums(program: Program): boolean {
   const made = new Set(
     program.ranks.flatMap(({ commands }) =>

@@ -1,4 +1,4 @@
-/** By what the ranks of a program reach each other's memory: which choices a schedule has, and how well it is simulated, depends on it. */
+/** How the ranks of a program access each other's memory. The choices of a schedule and the model's errors depend on it. */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -7,11 +7,11 @@ import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
 import { peerOf } from "../../trace/command-work.ts";
 
 export interface PeerTraffic {
-  /** Some kernel works in a peer's memory. */
+  /** Some kernel accesses a peer's memory. */
   readonly kernels: boolean;
   /** Some copy crosses a link. */
   readonly copies: boolean;
-  /** Some product multiplies what a copy has brought over a link. */
+  /** Some GEMM reads data that a copy brought over a link. */
   readonly feedsGemms: boolean;
 }
 

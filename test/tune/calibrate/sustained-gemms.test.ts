@@ -1,7 +1,7 @@
-/** Times of more and more products in a run, on a machine that does other things at times: only what can be is kept. */
+/** Times of more and more GEMMs in a run, on a machine with other load at times: disturbed measurements are left out. */
 import { expect, it } from "vitest";
 import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
-import { sustainedProducts } from "../../../src/tune/calibrate/measure-gemms.ts";
+import { sustainedGemms } from "../../../src/tune/calibrate/measure-gemms.ts";
 import { at } from "../../../src/support/invariant.ts";
 
 const { counts } = calibrationSizes.cuda.sustained;
@@ -9,7 +9,7 @@ const { counts } = calibrationSizes.cuda.sustained;
 async function measured(times: readonly number[]): Promise<readonly (readonly [number, number])[]> {
   let run = 0;
   const calibration = { devices: 2, sizes: calibrationSizes.cuda, say: () => {}, took: async () => at(times, run++) };
-  const found = await sustainedProducts(calibration);
+  const found = await sustainedGemms(calibration);
   return found.map(({ microseconds, factor }) => [microseconds, factor]);
 }
 
@@ -24,7 +24,7 @@ it("grow with load, and never fall", async () => {
   ]);
 });
 
-it("leave out runs of more products that took no longer than those of fewer", async () => {
+it("leave out runs of more GEMMs that took no longer than runs of fewer", async () => {
   expect(await measured([735.7, 693.8, 1471.4, 1400, 11_771.2])).toEqual([
     [735.7, 1],
     [1471.4, 1],

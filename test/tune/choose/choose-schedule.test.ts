@@ -133,7 +133,7 @@ describe("choose of matmul + reduce-scatter", () => {
         ["serial", 1.02],
       ]),
     );
-    expect(reason).toBe("serial: 1.02 ms, nearly the least of 3 simulated schedules; next put 1.00 ms");
+    expect(reason).toBe("serial: 1.02 ms, nearly the fastest of 3 simulated schedules; next put 1.00 ms");
   });
 
   it("chooses what has the oracle's result", async () => {

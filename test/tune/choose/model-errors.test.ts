@@ -30,7 +30,7 @@ describe("a correction", () => {
 
   it("grows with cuts and with each choice that is not the usual one", () => {
     const program = linked("tp-columnwise", "rotated");
-    expect(correction(program, { names: ["products 2"], schedule: {} })).toBeCloseTo(1.015);
+    expect(correction(program, { names: ["GEMMs 2"], schedule: {} })).toBeCloseTo(1.015);
     expect(correction(program, { names: ["chunks in 4"], schedule: { splitChunks: 4 } })).toBeCloseTo(1.075);
   });
 
