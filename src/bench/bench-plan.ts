@@ -97,7 +97,7 @@ function withBaselines(implementations: readonly Implementation[]): readonly Imp
 function noPrimitive(): never {
   return fail({
     code: "option-value",
-    message: "nothing says what to measure",
+    message: "no primitive to time is given",
     place: { kind: "option", text: "braid bench PRIMITIVE" },
     found: "no primitive, on the command line or in a file",
     expected: "tp-columnwise, tp-rowwise or tp-allreduce",

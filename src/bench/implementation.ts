@@ -112,9 +112,9 @@ function readValue(option: BraidOption, text: string, place: string): BraidOptio
 function badForm(part: string, place: string): never {
   return fail({
     code: "option-value",
-    message: "an implementation is not understood",
+    message: "an implementation cannot be parsed",
     place: { kind: "option", text: place },
-    found: part === "" ? "nothing behind a ;" : part,
+    found: part === "" ? "nothing after a ;" : part,
     expected: "NAME[;option=value,...]",
     help: 'write it like "braid;form=rotated;protocol=get,put", in quotation marks',
   });

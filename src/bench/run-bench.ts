@@ -136,7 +136,7 @@ async function addPeers(
     const contender = peerContender(implementation, peer.value);
     if (names.value.includes(contender.name)) contenders.push(contender);
     else if (implementation.asked) {
-      const why = `not to be had here for ${problem.primitive}`;
+      const why = `not available here for ${problem.primitive}`;
       missing.push({ implementation, note: null, result: { kind: "failed", why } });
     }
   }

@@ -11,7 +11,7 @@ interface Comparison {
 }
 
 const comparisons: readonly Comparison[] = [
-  { title: "compute-only's time over its own", ratioOf: ({ computeShare }) => computeShare },
+  { title: "time of compute-only over its own time", ratioOf: ({ computeShare }) => computeShare },
   { title: "speedup over serial", ratioOf: ({ overSerial }) => overSerial },
   { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
 ];
@@ -36,7 +36,7 @@ export function summaryLines(rows: readonly BenchRow[]): readonly string[] {
     return [
       `${title}, geometric mean of ${problems.length} sizes (least):`,
       ...each,
-      `  ${text(best)}  the best of braid's of each size`,
+      `  ${text(best)}  the best of Braid's implementations at each size`,
     ];
   });
   return lines.length === 0 ? [] : [...lines, ""];

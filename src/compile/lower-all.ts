@@ -107,10 +107,10 @@ function firstLine(text: string): string {
 function wrongCount(found: number, devices: number): never {
   return fail({
     code: "device-count",
-    message: "there is not one host program of each rank",
+    message: "there is not one host program per rank",
     place: { kind: "call", text: "MultiDeviceExecutor.create(hostPrograms, { devices })" },
     found: `${found} host programs for ${devices} devices`,
-    expected: `${devices}, one of each rank in order`,
+    expected: `${devices}, one per rank, in order`,
     help: "pass one host program per device, one for all, or a function of the rank",
   });
 }
@@ -129,7 +129,7 @@ export function requireMeshDevices(tensors: readonly Tensor[], devices: number):
       place: { kind: "tensor", text: printTensor(tensor) },
       found: `device ${beyond}`,
       expected: devices === 1 ? "device 0 only" : `devices 0 to ${devices - 1}`,
-      help: `run on at least ${needed} devices (--devices ${needed}), or make the mesh smaller`,
+      help: `run on at least ${needed} devices (--devices ${needed}), or use a smaller mesh`,
     });
   }
 }

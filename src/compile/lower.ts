@@ -45,7 +45,7 @@ function resolveLoweringOptions(given: Partial<LoweringOptions>): LoweringOption
   if (p2p === "linear" && backend !== "nccl") {
     fail({
       code: "bad-option",
-      message: `p2p linear coalesces sends and receives, which the ${backend} backend does not`,
+      message: `p2p linear coalesces sends and receives, which the ${backend} backend does not support`,
       place: optionPlace("p2p"),
       found: `linear with backend ${backend}`,
       expected: backend === "cuda" ? "rotated or broadcast" : "broadcast",

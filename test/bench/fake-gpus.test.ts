@@ -100,6 +100,6 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
     expect(rows[3]?.figures?.times).toEqual(Array.from({ length: 6 }, () => 3 * 1.1));
     expect(rows[3]).toMatchObject({ hostMicroseconds: 10 * (3 * 1.1), hostInRowMicroseconds: (10 * (3 * 1.1)) / 20 });
     expect(rows[3]?.figures?.overPyTorch).toBeCloseTo(2 / 3, 12);
-    expect(rows[5]).toMatchObject({ figures: null, failure: "not to be had here for tp-columnwise" });
+    expect(rows[5]).toMatchObject({ figures: null, failure: "not available here for tp-columnwise" });
   }, 120_000);
 });

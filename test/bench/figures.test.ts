@@ -112,7 +112,7 @@ describe("the host's time", () => {
     expect(table).toMatch(/^implementation .* host \[us\]$/m);
     expect(table).toMatch(/^braid .* 22 \/ 9$/m);
     expect(table).toMatch(/^serial .* 22$/m);
-    expect(table).toContain("\nhost: of a run that follows a barrier / of one among runs in a row");
+    expect(table).toContain("\nhost: a run after a barrier / a run of several in a row");
     expect(resultsText(rows.slice(1), pc.createColors(false))).not.toContain("in a row");
   });
 });

@@ -83,7 +83,7 @@ describe("PyTorch's process", () => {
   it("may answer nonsense", async () => {
     await withPeer("odd", async (peer) => {
       const contender = peerContender(asked("torch-nccl"), peer);
-      const why = (answer: string): string => `an answer that is not understood: ${answer}`;
+      const why = (answer: string): string => `an answer that cannot be parsed: ${answer}`;
       expect(await contender.turn(1)).toEqual({ kind: "failed", why: why('{"ms":"soon"}') });
       expect(await contender.row(1)).toEqual({ kind: "failed", why: why('{"host_us":"soon"}') });
     });

@@ -58,7 +58,7 @@ describe("what does not go with a dump", () => {
     [
       "a lowering option",
       [sets, "--backend", "cuda"],
-      ["error[option-value]", "a dump has been lowered already", "--backend"],
+      ["error[option-value]", "a dump is already lowered", "--backend"],
     ],
     [
       "fewer devices than it names",

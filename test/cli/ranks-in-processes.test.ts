@@ -21,7 +21,7 @@ describe("whereToRun", () => {
   it("is one rank under a launcher, whose world counts the devices", () => {
     expect(whereToRun("cuda", null, 8, torchrun)).toMatchObject({ kind: "rank", devices: 4, supervised: false });
     expect(whereToRun("cuda", 4, 8, { ...torchrun, BRAID_HUB: "1" })).toMatchObject({ supervised: true });
-    expect(() => whereToRun("cuda", 2, 8, torchrun)).toThrow("found: --devices 2, 4 ranks by torchrun");
+    expect(() => whereToRun("cuda", 2, 8, torchrun)).toThrow("found: --devices 2, 4 ranks from torchrun");
   });
 });
 

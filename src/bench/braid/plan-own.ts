@@ -140,10 +140,10 @@ function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): 
 function noProfile(): never {
   return fail({
     code: "bad-option",
-    message: "a schedule is chosen by simulating it on the machine of a profile",
+    message: "scheduleChoice=auto needs a machine profile",
     place: { kind: "option", text: "scheduleChoice" },
     found: "scheduleChoice=auto without --profile",
-    expected: "--profile FILE with it",
+    expected: "--profile FILE",
     help: "braid calibrate measures a machine and writes its profile",
   });
 }

@@ -78,5 +78,5 @@ function numbersOf(value: unknown): readonly number[] {
 }
 
 function odd(value: PeerAnswer): { readonly kind: "failed"; readonly why: string } {
-  return { kind: "failed", why: `an answer that is not understood: ${JSON.stringify(value).slice(0, 200)}` };
+  return { kind: "failed", why: `an answer that cannot be parsed: ${JSON.stringify(value).slice(0, 200)}` };
 }

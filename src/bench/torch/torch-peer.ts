@@ -133,5 +133,5 @@ function readAnswer(line: string): Outcome<PeerAnswer> {
   } catch {
     // Reported below.
   }
-  return { kind: "failed", why: `an answer that is not understood: ${line.slice(0, 200)}` };
+  return { kind: "failed", why: `an answer that cannot be parsed: ${line.slice(0, 200)}` };
 }

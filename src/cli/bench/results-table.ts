@@ -33,7 +33,7 @@ export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
   return [...tables, ...hosts, ...summaryLines(rows)].join("\n");
 }
 
-const hostLegend = "host: of a run that follows a barrier / of one among runs in a row";
+const hostLegend = "host: a run after a barrier / a run of several in a row";
 
 /** Columns without any value are left out. */
 function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {

@@ -113,7 +113,7 @@ function hostOf(devices: number, places: Places, exchange: Exchange, terminal: T
 function rankFailed(why: string): never {
   return fail({
     code: "rank-failed",
-    message: "a rank could not measure",
+    message: "a rank could not run the probes",
     place: { kind: "option", text: "braid calibrate" },
     found: why,
     expected: "every rank to run the probes",

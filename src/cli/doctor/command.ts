@@ -10,7 +10,7 @@ import type { Colors, Terminal } from "../terminal/terminal.ts";
 
 export function doctorCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   return new Command("doctor")
-    .description("Says what this machine has: Node, FFI, BLAS, GPUs, CUDA, NCCL, and what is missing.")
+    .description("Reports what this machine has (Node, FFI, BLAS, GPUs, CUDA, NCCL) and what is missing.")
     .option("--json", "print the findings as JSON")
     .action(({ json = false }: { readonly json?: boolean }) => {
       const findings = [...machineFindings(), ...nativeFindings()];

@@ -114,7 +114,7 @@ function peerFindings(driver: DriverFunctions, devices: readonly number[]): read
       status: apart.length === 0 ? "ok" : "missing",
       detail: apart.length === 0 ? `all ${devices.length} GPUs` : `not from ${apart.join(", ")}`,
       gives: "copies between GPUs (--backend cuda)",
-      lookedIn: apart.length === 0 ? [] : ["what the driver says of each pair"],
+      lookedIn: apart.length === 0 ? [] : ["the driver's answer for each pair"],
     },
   ];
 }

@@ -16,7 +16,7 @@ const libraryRows: readonly LibraryRow[] = [
   {
     name: "BLAS",
     stems: ["libopenblas", "libblis", "libmkl_rt"],
-    gives: "float and double products on the CPU (--blas auto)",
+    gives: "float and double GEMMs on the CPU (--blas auto)",
   },
 ];
 

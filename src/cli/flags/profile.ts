@@ -14,10 +14,10 @@ export async function profileToChooseWith({
   profile,
 }: Options<"scheduleChoice" | "profile">): Promise<MachineProfile | null> {
   if (scheduleChoice === "given") {
-    if (profile !== undefined) mismatch("--profile", profile, "--schedule-choice auto with it, or no --profile");
+    if (profile !== undefined) mismatch("--profile", profile, "--schedule-choice auto with --profile, or no --profile");
     return null;
   }
-  if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with it");
+  if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with --schedule-choice auto");
   return parseProfile(await readProfile(profile), profile);
 }
 
@@ -42,7 +42,7 @@ async function readProfile(file: string): Promise<string> {
 function mismatch(text: string, found: string, expected: string): never {
   return fail({
     code: "option-value",
-    message: "a schedule is chosen by simulating it on the machine of a profile",
+    message: "one of --schedule-choice auto and --profile is missing",
     place: { kind: "option", text },
     found,
     expected,

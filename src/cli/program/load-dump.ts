@@ -47,7 +47,7 @@ async function readText(file: string): Promise<string> {
       place: { kind: "file", path: file },
       found: systemReason(error),
       expected: `a readable file that ends in ${extensions.join(", ")}`,
-      help: `check the path; it means ${path.resolve(file)}`,
+      help: `check the path; it resolves to ${path.resolve(file)}`,
     });
   }
 }
@@ -72,10 +72,10 @@ export function requireNotLowered(file: string, given: GivenOptions<LoweringName
   const flag = flagOf(name);
   fail({
     code: "option-value",
-    message: "a dump has been lowered already",
+    message: "a dump is already lowered",
     place: { kind: "option", text: flag },
     found: `${flag} for the dump ${file}`,
-    expected: `of the lowering options ${flagOf("protocol")} alone`,
+    expected: `no lowering option other than ${flagOf("protocol")}`,
     help: `leave ${flag} out, or pass the program file that the dump was made from`,
   });
 }

@@ -64,7 +64,7 @@ async function requireFile(file: string, absolute: string): Promise<void> {
     place: { kind: "file", path: file },
     found: problem,
     expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,
-    help: `check the path; it means ${absolute}`,
+    help: `check the path; it resolves to ${absolute}`,
   });
 }
 

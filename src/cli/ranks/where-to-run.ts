@@ -38,9 +38,9 @@ export function whereToRun(
   if (devices !== null && devices !== place.worldSize) {
     fail({
       code: "device-count",
-      message: "the launcher started another number of ranks than there are devices",
+      message: "the launcher did not start one rank per device",
       place: { kind: "option", text: "--devices" },
-      found: `--devices ${devices}, ${place.worldSize} ranks by ${place.launcher}`,
+      found: `--devices ${devices}, ${place.worldSize} ranks from ${place.launcher}`,
       expected: `--devices ${place.worldSize}, or no --devices`,
       help: "start one rank per device",
     });

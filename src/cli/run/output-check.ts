@@ -77,7 +77,7 @@ function failureOf(
     expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
     help: proven
       ? "this is a bug in Braid: please report the program and the command line"
-      : "the program was not verified: braid verify says what is wrong with it, if anything is",
+      : "the program was not verified: run braid verify on it",
   };
 }
 

@@ -53,7 +53,7 @@ function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, col
 function unlikeText({ name, unlike }: OutputResult): readonly string[] {
   return unlike.map(
     ({ ranks, fingerprint }) =>
-      `${name} is another one on ${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}: ${fingerprint}`,
+      `${name} differs on ${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}: ${fingerprint}`,
   );
 }
 
