@@ -1,11 +1,12 @@
 /**
- * How DID types cut the logical axes of a tensor. A type on a whole axis gives every device one index; a type on a part that `split` made
- * gives it a run of indices, and the device's local extent is the product of the parts that carry no DID type:
+ * How DID types shard the logical axes of a tensor. A DID type on a whole axis gives every device one index. On a part
+ * that `split` made it gives a run of indices; the device's local extent is the product of the parts without a DID
+ * type:
  *
  *   [i{8} split outer 2]             parts DIDx 2, S 4          device d holds 4d .. 4d+3
  *   [i{8} split outer 2, inner 2]    parts S 2, DIDx 2, S 2     device d holds 2d, 2d+1, 4+2d, 4+2d+1
  *
- * An axis made by merge belongs to no one logical axis; a DID type on it is refused.
+ * An axis made by merge has no single logical axis. A DID type on it is rejected.
  */
 import {
   type DIDType,
@@ -19,14 +20,17 @@ import {
 import { constant, type Scalar } from "./scalar/scalar.ts";
 import { foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
 
-/** A part of a logical axis: the axis itself where it is not split. `E` is a symbolic extent or a size. */
+/** A part of a logical axis; an axis without splits is its own only part. `E` is a symbolic extent or a size. */
 export interface AxisPart<E = Scalar> {
   readonly id: IterDomainId;
   readonly extent: E;
   readonly parallelType: ParallelType;
 }
 
-/** The parts of a logical axis, outermost first. Their extents multiply to that of the axis where the splits are even. */
+/**
+ * The parts of a logical axis, outermost first. If the splits are even, the product of their extents is the axis's
+ * extent.
+ */
 export function axisParts(domain: TensorDomain, axis: IterDomain): readonly AxisPart[] {
   return partsOf(domain, axis, axis.extent, constant, (extent, factor) => foldCeilDiv(extent, constant(factor)));
 }
@@ -68,7 +72,7 @@ function partsOf<E>(
   return parts;
 }
 
-/** The cut of one DID type: the axis is `outer` runs, each of one piece of `inner` indices per device. */
+/** How one DID type cuts an axis: the axis has `outer` runs, and each run has `inner` indices per device. */
 export interface AxisShard {
   readonly type: DIDType;
   /** An axis of the logical domain. */
@@ -81,18 +85,20 @@ export interface AxisShard {
 
 const none: readonly AxisShard[] = [];
 
-/** The cuts of the axes that the tensor has at run time, by axis and then outermost first. */
+/** The shards of the axes that exist at run time, by axis and then outermost first. */
 export function axisShards(tensor: Tensor): readonly AxisShard[] {
   return shardsWhere(tensor, (axis) => axis.iterType !== "reduction");
 }
 
-/** DID types on reduced axes: every device holds the result of its own part, or did before it was combined. */
+/**
+ * DID types on reduced axes: each device holds, or held before a reduction over devices, the result of its own shard.
+ */
 export function reducedShards(tensor: Tensor): readonly AxisShard[] {
   return shardsWhere(tensor, (axis) => axis.iterType === "reduction");
 }
 
 function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean): readonly AxisShard[] {
-  // Most tensors are not sharded at all, and passes ask about every tensor many times.
+  // Fast path: most tensors are not sharded, and passes ask about each tensor many times.
   if (!domain.loop.some((axis) => isDID(axis.parallelType))) return none;
   return domain.logical.flatMap((axis) => {
     if (!accepts(axis)) return [];
@@ -113,14 +119,14 @@ export function isWholeAxis({ outer, inner }: Pick<AxisShard, "outer" | "inner">
 }
 
 /**
- * Whether two cuts, of axes of equal extent and among equally many devices, give each device the same indices. Of two factors that
- * are known and one that is not, the third follows.
+ * Whether two cuts give each device the same indices. The axes have equal extents and equal numbers of devices, so
+ * equal `outer` factors imply equal `inner` factors, and the reverse.
  */
 export function sameCut(a: Pick<AxisShard, "outer" | "inner">, b: Pick<AxisShard, "outer" | "inner">): boolean {
   return sameScalar(a.outer, b.outer) || sameScalar(a.inner, b.inner);
 }
 
-/** The first axis with a DID type that is no part of a logical axis; null where there is none. */
+/** The first axis with a DID type that is not part of a logical axis, or null. */
 export function mergedShard({ domain }: Tensor): IterDomain | null {
   const sharded = domain.loop.filter((axis) => isDID(axis.parallelType));
   if (sharded.length === 0) return null;

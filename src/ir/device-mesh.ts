@@ -1,6 +1,6 @@
 /**
- * A DeviceMesh is an n-dimensional arrangement of device ids. DIDx runs along the innermost dimension,
- * DIDy along the next, DIDz along the outermost (as in nvFuser). Immutable.
+ * A DeviceMesh is an immutable n-dimensional arrangement of device ids. As in nvFuser, DIDx is the innermost dimension,
+ * then DIDy, then DIDz.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
@@ -70,7 +70,7 @@ export class DeviceMesh {
     Object.freeze(this);
   }
 
-  /** The 1-D mesh of devices 0 .. count-1. */
+  /** The 1-D mesh of devices 0 .. count-1. Throws `mesh-bad-device`. */
   static range(count: number): DeviceMesh {
     if (!Number.isSafeInteger(count) || count < 1) {
       fail({
@@ -93,13 +93,16 @@ export class DeviceMesh {
     return didDimension[type] <= this.shape.length;
   }
 
-  /** The number of devices along `type`; throws `mesh-axis-missing` where the mesh lacks it. */
+  /** The number of devices along `type`. Throws `mesh-axis-missing`. */
   size(type: DIDType): number {
     this.#requireAxis(type, "size");
     return at(this.shape, this.shape.length - didDimension[type]);
   }
 
-  /** The devices that differ from `device` only along `type`, in mesh order: nvFuser's getSlice. */
+  /**
+   * The devices that differ from `device` only along `type`, in mesh order (nvFuser's getSlice). Throws
+   * `mesh-axis-missing` and `mesh-bad-device`.
+   */
   slice(device: number, type: DIDType): readonly number[] {
     this.#requireAxis(type, "slice");
     const position = this.#positionOf(device);
@@ -109,7 +112,7 @@ export class DeviceMesh {
     return Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride));
   }
 
-  /** Where `device` stands along `type`: 0 .. size(type)-1. */
+  /** The coordinate of `device` along `type`: 0 .. size(type)-1. Throws `mesh-axis-missing` and `mesh-bad-device`. */
   coordinate(device: number, type: DIDType): number {
     this.#requireAxis(type, "coordinate");
     return Math.floor(this.#positionOf(device) / this.#stride(type)) % this.size(type);

@@ -1,10 +1,10 @@
 /**
- * Tensors and their axes as data. A TensorView of the API is a handle on a Tensor here; passes and host
- * programs read only this data.
+ * Tensors and their axes as data. A TensorView of the API is a handle on a Tensor. Passes and host programs read only
+ * this data.
  *
- * logical domain: what the user sees, in order, reduced axes included (as in nvFuser).
- * loop domain: after `split` and `merge`; equal to the logical domain while there are none.
- * allocation domain: order in memory; `null` means the logical order.
+ * logical domain: the axes that the user sees, in order, including reduced axes (as in nvFuser).
+ * loop domain: the axes after `split` and `merge`; equal to the logical domain without them.
+ * allocation domain: the order in memory; `null` means the order of the logical domain.
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { Id } from "../support/ids.ts";
@@ -21,8 +21,8 @@ export type IterType = "iteration" | "reduction" | "broadcast";
 export type MemoryType = "local" | "global" | "symmetric";
 
 /**
- * What runs the indices of an axis: nothing in particular (Serial), one iteration each of a host loop over streams (Stream), or one
- * device each along a dimension of the mesh (DIDx, DIDy, DIDz).
+ * How the indices of an axis run: Serial (no assignment), Stream (one iteration of a host loop over streams per index),
+ * or DIDx, DIDy, DIDz (one device per index, along that dimension of the mesh).
  */
 export type ParallelType = "Serial" | "Stream" | DIDType;
 
@@ -33,7 +33,7 @@ export function isDID(type: ParallelType): type is DIDType {
   return type === "DIDx" || type === "DIDy" || type === "DIDz";
 }
 
-/** An axis before it belongs to a tensor. */
+/** The properties of an axis that do not depend on its tensor. */
 export interface AxisShape {
   readonly extent: Scalar;
   readonly iterType: IterType;
@@ -45,7 +45,7 @@ export interface IterDomain extends AxisShape {
   readonly parallelType: ParallelType;
 }
 
-/** How loop axes were made from logical ones, in the order of the calls. */
+/** One step from logical axes to loop axes, in the order of the user's calls. */
 export type Transform =
   | {
       readonly kind: "split";
@@ -53,7 +53,7 @@ export type Transform =
       readonly outer: IterDomainId;
       readonly inner: IterDomainId;
       readonly factor: number;
-      /** true: `factor` is the inner extent. */
+      /** If true, `factor` is the inner extent; otherwise the outer. */
       readonly innerSplit: boolean;
     }
   | {
@@ -79,22 +79,25 @@ export interface Tensor {
   readonly mesh: DeviceMesh | null;
 }
 
-/** The logical axes that exist at run time: all but the reduced ones. */
+/** The logical axes without the reduced ones: the axes that exist at run time. */
 export function withoutReductions(axes: readonly IterDomain[]): readonly IterDomain[] {
   return axes.filter((axis) => axis.iterType !== "reduction");
 }
 
-/** Whether the axis is known to have one element. An input axis of constant extent 1 stays an iteration axis. */
+/** Whether the axis is known to have one element. An input's axis of constant extent 1 keeps the iteration type. */
 export function isUnitAxis(axis: AxisShape): boolean {
   return axis.iterType === "broadcast" || (axis.extent.kind === "constant" && axis.extent.value === 1);
 }
 
-/** A domain whose loop axes are its logical axes and which lies in memory in that order. */
+/** A domain without transforms: loop axes equal logical axes, and memory has their order. */
 export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
   return { logical, transforms: [], loop: logical, allocation: null };
 }
 
-/** The number of elements of the whole tensor, all devices' shards included: the `size` of its Allocate, in allocation order. */
+/**
+ * The number of elements of the whole tensor over all devices: the `size` of its Allocate. Factors follow allocation
+ * order.
+ */
 export function allocationSize(tensor: Tensor): Scalar {
   const { allocation, logical } = tensor.domain;
   return foldProduct(withoutReductions(allocation ?? logical).map((axis) => axis.extent));

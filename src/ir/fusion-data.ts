@@ -1,6 +1,6 @@
 /**
- * A Fusion as immutable data: what passes read and write. `Fusion` (fusion.ts) builds it through its API.
- * Ops stand in topological order. The counters say which printed numbers are taken.
+ * A Fusion as immutable data, which passes read and return. The class `Fusion` (api/fusion.ts) builds it.
+ * Ops are in topological order. The counters hold the next free printed numbers.
  */
 import type { Tensor, TensorId } from "./domain.ts";
 import type { Op } from "./ops/op.ts";

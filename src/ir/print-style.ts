@@ -1,6 +1,6 @@
 /**
- * How dumps of different dates spell the same thing, as far as scalars, axes and tensors go. The style never
- * changes meaning. A style is named after the month of the nvFuser dumps that it reproduces.
+ * How dumps from different dates spell scalars, axes and tensors. A style never changes the meaning. Its name is the
+ * month of the nvFuser dumps that it reproduces.
  */
 export const dumpStyles = ["2025-04", "2025-05", "2025-10"] as const;
 export type DumpStyle = (typeof dumpStyles)[number];
@@ -8,7 +8,7 @@ export type DumpStyle = (typeof dumpStyles)[number];
 export interface IrSpelling {
   /** How ParallelType Stream prints in an axis: `iStreamIdx2{i0}`. */
   readonly stream: string;
-  /** The printed names of named scalars that are not spelled as in the IR. */
+  /** Printed names of named scalars whose dump spelling differs from the IR's. */
   readonly namedScalars: ReadonlyMap<string, string>;
 }
 

@@ -1,13 +1,13 @@
 /**
- * Tensors and axes in nvFuser's dump text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`.
- * A tensor prints its loop domain; a slice's `axis =` prints an axis of the logical domain with `printIterDomain`.
+ * Prints tensors and axes as nvFuser's dumps do: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. A
+ * tensor prints its loop domain. `axis =` of a slice prints an axis of the logical domain with `printIterDomain`.
  */
 import { dtypes } from "../numerics/dtype.ts";
 import type { IterDomain, IterType, MemoryType, ParallelType, Tensor } from "./domain.ts";
 import { defaultSpelling, type IrSpelling } from "./print-style.ts";
 import { printScalar } from "./scalar/print.ts";
 
-/** `host/syntax` reads axes and tensors by the same tables. */
+/** `host/syntax` parses with the same tables. */
 export const iterLetters: { readonly [K in IterType]: string } = { iteration: "i", reduction: "r", broadcast: "b" };
 
 export const memoryLetters: { readonly [K in MemoryType]: string } = { local: "l", global: "g", symmetric: "sym" };
@@ -25,7 +25,7 @@ export function printIterDomain(axis: IterDomain, spelling: IrSpelling = default
   return `${iterLetters[axis.iterType]}${parallel}${axis.id}{${printScalar(axis.extent, spelling)}}`;
 }
 
-/** `withMesh` false leaves the mesh out, as dumps of 2025-04 do for slices. */
+/** Without `withMesh` the mesh is omitted, as dumps of 2025-04 do for slices. */
 export function printTensor(tensor: Tensor, spelling: IrSpelling = defaultSpelling, withMesh = true): string {
   const axes = tensor.domain.loop.map((axis) => printIterDomain(axis, spelling)).join(", ");
   const mesh = withMesh && tensor.mesh !== null ? ` (${tensor.mesh.toString()})` : "";

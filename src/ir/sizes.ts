@@ -1,6 +1,6 @@
 /**
- * Sizes of symbolic extents, by printed name (`i0`): bound by the shapes of the inputs, by the meshes of sharded axes, or
- * given by the user. All shapes here are whole, not per device.
+ * Sizes of symbolic extents by printed name (`i0`). They come from input shapes, from the meshes of sharded axes, or
+ * from the user. All shapes here are those of whole tensors, not of one device's shard.
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
@@ -12,7 +12,7 @@ import { printScalar } from "./scalar/print.ts";
 
 export type Sizes = ReadonlyMap<string, number>;
 
-/** The sizes that the inputs' shapes give. Throws `input-count`, `input-shape`, `size-mismatch`. */
+/** The sizes that input shapes determine. Throws `input-count`, `input-shape`, `size-mismatch`. */
 export function sizesFromShapes(
   inputs: readonly Tensor[],
   shapes: readonly (readonly number[])[],
@@ -70,7 +70,7 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
   });
 }
 
-/** What meshes say about symbolic extents: a sharded axis has the mesh's size along its parallel type. */
+/** The sizes that meshes determine: a sharded axis has the mesh's size along its parallel type. */
 export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number> {
   const sizes = new Map<string, number>();
   for (const { domain, mesh } of tensors) {
@@ -83,8 +83,8 @@ export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number>
 }
 
 /**
- * Throws where known sizes do not fit a sharded axis: `size-contradicts-mesh` if what carries a DID type has another size than the mesh,
- * `uneven-split` if the splits of the axis do not divide it.
+ * Checks known sizes against shardings. Throws `size-contradicts-mesh` if an axis or part with a DID type differs in
+ * size from the mesh, and `uneven-split` if a split does not divide its axis.
  */
 export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void {
   for (const tensor of tensors) {
@@ -125,7 +125,7 @@ function requireEvenSplits(tensor: Tensor, sizes: Sizes): void {
   }
 }
 
-/** The value of an extent. Throws `size-missing`, which names the symbols that have no size. */
+/** The value of an extent. Throws `size-missing` with the names of the symbols that have no size. */
 export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: () => Place): number {
   const value = evaluateScalar(extent, (name) => sizes.get(name));
   if (value !== undefined) return value;

@@ -1,8 +1,8 @@
 /**
- * Changes to a tensor's schedule: parallel types, splits and merges, mesh, memory order. Each takes a tensor and returns
- * the tensor that it becomes; the checks are those of the call that asks for it. A sharded axis of constant extent must
- * have the mesh's size along its parallel type; that is checked by whichever of `parallelize` and `setDeviceMesh`
- * comes second. A symbolic extent is checked when sizes are known.
+ * The domain's transforms: parallel types, splits, merges, mesh and memory order. Each function takes a tensor and
+ * returns the changed tensor, and checks the user's arguments. A sharded axis of constant extent must have the mesh's
+ * size along its parallel type. `parallelize` and `setDeviceMesh` both check this, so their order does not matter. A
+ * symbolic extent is checked once its size is known.
  */
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
@@ -70,8 +70,9 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
 }
 
 /**
- * Splits the loop axis at `position` in two. `inner` true: `factor` is the extent of the inner axis, else of the outer.
- * The new axes take the numbers `nextId` (outer) and `nextId + 1` (inner). Throws `uneven-split`, `bad-argument`.
+ * Splits the loop axis at `position` in two. `factor` is the extent of the inner axis if `inner` is true, otherwise of
+ * the outer. The outer axis gets the number `nextId`, the inner one `nextId + 1`. Throws `uneven-split`,
+ * `bad-argument`.
  */
 export function splitAxis(
   tensor: Tensor,
@@ -115,7 +116,7 @@ export function splitAxis(
   };
 }
 
-/** Merges the loop axes at `position` and `position + 1` into one that takes the number `nextId`. Throws `bad-argument`. */
+/** Merges the loop axes at `position` and `position + 1` into one with the number `nextId`. Throws `bad-argument`. */
 export function mergeAxes(tensor: Tensor, position: number, nextId: number, place: Call): Tensor {
   const { domain } = tensor;
   const outer = at(domain.loop, position);
@@ -162,8 +163,8 @@ function requireSerial(axis: IterDomain, verb: string, place: Call): void {
 }
 
 /**
- * Sets the order in memory, outermost first: all logical axes, or all loop axes. Reduced axes take no memory and may be
- * left out. Throws `bad-argument`, `axis-repeated`.
+ * Sets the order in memory, outermost axis first, from all logical axes or all loop axes. Reduced axes take no memory
+ * and may be omitted. Throws `bad-argument`, `axis-repeated`.
  */
 export function setAllocation(tensor: Tensor, ids: readonly IterDomainId[], place: Call): Tensor {
   const { logical, loop } = tensor.domain;

@@ -1,8 +1,8 @@
 /**
- * The growing data behind a Fusion: tables and counters that only ever append, but for tensors whose schedule changes.
- * Numbers follow nvFuser's creation order, so that dumps agree: IterDomains count up over all axes of all tensors; every
- * extent of an input takes the next scalar number, and after the program's first one a number is skipped (nvFuser
- * creates its cached constant 0 there). Outputs of ops reuse the extents of their operands.
+ * The mutable state behind a Fusion: tables and counters. Tables only grow, except that a transform replaces its
+ * tensor's entry. Numbers follow nvFuser's creation order, so that dumps agree. IterDomains count up over all axes of
+ * all tensors. Every extent of an input gets the next scalar number; the number after the first is skipped, because
+ * nvFuser creates its cached constant 0 there. Outputs of ops reuse the extents of their operands.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
@@ -36,7 +36,7 @@ export function createFusionBuilder(): FusionBuilder {
   return { tensors: [], ops: [], inputs: [], outputs: [], iterDomainCount: 0, scalarCount: 0, snapshot: null };
 }
 
-/** A null extent becomes a symbol. The extents have been checked. */
+/** Adds an input; a null extent becomes a symbol. The caller has checked the extents. */
 export function addInput(builder: FusionBuilder, extents: readonly (number | null)[], dtype: DType): TensorId {
   const axes = extents.map((extent): AxisShape => {
     const number = builder.scalarCount;
@@ -48,7 +48,7 @@ export function addInput(builder: FusionBuilder, extents: readonly (number | nul
   return id;
 }
 
-/** Appends the op and its output. Throws what `inferOutput` throws. */
+/** Appends an op and its output. Throws what `inferOutput` throws. */
 export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): TensorId {
   const operands = inputs.map((id) => at(builder.tensors, id));
   const { dtype, axes, numbering } = inferOutput(spec, operands, place);
@@ -57,7 +57,7 @@ export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly Ten
   return output;
 }
 
-/** Fresh axes with numbers from `first`. */
+/** New axes, numbered from `first`. */
 export function makeAxes(axes: readonly AxisShape[], first: number, numbering?: readonly number[]): IterDomain[] {
   return axes.map(({ extent, iterType }, i) => ({
     id: makeId<IterDomainId>(first + (numbering === undefined ? i : at(numbering, i))),
@@ -81,7 +81,7 @@ function addTensor(
   return id;
 }
 
-/** Replaces a tensor by one of the same id: a new schedule. */
+/** Replaces a tensor's entry after a transform; the id stays. */
 export function replaceTensor(builder: FusionBuilder, tensor: Tensor): void {
   builder.tensors[tensor.id] = tensor;
   builder.snapshot = null;
@@ -92,7 +92,7 @@ export function addOutput(builder: FusionBuilder, id: TensorId): void {
   builder.snapshot = null;
 }
 
-/** The Fusion as it is now: the same object until something changes. */
+/** The Fusion as immutable data. Returns the same object until the next change. */
 export function snapshotFusion(builder: FusionBuilder): FusionData {
   builder.snapshot ??= {
     kind: "Fusion",

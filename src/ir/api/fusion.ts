@@ -1,6 +1,6 @@
 /**
- * A Fusion is the program that a user writes: inputs, ops and outputs, with the schedule of each tensor. This class is
- * the thin, growing face of FusionData; lowering reads the data and never the class.
+ * A Fusion is the program that a user writes: inputs, ops and outputs, and the transforms of each tensor. The class
+ * only collects FusionData; lowering reads that data and never the class.
  */
 import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
 import { type Call, call, reject, requireExtent } from "../ops/call.ts";
@@ -12,7 +12,7 @@ import { TensorView } from "./tensor-view.ts";
 /** Marks Fusions across copies of the package, where `instanceof` fails. */
 const fusionMarker: unique symbol = Symbol.for("braid.fusion");
 
-/** A tensor program under construction, on whole tensors: `input`, the ops, `output`. Shardings are annotations of its TensorViews. */
+/** A tensor program on whole tensors: `input`, the ops, `output`. TensorViews carry the sharding as annotations. */
 export class Fusion {
   readonly [fusionMarker] = true;
   readonly #builder = createFusionBuilder();
@@ -20,8 +20,8 @@ export class Fusion {
   readonly #outputs: TensorView[] = [];
 
   /**
-   * A new input. `extents` holds one whole number per axis, or null for an extent that is known only at run time; its
-   * size is then given under the printed name (`i0`). No extents make a scalar tensor.
+   * Adds an input. `extents` has one entry per axis: a whole number, or null if the extent is known only at run time.
+   * Its size is then given by the printed name (`i0`). An empty list makes a scalar tensor.
    * Throws `bad-extent`, `bad-argument`.
    */
   input(extents: readonly (number | null)[], dtype: DType = "float"): TensorView {
@@ -33,7 +33,7 @@ export class Fusion {
     return view;
   }
 
-  /** Makes `tensor` the next output. Throws `foreign-tensor`; `bad-argument` if it already is one. */
+  /** Appends `tensor` to the outputs. Throws `foreign-tensor`, and `bad-argument` if it is already an output. */
   output(tensor: TensorView): void {
     requireTensor(tensor, "output", 0);
     const place = call("output", { tensor: tensor.id });
@@ -59,13 +59,13 @@ export class Fusion {
     return this.#outputs;
   }
 
-  /** The Fusion as immutable data, as it is now. The same object until something changes. */
+  /** The Fusion as immutable data. Returns the same object until the next change. */
   data(): FusionData {
     return snapshotFusion(this.#builder);
   }
 }
 
-/** Whether a value is a Fusion, of this or another copy of the package. */
+/** Whether `value` is a Fusion, made by this or another copy of the package. */
 export function isFusion(value: unknown): value is Fusion {
   return typeof value === "object" && value !== null && fusionMarker in value;
 }

@@ -1,6 +1,4 @@
-/**
- * What a handle of the API points to. The key is not exported from the package: users see only the handle's methods.
- */
+/** The internals of an API handle. The package does not export the key, so users see only the handle's methods. */
 import { at } from "../../support/invariant.ts";
 import { type Call, reject } from "../ops/call.ts";
 import type { Tensor, TensorId } from "../domain.ts";
@@ -21,7 +19,9 @@ export function tensorOf({ [internals]: { builder, id } }: TensorHandle): Tensor
   return at(builder.tensors, id);
 }
 
-/** The builder that all operands belong to. Throws `foreign-tensor`, and `bad-argument` for what is no tensor. */
+/**
+ * The builder that all operands share. Throws `foreign-tensor`, and `bad-argument` for a value that is not a tensor.
+ */
 export function commonBuilder(operands: readonly TensorHandle[], place: Call): FusionBuilder {
   const { builder } = at(operands, 0)[internals];
   operands.forEach((operand, i) => {
@@ -42,7 +42,7 @@ export function requireOwner(tensor: TensorHandle, builder: FusionBuilder, what:
   });
 }
 
-/** Guards calls from JavaScript: an operand that is no tensor of this Braid. */
+/** Checks operands of calls from JavaScript: each must be a tensor of this copy of Braid. Throws `bad-argument`. */
 export function requireTensor(value: unknown, name: string, position: number): asserts value is TensorHandle {
   if (typeof value === "object" && value !== null && internals in value) return;
   reject(

@@ -1,6 +1,6 @@
 /**
- * The user's handle on one axis of a tensor. It stays on its axis when other axes are split or merged; an axis that was
- * itself split or merged can still be read, but no longer parallelized.
+ * The user's handle on one axis of a tensor. Splits and merges of other axes do not affect it. After its own axis is
+ * split or merged, the handle can be read but not parallelized.
  */
 import { isOneOf } from "../../support/is-one-of.ts";
 import { type Call, reject } from "../ops/call.ts";
@@ -13,7 +13,7 @@ import { internals, type TensorHandle, tensorOf } from "./handle.ts";
 
 const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];
 
-/** One axis of a tensor: its extent, and what runs its indices. From `tensor.axis(i)`. */
+/** One axis of a tensor: its extent and parallel type. Made by `tensor.axis(i)`. */
 export class IterDomain {
   readonly #tensor: TensorHandle;
   readonly #made: IterDomainData;
@@ -42,8 +42,8 @@ export class IterDomain {
   }
 
   /**
-   * Says what runs the indices of this axis: one device each along a dimension of the mesh (DIDx, DIDy, DIDz), one
-   * iteration of a host loop over streams each (Stream), or nothing in particular (Serial).
+   * Sets the parallel type: DIDx, DIDy or DIDz (one device per index, along that dimension of the mesh), Stream (one
+   * iteration of a host loop over streams per index), or Serial (neither).
    * Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`, `bad-argument`.
    */
   parallelize(type: ParallelType): this {
@@ -73,7 +73,7 @@ export class IterDomain {
     return this;
   }
 
-  /** The axis as data, as it is now; as it was when it has been split or merged away. */
+  /** The axis as data. After a split or merge of this axis: the axis as it was before. */
   data(): IterDomainData {
     const { logical, loop } = tensorOf(this.#tensor).domain;
     const isThis = (axis: IterDomainData): boolean => axis.id === this.id;

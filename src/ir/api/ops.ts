@@ -1,8 +1,9 @@
 /**
- * The operations of the Fusion API. Each appends one op (binary and transcendental ones also the casts that bring their
- * operands to one dtype) and returns a handle on its output, which has no schedule yet.
+ * The operations of the Fusion API. Each call appends one op and returns a handle on its output, which has no
+ * transforms yet. Binary and transcendental ops also append the casts that convert their operands to one dtype.
  *
- * Axis numbers count the axes that the tensor has at run time, from 0, or from -1 at the end.
+ * Axis numbers count the axes that the tensor has at run time, from 0, or from -1 at the end. Shapes below are whole
+ * shapes.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../ops/call.ts";
@@ -41,7 +42,7 @@ function castTo(tensor: TensorView, to: DType, place: Call): TensorView {
   return tensor.dtype === to ? tensor : apply({ kind: "Cast", to }, [tensor], place);
 }
 
-/** A copy; the place for a change of sharding. */
+/** A copy, of the same shape and dtype. Use it to change the sharding. Throws `bad-argument`. */
 export function set(tensor: TensorView): TensorView {
   return apply({ kind: "Set" }, [tensor], callOf("set", [tensor]));
 }
@@ -49,36 +50,40 @@ export function set(tensor: TensorView): TensorView {
 function binary(op: BinaryOpType, a: TensorView, b: TensorView): TensorView {
   const place = callOf(op, [a, b]);
   commonBuilder([a, b], place);
-  // Before the casts are appended: a failing call changes nothing.
+  // Checked before the casts are appended, so that a failing call changes nothing.
   binaryAxes(a.data(), b.data(), place);
   const dtype = promoteDTypes(a.dtype, b.dtype);
   return apply({ kind: "Binary", op }, [castTo(a, dtype, place), castTo(b, dtype, place)], place);
 }
 
 /**
- * Elementwise over operands of equal rank; an axis of extent 1 or made by `broadcast` stretches to the other's extent.
- * Operands of different dtypes are cast to the wider one as in PyTorch. Throws `shape-mismatch`, `dtype-mismatch` (bool).
+ * The elementwise sum of operands of equal rank. An axis of extent 1, or one made by `broadcast`, broadcasts to the
+ * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch.
+ * Throws `shape-mismatch`, `dtype-mismatch` (bool), `foreign-tensor`, `bad-argument`.
  */
 export function add(a: TensorView, b: TensorView): TensorView {
   return binary("add", a, b);
 }
 
-/** As `add`. */
+/** The elementwise difference. Shapes, dtypes and errors as in `add`. */
 export function sub(a: TensorView, b: TensorView): TensorView {
   return binary("sub", a, b);
 }
 
-/** As `add`. */
+/** The elementwise product. Shapes, dtypes and errors as in `add`. */
 export function mul(a: TensorView, b: TensorView): TensorView {
   return binary("mul", a, b);
 }
 
-/** As `add`. Integers divide as in nvFuser's `div`: truncated toward zero, and 0 for a zero divisor. */
+/**
+ * The elementwise quotient. Shapes, dtypes and errors as in `add`. Integers divide as in nvFuser's `div`: the quotient
+ * truncates toward zero and is 0 for a zero divisor.
+ */
 export function div(a: TensorView, b: TensorView): TensorView {
   return binary("div", a, b);
 }
 
-/** A function of floats casts integers to float first, as PyTorch does. */
+/** Float functions first cast integers to float, as PyTorch does. */
 function unary(op: UnaryOpType, tensor: TensorView): TensorView {
   const place = callOf(op, [tensor]);
   const casts = unaryFunctions[op].operand === "float" && dtypes[tensor.dtype].family === "integer";
@@ -86,27 +91,27 @@ function unary(op: UnaryOpType, tensor: TensorView): TensorView {
   return apply({ kind: "Unary", op }, [operand], place);
 }
 
-/** Throws `dtype-mismatch` for bool. */
+/** The negative of each element. Throws `dtype-mismatch` for bool. */
 export function neg(tensor: TensorView): TensorView {
   return unary("neg", tensor);
 }
 
-/** Throws `dtype-mismatch` for bool. */
+/** The absolute value of each element. Throws `dtype-mismatch` for bool. */
 export function abs(tensor: TensorView): TensorView {
   return unary("abs", tensor);
 }
 
-/** Throws `dtype-mismatch` for bool. */
+/** The larger of 0 and each element; NaN stays NaN. Throws `dtype-mismatch` for bool. */
 export function relu(tensor: TensorView): TensorView {
   return unary("relu", tensor);
 }
 
-/** The exact form, x * (1 + erf(x / sqrt(2))) / 2. Integers become float. Throws `dtype-mismatch` for bool. */
+/** GELU in its exact form, x * (1 + erf(x / sqrt(2))) / 2. Integers become float. Throws `dtype-mismatch` for bool. */
 export function gelu(tensor: TensorView): TensorView {
   return unary("gelu", tensor);
 }
 
-/** Integers become float. Throws `dtype-mismatch` for bool. */
+/** e to the power of each element. Integers become float. Throws `dtype-mismatch` for bool. */
 export function exp(tensor: TensorView): TensorView {
   return unary("exp", tensor);
 }
@@ -116,12 +121,15 @@ export function tanh(tensor: TensorView): TensorView {
   return unary("tanh", tensor);
 }
 
-/** One over the square root; NaN for negative numbers. Integers become float. Throws `dtype-mismatch` for bool. */
+/**
+ * One over the square root of each element; NaN for negative numbers. Integers become float. Throws `dtype-mismatch`
+ * for bool.
+ */
 export function rsqrt(tensor: TensorView): TensorView {
   return unary("rsqrt", tensor);
 }
 
-/** Converts to `dtype`; always an op, also between equal dtypes. Throws `bad-argument`. */
+/** Converts to `dtype`. It appends an op even if the dtypes are equal. Throws `bad-argument`. */
 export function cast(tensor: TensorView, dtype: DType): TensorView {
   const place = callOf("cast", [tensor], dtype);
   requireDType(dtype, place);
@@ -134,49 +142,61 @@ function reduction(op: ReductionOpType, tensor: TensorView, axes: readonly numbe
 }
 
 /**
- * The sum over `axes`, in the tensor's dtype. The reduced axes stay in the output's logical domain (printed `r`), so that
- * `axis(i)` can parallelize them. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`, `dtype-mismatch` (bool).
+ * The sum over `axes`, in the tensor's dtype. The reduced axes stay in the output's logical domain (printed `r`), so
+ * that `axis(i)` can parallelize them. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`, `dtype-mismatch`
+ * (bool).
  */
 export function sum(tensor: TensorView, axes: readonly number[]): TensorView {
   return reduction("sum", tensor, axes);
 }
 
-/** As `sum`. */
+/** The product over `axes`. Shapes, dtypes and errors as in `sum`. */
 export function prod(tensor: TensorView, axes: readonly number[]): TensorView {
   return reduction("prod", tensor, axes);
 }
 
-/** As `sum`, NaN if any is NaN; `or` for bool. */
+/**
+ * The maximum over `axes`, NaN if any element is NaN. Takes bool, as a logical or. Shapes and other errors as in `sum`.
+ */
 export function amax(tensor: TensorView, axes: readonly number[]): TensorView {
   return reduction("amax", tensor, axes);
 }
 
-/** As `sum`, NaN if any is NaN; `and` for bool. */
+/**
+ * The minimum over `axes`, NaN if any element is NaN. Takes bool, as a logical and. Shapes and other errors as in
+ * `sum`.
+ */
 export function amin(tensor: TensorView, axes: readonly number[]): TensorView {
   return reduction("amin", tensor, axes);
 }
 
-/** Adds an axis of extent 1 for each true flag; the false flags are the tensor's axes in order. Throws `bad-argument`. */
+/**
+ * Adds an axis of extent 1 for each true flag. The false flags stand for the tensor's axes, in order. Throws
+ * `bad-argument`.
+ */
 export function broadcast(tensor: TensorView, flags: readonly boolean[]): TensorView {
   const place = callOf("broadcast", [tensor], flags);
   return apply(broadcastSpec(tensor.data(), flags, place), [tensor], place);
 }
 
-/** Removes `axes`, which have extent 1. Throws `axis-out-of-range`, `axis-repeated`, `shape-mismatch`. */
+/** Removes `axes`, which must have extent 1. Throws `axis-out-of-range`, `axis-repeated`, `shape-mismatch`. */
 export function squeeze(tensor: TensorView, axes: readonly number[]): TensorView {
   const place = callOf("squeeze", [tensor], axes);
   return apply(squeezeSpec(tensor.data(), axes, place), [tensor], place);
 }
 
-/** Axis i of the output is axis `order[i]`. Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`. */
+/**
+ * Reorders the axes: axis i of the output is axis `order[i]` of the tensor. Throws `axis-out-of-range`,
+ * `axis-repeated`, `bad-argument`.
+ */
 export function permute(tensor: TensorView, order: readonly number[]): TensorView {
   const place = callOf("permute", [tensor], order);
   return apply(permuteSpec(tensor.data(), order, place), [tensor], place);
 }
 
 /**
- * The same elements in row-major order under another shape. An entry is an extent, an extent of another tensor
- * (`x.extents[0]`) or, once, -1 for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`.
+ * The same elements in row-major order under a new shape. An entry is a number, an extent of another tensor
+ * (`x.extents[0]`), or -1, which is inferred and allowed once. Throws `bad-extent`, `bad-argument`, `shape-mismatch`.
  */
 export function reshape(tensor: TensorView, shape: readonly (number | Scalar)[]): TensorView {
   const shown = shape.map((entry) => (typeof entry === "number" ? entry : printScalar(entry)));
@@ -184,7 +204,10 @@ export function reshape(tensor: TensorView, shape: readonly (number | Scalar)[])
   return apply(reshapeSpec(tensor.data(), shape, place), [tensor], place);
 }
 
-/** The indices `[starts[i], stops[i])` of every axis i. Throws `index-out-of-range`, `bad-argument`. */
+/**
+ * The elements with index `starts[i] <= index < stops[i]` along every axis i. Throws `index-out-of-range`,
+ * `bad-argument`.
+ */
 export function slice(tensor: TensorView, starts: readonly number[], stops: readonly number[]): TensorView {
   const place = callOf("slice", [tensor], starts, stops);
   return apply(sliceSpec(tensor.data(), starts, stops, place), [tensor], place);
@@ -197,16 +220,18 @@ export function select(tensor: TensorView, axis: number, index: number): TensorV
 }
 
 /**
- * torch.matmul: [.., M, K] x [.., K, N] -> [.., M, N]. Leading axes broadcast, missing ones too; an operand may be [K].
- * The output keeps K as a trailing reduction axis. Throws `shape-mismatch`, `dtype-mismatch`.
+ * torch.matmul: [.., M, K] x [.., K, N] -> [.., M, N]. Either operand may be [K]; its axis M or N is then absent.
+ * Leading axes broadcast, also if one operand lacks them. The output keeps K as a trailing reduction axis.
+ * Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  */
 export function matmul(a: TensorView, b: TensorView): TensorView {
   return apply({ kind: "Matmul" }, [a, b], callOf("matmul", [a, b]));
 }
 
 /**
- * x [.., K], weight [N, K], bias [N] -> [.., N]; a weight [K] with a scalar bias gives [..].
- * The output keeps K as a trailing reduction axis. Throws `shape-mismatch`, `dtype-mismatch`.
+ * torch.nn.functional.linear: x [.., K], weight [N, K], bias [N] -> [.., N]. A weight [K] takes a scalar bias and gives
+ * [..]. The output keeps K as a trailing reduction axis. Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`,
+ * `bad-argument`.
  */
 export function linear(x: TensorView, weight: TensorView, bias?: TensorView): TensorView {
   const operands = bias === undefined ? [x, weight] : [x, weight, bias];

@@ -1,6 +1,6 @@
 /**
- * The user's handle on a tensor of a Fusion: its shape and its schedule. Ops (ops.ts) make new TensorViews; the methods
- * here say how this one is laid out over loops, devices and memory.
+ * The user's handle on a tensor of a Fusion: its shape and transforms. Ops (ops.ts) make new TensorViews. The methods
+ * here place this one in loops, devices and memory.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
@@ -18,11 +18,11 @@ import { IterDomain } from "./iter-domain.ts";
 const memoryTypes = ["local", "global", "symmetric"] as const satisfies readonly MemoryType[];
 
 export interface SplitOptions {
-  /** true (the default): `factor` is the extent of the inner axis. false: of the outer. */
+  /** If true (the default), `factor` is the extent of the inner axis; otherwise of the outer. */
   readonly inner?: boolean;
 }
 
-/** A tensor of a Fusion and its schedule: mesh, parallel types of its axes, splits and merges, order in memory. */
+/** A tensor of a Fusion and its transforms: mesh, parallel types of its axes, splits and merges, order in memory. */
 export class TensorView implements TensorHandle {
   readonly [internals]: TensorInternals;
 
@@ -48,12 +48,12 @@ export class TensorView implements TensorHandle {
     return this.data().mesh;
   }
 
-  /** The number of axes at run time: what the axis numbers of ops count. */
+  /** The number of axes at run time, which axis numbers of ops refer to. */
   get rank(): number {
     return withoutReductions(this.data().domain.logical).length;
   }
 
-  /** The number of axes of the loop domain, reduced ones included: what `axis(i)` counts. */
+  /** The number of axes of the loop domain, including reduced ones, which `axis(i)` refers to. */
   get nDims(): number {
     return this.data().domain.loop.length;
   }
@@ -63,7 +63,7 @@ export class TensorView implements TensorHandle {
     return withoutReductions(this.data().domain.logical).map((axis) => axis.extent);
   }
 
-  /** Axis `i` of the loop domain; negative counts from the end. Throws `axis-out-of-range`. */
+  /** Axis `i` of the loop domain; a negative `i` counts from the end. Throws `axis-out-of-range`. */
   axis(i: number): IterDomain {
     const { loop } = this.data().domain;
     return new IterDomain(this, at(loop, resolveAxis(i, loop.length, this.#call("axis", i))));
@@ -105,8 +105,8 @@ export class TensorView implements TensorHandle {
   }
 
   /**
-   * Sets the order in memory, outermost axis first: all axes of the loop domain, as handles or as numbers of
-   * `axis(i)`, or handles of all axes of the logical domain. Reduced axes may be left out.
+   * Sets the order in memory, outermost axis first. `axes` lists all axes of the loop domain, as handles or as numbers
+   * of `axis(i)`, or handles of all axes of the logical domain. Reduced axes may be omitted.
    * Throws `axis-out-of-range`, `axis-repeated`, `bad-argument`.
    */
   setAllocationDomain(axes: readonly (IterDomain | number)[]): this {
@@ -135,7 +135,7 @@ export class TensorView implements TensorHandle {
     return this;
   }
 
-  /** symmetric: visible to the peers of the mesh. Throws `bad-argument`. */
+  /** Sets the memory type. `symmetric` memory is accessible to all devices of the mesh. Throws `bad-argument`. */
   setMemoryType(memory: MemoryType): this {
     if (!isOneOf(memoryTypes, memory)) {
       reject(this.#call("setMemoryType", String(memory)), {

@@ -1,13 +1,15 @@
 /**
- * Which axes of an op's operands and output index the same thing: nvFuser's producer-to-consumer map. Passes derive shardings,
- * resharding and Stream loops from it.
+ * Which axes of an op's operands and output have the same index: nvFuser's producer-to-consumer map. Passes derive
+ * shardings, resharding and Stream loops from it.
  *
- * A pair joins an axis of an operand (never a reduced one: the operand does not have it any more) with an axis of the output's
- * logical domain, as the op reads the operand: permuted, where it reads a permute in place. A contracted or reduced axis pairs
- * with the output's reduction axis. Axes that an op removes (select, squeeze), cuts (slice) or rearranges (reshape) have no pair.
+ * A pair is an axis of an operand and an axis of the output's logical domain. Operand axes are counted as the op reads
+ * them: permuted if it reads a permute in place, and without reduced axes, which no longer exist. A contracted or
+ * reduced axis pairs with the output's reduction axis. Axes that an op removes (select, squeeze), cuts (slice) or
+ * rearranges (reshape) have no pair.
  *
- * A reduction, matmul or linear over a sharded axis may stop at what each device has (nvFuser's rFactor): its output has one more
- * axis with an index per device, in front of the reduction axis, whose extent is then a device's share:
+ * A reduction, matmul or linear over a sharded axis may stop at each device's partial result (nvFuser's rFactor). Its
+ * output then has one more axis with an index per device, before the reduction axis, whose extent is one device's
+ * share:
  *
  *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
@@ -20,7 +22,7 @@ import { rowOf } from "./rows.ts";
 
 export type { AxisPair };
 
-/** The pairs of `op`, by operand and then in the order of the operand's axes. `tensors` is indexed by TensorId. */
+/** The axis pairs of `op`, by operand and then by operand axis. `tensors` is indexed by TensorId. */
 export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
   const row = rowOf(op);
   const operands = allOperandAxes(op, tensors);
@@ -30,22 +32,25 @@ export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[]
   return row.pairs(op, operands, output);
 }
 
-/** The axes of the output that count the devices' partial results; none of most ops. */
+/** The axes of the output that number the devices' partial results. Most ops have none. */
 export function partialAxes(op: Op, tensors: readonly Tensor[]): Axes {
   return rowOf(op).partial(op, allOperandAxes(op, tensors), at(tensors, op.output).domain.logical);
 }
 
-/** The axes of operands that a device needs whole: those that the op reduces, contracts or cuts. */
+/** The operand axes that the op reduces, contracts or cuts. A device needs all of such an axis. */
 export function wholeAxes(op: Op, tensors: readonly Tensor[]): readonly OperandAxis[] {
   return rowOf(op).whole(op, allOperandAxes(op, tensors));
 }
 
-/** `orders[operand]` of a contraction that reads that operand permuted; else null. */
+/** `orders[operand]` of a contraction that reads that operand permuted; otherwise null. */
 export function operandOrder(op: Op, operand: number): readonly number[] | null {
   return op.kind === "Matmul" || op.kind === "Linear" ? (op.orders?.[operand] ?? null) : null;
 }
 
-/** The axes of an operand in the order in which the op counts them, without reduced ones. `tensors` is indexed by TensorId. */
+/**
+ * The axes of an operand in the order in which the op counts them, without reduced axes. `tensors` is indexed by
+ * TensorId.
+ */
 export function operandAxes(op: Op, operand: number, tensors: readonly Tensor[]): Axes {
   const axes = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
   const order = operandOrder(op, operand);

@@ -1,4 +1,4 @@
-/** Pairs of axes that index the same thing: how the rows of ops state them. */
+/** Pairs of operand and output axes with the same index, and helpers with which the rows of ops list them. */
 import { at } from "../../support/invariant.ts";
 import { isUnitAxis, type IterDomain } from "../domain.ts";
 
@@ -9,7 +9,7 @@ export interface AxisPair {
   readonly producer: IterDomain;
   /** An axis of the output's logical domain. */
   readonly consumer: IterDomain;
-  /** The operand has one element along the axis where the output may have more: every index reads the same element. */
+  /** The operand has one element along the axis, and the output may have more: every index reads the same element. */
   readonly broadcast: boolean;
 }
 
@@ -20,12 +20,12 @@ export function pair(operand: number, producer: IterDomain, consumer: IterDomain
   return { operand, producer, consumer, broadcast: widened || (isUnitAxis(producer) && !isUnitAxis(consumer)) };
 }
 
-/** Axis i of `producers` with axis i of `consumers`, which may be more. */
+/** Pairs axis i of `producers` with axis i of `consumers`. `consumers` may have more axes. */
 export function zip(operand: number, producers: Axes, consumers: Axes): readonly AxisPair[] {
   return producers.map((producer, i) => pair(operand, producer, at(consumers, i)));
 }
 
-/** Joins the last axes first: how batch axes line up. */
+/** Pairs axes from the last one back, as batch axes align. */
 export function zipRight(operand: number, producers: Axes, consumers: Axes): readonly AxisPair[] {
   return zip(operand, producers, consumers.slice(consumers.length - producers.length));
 }

@@ -1,6 +1,6 @@
 /**
- * The text of an API call, as diagnostics name it (`matmul(T0, T1)`, `sum(T0, [2])`), and the checks that every
- * call makes of its axis numbers.
+ * The text of an API call for diagnostics (`matmul(T0, T1)`, `sum(T0, [2])`), and the checks of axis numbers that calls
+ * share.
  */
 import { type Diagnostic, fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../domain.ts";
@@ -8,11 +8,11 @@ import { printScalar } from "../scalar/print.ts";
 
 export type Call = Extract<Place, { kind: "call" }>;
 
-/** A tensor by its number, source text, or a value to be shown as written. `undefined` is left out. */
+/** A tensor by number, source text, or a value to print. `undefined` is omitted. */
 export type CallArgument =
   { readonly tensor: TensorId } | { readonly code: string } | number | string | readonly unknown[] | null | undefined;
 
-/** The place `name(args)`, for diagnostics: tensors by name, `undefined` arguments left out. */
+/** The place `name(args)` for diagnostics. Tensors print by name, and `undefined` arguments are omitted. */
 export function call(name: string, ...args: readonly CallArgument[]): Call {
   const text = args.flatMap((arg) => (arg === undefined ? [] : [argumentText(arg)])).join(", ");
   return { kind: "call", text: `${name}(${text})` };
@@ -27,23 +27,23 @@ function argumentText(arg: Exclude<CallArgument, undefined>): string {
   return `[${arg.map(String).join(", ")}]`;
 }
 
-/** Throws a diagnostic at the call. */
+/** Throws a diagnostic whose place is the call. */
 export function reject(place: Call, diagnostic: Omit<Diagnostic, "place">): never {
   return fail({ ...diagnostic, place });
 }
 
-/** `T0[4, i2]`: the axes that the tensor has at run time. */
+/** `T0[4, i2]`: the tensor's axes at run time. */
 export function shapeText(tensor: Tensor): string {
   const extents = withoutReductions(tensor.domain.logical).map((axis) => printScalar(axis.extent));
   return `T${tensor.id}[${extents.join(", ")}]`;
 }
 
-/** The number of axes that the tensor has at run time. */
+/** The number of axes at run time. */
 export function rankOf(tensor: Tensor): number {
   return withoutReductions(tensor.domain.logical).length;
 }
 
-/** The axis as a number from 0; negative counts from the end. Throws `axis-out-of-range`. */
+/** The axis number counted from 0; a negative `axis` counts from the end. Throws `axis-out-of-range`. */
 export function resolveAxis(axis: number, rank: number, place: Call): number {
   if (Number.isSafeInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   return reject(place, {
@@ -55,7 +55,7 @@ export function resolveAxis(axis: number, rank: number, place: Call): number {
   });
 }
 
-/** Distinct axes as numbers from 0, in the given order. Throws `axis-out-of-range` and `axis-repeated`. */
+/** Distinct axis numbers counted from 0, in the given order. Throws `axis-out-of-range`, `axis-repeated`. */
 export function resolveAxes(axes: readonly number[], rank: number, place: Call): readonly number[] {
   const resolved = axes.map((axis) => resolveAxis(axis, rank, place));
   const repeated = resolved.find((axis, i) => resolved.indexOf(axis) !== i);
@@ -69,7 +69,7 @@ export function resolveAxes(axes: readonly number[], rank: number, place: Call):
   });
 }
 
-/** A number of elements. Throws `bad-extent`. */
+/** Returns `extent` if it is a valid number of elements. Throws `bad-extent`. */
 export function requireExtent(extent: number, place: Call): number {
   if (Number.isSafeInteger(extent) && extent >= 1) return extent;
   const tooLarge = extent > Number.MAX_SAFE_INTEGER;

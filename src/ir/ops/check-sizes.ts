@@ -1,6 +1,7 @@
 /**
- * Whether known sizes fit an op: what shape rules could only assume about symbolic extents. Axes that the op joins must
- * have equal sizes (a broadcast operand has 1), a slice and a select must lie inside, a reshape must keep the count.
+ * Checks an op once its sizes are known; shape rules assume symbolic extents to be equal. Paired axes must have equal
+ * sizes (1 for a broadcast operand). A slice or select must be inside its axis. A reshape must keep the number of
+ * elements.
  */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";

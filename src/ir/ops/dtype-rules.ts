@@ -1,4 +1,4 @@
-/** The dtype rules that rows of ops use, and promotion, by which the API casts operands before an op. */
+/** The dtype rules that the rows of ops use, and the promotion rule with which the API casts operands. */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Tensor } from "../domain.ts";
@@ -9,7 +9,7 @@ export function operandDType(_: unknown, operands: readonly Tensor[]): DType {
   return at(operands, 0).dtype;
 }
 
-/** The dtype of all operands, which is a number. Throws `dtype-mismatch`. */
+/** The common dtype of all operands, which must be a number type. Throws `dtype-mismatch`. */
 export function numberDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
   const { dtype } = at(operands, 0);
   if (!operands.every((operand) => operand.dtype === dtype)) {
@@ -54,8 +54,9 @@ const rank: { readonly [K in DType]: number } = {
 };
 
 /**
- * The dtype of an elementwise op on `a` and `b`, as PyTorch and nvFuser promote tensors: the wider of the two, floats above
- * integers above bool. half and bfloat16 hold neither each other's range nor precision and give float.
+ * The dtype of an elementwise op on `a` and `b`, as PyTorch and nvFuser promote tensors: the wider of the two, with
+ * floats above integers above bool. half and bfloat16 promote to float, because neither covers the other's range and
+ * precision.
  */
 export function promoteDTypes(a: DType, b: DType): DType {
   if (a === b) return a;

@@ -1,6 +1,6 @@
 /**
- * The operations of the Fusion IR. All have `inputs` and one `output`, so that passes can walk any op. The same nodes are the
- * computations of host programs. A kind's file in kinds/ holds its node and its row.
+ * The operations of the Fusion IR, and the computations of host programs. Every op has `inputs` and one `output`, so
+ * that passes can handle any op. Each kind has a file in kinds/ with its node and its row.
  *
  * Axis numbers count the logical axes of the first input without its reduced axes.
  */

@@ -1,8 +1,8 @@
 /**
- * What there is to say of a kind of op: one row per kind (kinds/), read by everything that walks ops. Operands count without
- * their reduced axes. Two kinds have a table of functions on top: unary and binary ops and reductions name one of functions/.
+ * The facts about a kind of op: one row per kind (kinds/), for all code that handles any op. Operand axes exclude
+ * reduced axes. Unary ops, binary ops and reductions name a function, which has its own row in functions/.
  *
- * What a back end or a pass does with a kind stands there, in a table over all kinds, so that a new kind is a compile error.
+ * Back ends and passes keep their own tables over all kinds, so that a missing kind is a compile error.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { DType } from "../../numerics/dtype.ts";
@@ -17,54 +17,54 @@ export interface OpBase {
   readonly output: TensorId;
 }
 
-/** An op before it has operands and an output: what a call asks for, with axes counted from 0 and checked. */
+/** An op without operands and output: the arguments of a call, with axes counted from 0 and checked. */
 export type SpecOf<T> = T extends OpBase
   ? Omit<T, "inputs" | "output"> &
-      // A reshape's target stands in its output alone.
+      // Only the output holds a reshape's target shape.
       (T extends { kind: "Reshape" } ? { readonly extents: readonly Scalar[] } : unknown)
   : never;
 
-/** What an op says for itself, whether its operands are tensors of a Fusion or values of a kernel. */
+/** The attributes of an op, whether its operands are tensors of a Fusion or values of a kernel. */
 export type AttributesOf<T> = T extends OpBase ? Omit<T, "inputs" | "output" | "index" | "orders"> : never;
 
-/** The kinds that move elements and compute nothing: their outputs can be views of their operands. */
+/** The kinds that move elements without computing. Their outputs can be views of their operands. */
 export type ViewKind = "Set" | "Broadcast" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select";
 
 export type Axes = readonly IterDomain[];
 
-/** Methods, so that a row of one kind serves as a row of any op that is known to be of that kind. */
+/** The functions are methods so that the row of one kind is assignable to a row of any op. */
 export interface OpRow<T extends OpBase> {
-  /** The fewest and the most operands. */
+  /** The smallest and largest number of operands. */
   readonly operands: readonly [number, number];
-  /** Whether it can be a statement of a host program by itself (nvFuser's isLowerableAsStandaloneHostOp). */
+  /** Whether the op can be a statement of a host program (nvFuser's isLowerableAsStandaloneHostOp). */
   readonly standalone: boolean;
   readonly isView: T extends { readonly kind: ViewKind } ? true : false;
-  /** The output's dtype. Ops do not promote: the API inserts casts. Throws `dtype-mismatch`. */
+  /** The output's dtype. Ops do not promote; the API inserts casts. Throws `dtype-mismatch`. */
   dtype(spec: SpecOf<T>, operands: readonly Tensor[], place: Call): DType;
   /**
-   * The output's logical domain. Axes that the op joins must have equal extents; symbolic ones are taken as equal.
+   * The output's logical domain. Paired axes must have equal extents; symbolic extents are assumed equal.
    * Source: nvFuser's newOutputDomain, newForMatmul, newForLinear, newForReduction. Throws `shape-mismatch`.
    */
   shape(spec: SpecOf<T>, operands: readonly Tensor[], place: Call): OutputAxes;
-  /** The spec that gives the op, its attributes checked as a call's arguments are. Throws the call's diagnostics. */
+  /** The spec that would make this op, with the checks that a call makes. Throws the call's diagnostics. */
   respec(op: T, operands: readonly Tensor[], output: Tensor, place: Call): SpecOf<T>;
-  /** Which axes of operands and output index the same thing (axis-map.ts). `output` has no axes of partial results. */
+  /** Which operand and output axes have the same index (axis-map.ts). `output` excludes axes of partial results. */
   pairs(op: T, operands: readonly Axes[], output: Axes): readonly AxisPair[];
-  /** The axes of the output that count partial results of devices (axis-map.ts). */
+  /** The output axes that number the devices' partial results (axis-map.ts). */
   partial(op: T, operands: readonly Axes[], output: Axes): Axes;
-  /** The axes of operands that the op reduces, contracts or cuts: a device needs the whole of them. */
+  /** The operand axes that the op reduces, contracts or cuts. A device needs all of such an axis. */
   whole(op: T, operands: readonly Axes[]): readonly OperandAxis[];
-  /** What is wrong with known sizes, apart from paired axes of different sizes; null if nothing. */
+  /** A diagnostic if known sizes violate the op's rules, or null. Sizes of paired axes are checked elsewhere. */
   misfit(op: T, sizes: KnownSizes): Omit<Diagnostic, "place"> | null;
-  /** Floating-point operations by the usual counts: moving and converting are none, a function is one. */
+  /** Floating-point operations by the usual counts: 0 for moves and casts, 1 for a function of an element. */
   flops(op: AttributesOf<T>, shapes: Shapes): number;
-  /** CPU time, in the unit of `elementWork`, without writing the output. */
+  /** CPU time in units of `elementWork`, without the write of the output. */
   work(op: AttributesOf<T>, shapes: Shapes): number;
 }
 
 export interface OutputAxes {
   readonly axes: readonly AxisShape[];
-  /** Axis i takes the (numbering[i])-th new IterDomain number; in axis order where absent. */
+  /** Axis i gets the (numbering[i])-th new IterDomain number. The default is axis order. */
   readonly numbering?: readonly number[];
 }
 
@@ -75,7 +75,7 @@ export interface OperandAxis {
 }
 
 export interface KnownSizes {
-  /** The first operand's. */
+  /** Of the first operand. */
   readonly input: readonly number[];
   readonly output: () => readonly number[];
   readonly valueOf: (extent: Scalar) => number;
@@ -88,7 +88,7 @@ export interface Shapes {
 }
 
 /**
- * The CPU work of reading, computing or writing one element, in multiply-adds of the GEMM kernels, which take 0.02 to 0.05 ns
- * each on a core of 2024.
+ * The CPU work of reading, computing or writing one element, in multiply-adds of the GEMM kernels. A multiply-add takes
+ * 0.02 to 0.05 ns on a core of 2024.
  */
 export const elementWork = 4;

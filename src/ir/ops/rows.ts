@@ -1,4 +1,4 @@
-/** The rows of all kinds of ops, and what an op puts out by its row. */
+/** The table of op kinds, and the output that a kind's row infers for an op. */
 import type { DType } from "../../numerics/dtype.ts";
 import type { Tensor } from "../domain.ts";
 import type { Call } from "./call.ts";
@@ -34,7 +34,7 @@ export const opRows: { readonly [K in OpKind]: OpRow<Extract<Op, { readonly kind
   Reshape: reshapeRow,
 };
 
-/** The row of a node's kind, whose methods take that node. */
+/** The row of a node's kind, typed so that its methods take that node. */
 export function rowOf({ kind }: { readonly kind: OpKind }): OpRow<Op> {
   return opRows[kind];
 }
@@ -43,7 +43,7 @@ export interface OutputShape extends OutputAxes {
   readonly dtype: DType;
 }
 
-/** Throws `dtype-mismatch` and `shape-mismatch`. */
+/** The dtype and axes of an op's output. Throws `dtype-mismatch`, `shape-mismatch`. */
 export function inferOutput(spec: OpSpec, operands: readonly Tensor[], place: Call): OutputShape {
   const row = rowOf(spec);
   const dtype = row.dtype(spec, operands, place);

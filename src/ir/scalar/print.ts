@@ -1,12 +1,12 @@
 /**
- * The one printer of symbolic integers, in nvFuser's two forms. Inline, a definition is expanded to its leaves:
- * `( streamIdx % numberOfStreams )`, `( ceilDiv(i0, 3) )`. By name, a value that has one prints as `i84`.
+ * Prints symbolic integers in nvFuser's two forms. Inline expands a definition to its leaves: `( streamIdx %
+ * numberOfStreams )`, `( ceilDiv(i0, 3) )`. By name, a value with a name prints as `i84`.
  */
 import { unreachable } from "../../support/unreachable.ts";
 import { defaultSpelling, type IrSpelling } from "../print-style.ts";
 import { type Scalar, scalarOps } from "./scalar.ts";
 
-/** Stream indices, sizes, extents, predicates, loop bounds. */
+/** The inline form: stream indices, sizes, extents, predicates, loop bounds. */
 export function printScalar(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
   switch (scalar.kind) {
     case "constant":
@@ -26,12 +26,12 @@ export function printScalar(scalar: Scalar, spelling: IrSpelling = defaultSpelli
   }
 }
 
-/** Slice indices and peers. A value without a name of its own prints inline. */
+/** The form by name: slice indices and peers. A value without a name prints inline. */
 export function printScalarName(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
   return scalar.kind === "binary" && scalar.name !== undefined ? scalar.name : printScalar(scalar, spelling);
 }
 
-/** The right-hand side of a line of a dump's index definitions, operands by name: `i82 % 8`, `ceilDiv(i0, 3)`. */
+/** The right-hand side of an index definition in a dump, with operands by name: `i82 % 8`, `ceilDiv(i0, 3)`. */
 export function printScalarDefinition(
   scalar: Extract<Scalar, { kind: "binary" }>,
   spelling: IrSpelling = defaultSpelling,

@@ -1,10 +1,10 @@
 /**
- * Symbolic integers: extents, sizes, stream and slice indices, predicates. Plain immutable trees over
- * named leaves. `symbol` is a value of one program (`i0`: an extent, or a scalar input); `named` is bound by
- * the run under a fixed name (`streamIdx`, `rank`, `numberOfStreams`, `deviceIdx.x`).
+ * Symbolic integers: extents, sizes, stream and slice indices, predicates. They are immutable trees over named leaves.
+ * A `symbol` is a value of one program (`i0`: an extent, or a scalar input). A `named` leaf is bound by the run under a
+ * fixed name (`streamIdx`, `rank`, `numberOfStreams`, `deviceIdx.x`).
  *
- * Building is exact: `binary` never folds, as nvFuser does not fold index arithmetic; `foldSize*` in
- * scalar-fold.ts fold as nvFuser's simplifying builder does for sizes.
+ * `binary` never folds, as nvFuser does not fold index arithmetic. The `fold*` functions of fold.ts fold as nvFuser's
+ * simplifying builder does for sizes.
  */
 export type ScalarOp =
   "add" | "sub" | "mul" | "div" | "mod" | "ceilDiv" | "min" | "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "and" | "or";
@@ -18,7 +18,7 @@ export type Scalar =
       readonly op: ScalarOp;
       readonly lhs: Scalar;
       readonly rhs: Scalar;
-      /** `i84`: how the value prints where a dump shows names; absent for values that only print inline. */
+      /** The printed name, such as `i84`, where a dump uses names. Absent if the value always prints inline. */
       readonly name?: string;
     };
 
@@ -28,7 +28,7 @@ export const named = (name: string): Scalar => ({ kind: "named", name });
 export const binary = (op: ScalarOp, lhs: Scalar, rhs: Scalar, name?: string): Scalar =>
   name === undefined ? { kind: "binary", op, lhs, rhs } : { kind: "binary", op, lhs, rhs, name };
 
-/** The value of a scalar under `lookup`, which answers `undefined` for a leaf it does not know. */
+/** The value of a scalar. `lookup` returns `undefined` for an unknown leaf. */
 export function evaluateScalar(scalar: Scalar, lookup: (name: string) => number | undefined): number | undefined {
   switch (scalar.kind) {
     case "constant":
@@ -45,13 +45,13 @@ export function evaluateScalar(scalar: Scalar, lookup: (name: string) => number 
 }
 
 export interface ScalarOpFacts {
-  /** Printed between the operands, or as `text(lhs, rhs)` where `call` is set. */
+  /** The operator between the operands, or the function's name in `text(lhs, rhs)` if `call` is set. */
   readonly text: string;
   readonly call?: true;
   readonly evaluate: (lhs: number, rhs: number) => number;
 }
 
-/** Integer semantics: division truncates toward zero and modulo takes the sign of the dividend, as in C. */
+/** Integer semantics as in C: division truncates toward zero, and modulo has the sign of the dividend. */
 export const scalarOps: { readonly [K in ScalarOp]: ScalarOpFacts } = {
   add: { text: "+", evaluate: (a, b) => a + b },
   sub: { text: "-", evaluate: (a, b) => a - b },

@@ -1,16 +1,16 @@
-/** The elementwise functions of two operands, one row each. Every back end rounds their results correctly. */
+/** The elementwise functions of two operands, one row each. All back ends round their results correctly. */
 import { apply, choose, constant, type Expression } from "../../../numerics/scalar/expression.ts";
 
 export interface BinaryFunction {
-  /** The result for operands of one compute type. Rounding to half and bfloat16 is added to it. */
+  /** The result for operands of one compute type, before rounding to half or bfloat16. */
   readonly expression: (x: Expression, y: Expression) => Expression;
-  /** How far the result moves at most when the operands move. Integer results are `truncated`. */
+  /** The largest change of the result for given changes of the operands. Integer results are `truncated`. */
   readonly spread: (x: Moved, y: Moved, truncated: boolean) => number;
-  /** Stands between the operands in dumps. */
+  /** The operator between the operands in dumps. */
   readonly symbol: string;
 }
 
-/** The absolute value of an operand, and by how much the operand moves at most. */
+/** The absolute value of an operand and the largest change of the operand. */
 export interface Moved {
   readonly size: number;
   readonly by: number;
@@ -40,7 +40,7 @@ const rows = {
       const zero = constant(x.type, 0);
       return choose([y, "eq", zero], zero, quotient);
     },
-    // |x/y - x'/y'| where y' stays away from 0.
+    // |x/y - x'/y'|, for y' bounded away from 0.
     spread: (x, y, truncated) =>
       y.size <= y.by ? Infinity : ((x.size / y.size) * y.by + x.by) / (y.size - y.by) + (truncated ? 1 : 0),
     symbol: "/",

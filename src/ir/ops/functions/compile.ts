@@ -1,6 +1,6 @@
 /**
- * Scalar expressions of ops as functions on JavaScript values: bigint for int64, 0 or 1 for bool, a number else. Each call
- * compiles a function; keep it for a loop.
+ * Compiles scalar expressions of ops to functions on JavaScript values: bigint for int64, 0 or 1 for bool, otherwise
+ * number. Compile once, outside a loop.
  */
 import type { DType } from "../../../numerics/dtype.ts";
 import { emitJs, jsLibrary } from "../../../numerics/scalar/emit-js.ts";
@@ -15,7 +15,7 @@ import type { UnaryOpType } from "./unary.ts";
 type OfOne = (x: Value) => Value;
 type OfTwo = (x: Value, y: Value) => Value;
 
-/** From a value of `dtype` to one. */
+/** Takes and returns values of `dtype`. */
 export function compileUnary(op: UnaryOpType, dtype: DType): OfOne {
   return compile<OfOne>(unaryExpression(op, dtype), 1);
 }
@@ -24,16 +24,16 @@ export function compileBinary(op: BinaryOpType, dtype: DType): OfTwo {
   return compile<OfTwo>(binaryExpression(op, dtype), 2);
 }
 
-/** From a value of `from` to one of `to`. */
+/** Takes a value of `from`, returns a value of `to`. */
 export function compileCast(from: DType, to: DType): OfOne {
   return compile<OfOne>(castExpression(from, to), 1);
 }
 
 export interface CompiledReduction {
   readonly identity: Value;
-  /** The next accumulator. */
+  /** Returns the next accumulator. */
   readonly combine: OfTwo;
-  /** The result, of the dtype, from the last accumulator. */
+  /** Converts the last accumulator to the result's dtype. */
   readonly finish: OfOne;
 }
 

@@ -1,11 +1,12 @@
 /**
- * What ops do to elements of every dtype, as scalar expressions. The oracle calls them as functions (compile.ts), kernel
- * generators emit code from them.
+ * The semantics of ops on single elements, as scalar expressions for every dtype. The oracle compiles them to functions
+ * (compile.ts); kernel generators emit code from them.
  *
- * - float, half and bfloat16 compute in float32: an op rounds to float32, then once to its dtype. double computes in double.
+ * - float, half and bfloat16 compute in float32: an op rounds to float32, then once to its dtype. double computes in
+ * double.
  * - int wraps at 32 bits, int64 at 64.
- * - Casts from float to integer truncate and saturate, NaN gives 0 (WebAssembly's trunc_sat); int64 to int wraps; to bool is
- *   x != 0. To half and bfloat16 every cast goes through float32.
+ * - A cast from float to integer truncates and saturates, and NaN gives 0 (WebAssembly's trunc_sat). int64 to int
+ * wraps. A cast to bool is x != 0. Every cast to half or bfloat16 goes through float32.
  */
 import type { DType } from "../../../numerics/dtype.ts";
 import {
@@ -23,18 +24,18 @@ import { binaryFunctions, type BinaryOpType } from "./binary.ts";
 import { reductionFunctions, type ReductionOpType } from "./reduction.ts";
 import { unaryFunctions, type UnaryOpType } from "./unary.ts";
 
-/** Over operand 0, a value of `dtype`. */
+/** Operand 0 is a value of `dtype`. */
 export function unaryExpression(op: UnaryOpType, dtype: DType): Expression {
   return roundTo(dtype, unaryFunctions[op].expression(operand(computeType[dtype], 0)));
 }
 
-/** Over operands 0 and 1 of `dtype`. */
+/** Operands 0 and 1 are values of `dtype`. */
 export function binaryExpression(op: BinaryOpType, dtype: DType): Expression {
   const type = computeType[dtype];
   return roundTo(dtype, binaryFunctions[op].expression(operand(type, 0), operand(type, 1)));
 }
 
-/** Over operand 0 of dtype `from`. */
+/** Operand 0 is a value of `from`. */
 export function castExpression(from: DType, to: DType): Expression {
   const x = operand(computeType[from], 0);
   if (from === to) return x;
@@ -48,9 +49,9 @@ export interface ReductionSemantics {
   /** The accumulator's type. */
   readonly type: ScalarType;
   readonly identity: Value;
-  /** The next accumulator from operand 0, the accumulator, and operand 1, an element. */
+  /** The next accumulator. Operand 0 is the accumulator, operand 1 an element. */
   readonly combine: Expression;
-  /** The result from operand 0, the last accumulator. */
+  /** The result. Operand 0 is the last accumulator. */
   readonly finish: Expression;
 }
 

@@ -1,20 +1,20 @@
 /**
- * The functions that reductions and reducing collectives combine elements with, one row each. Reductions of float, half and
- * bfloat16 accumulate in float32, of double in double, in increasing index order from the identity, with one rounding to the
- * dtype at the end; integers wrap.
+ * The functions that reductions and reducing collectives apply to elements, one row each. Reductions accumulate from
+ * the identity in increasing index order: float, half and bfloat16 in float32, double in double. They round once, at
+ * the end. Integers wrap.
  */
 import type { DType } from "../../../numerics/dtype.ts";
 import { apply, type Expression } from "../../../numerics/scalar/expression.ts";
 import type { Value } from "../../../numerics/tensor/storage.ts";
 
 export interface ReductionFunction {
-  /** Whether it takes bool, too. */
+  /** `any` includes bool. */
   readonly operand: "number" | "any";
-  /** Neutral in every dtype: the sum of one -0 is -0. */
+  /** The neutral element. For float sums it is -0, so that the sum of one -0 is -0. */
   readonly identity: { readonly [D in DType]: Value };
-  /** The next accumulator from the last one and an element, both of the compute type. */
+  /** The next accumulator from the accumulator and an element, both of the compute type. */
   readonly combine: (sum: Expression, x: Expression) => Expression;
-  /** How roundings add up. null: the result is one of the elements, and exact. */
+  /** How rounding errors accumulate. null: the result is one of the elements, so it is exact. */
   readonly accumulates: "sum" | "product" | null;
   /** The name in dumps: `op = add`. */
   readonly printed: string;
@@ -39,7 +39,10 @@ const rows = {
     printed: "mul",
     alsoRead: [],
   },
-  /** NaN if any element is, as in PyTorch. -0 is below 0, so that the order of the elements does not matter. `or` of bool. */
+  /**
+   * NaN if any element is NaN, as in PyTorch. -0 is less than 0, so the order of elements does not matter. For bool:
+   * logical or.
+   */
   amax: {
     operand: "any",
     identity: {
@@ -54,10 +57,10 @@ const rows = {
     combine: (most, x) => apply("max", most, x),
     accumulates: null,
     printed: "fmax",
-    // Of integers, and of floats where nvFuser skips NaN.
+    // nvFuser prints this for integers, and for floats whose NaNs it skips.
     alsoRead: ["max"],
   },
-  /** As `amax`. `and` of bool. */
+  /** As `amax`. For bool: logical and. */
   amin: {
     operand: "any",
     identity: {

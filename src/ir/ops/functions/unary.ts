@@ -1,32 +1,34 @@
 /**
  * The elementwise functions of one operand, one row each. A new function is a row here and an exported function in
- * api/ops.ts: dtype checks, kernels of all back ends, costs, the oracle's bounds, printing and parsing read the row.
+ * api/ops.ts. Dtype checks, kernels of all back ends, costs, the oracle's bounds, printing and parsing read the row.
  */
 import { apply, call, constant, convert, type Expression } from "../../../numerics/scalar/expression.ts";
 import { elementWork } from "../row.ts";
 
 export interface UnaryFunction {
-  /** Which dtypes it takes. The API casts integers to float before a function of floats; nothing takes bool. */
+  /** The accepted dtypes; never bool. The API casts integers to float for a float function. */
   readonly operand: "number" | "float";
-  /** The result for an operand of any compute type. Rounding to half and bfloat16 is added to it. */
+  /** The result for an operand of any compute type, before rounding to half or bfloat16. */
   readonly expression: (x: Expression) => Expression;
-  /** CPU time per element, in the unit of `elementWork` (row.ts). */
+  /** CPU time per element, in units of `elementWork` (row.ts). */
   readonly work: number;
   readonly error: UnaryError;
-  /** Other spellings in nvFuser's dumps. The printed one is the function's name. */
+  /** Other spellings in nvFuser's dumps. Braid prints the function's name. */
   readonly alsoRead: readonly string[];
 }
 
-/** How far a correct back end may be off, before it rounds the result to the dtype. `output` is the result's absolute value. */
+/**
+ * The largest error of a correct back end, before it rounds to the dtype. `output` is the absolute value of the result.
+ */
 export interface UnaryError {
-  /** Roundings, each relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
+  /** Number of roundings relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
   readonly roundings: number;
   readonly magnitude: (input: number, output: number) => number;
-  /** How far the result moves when `input` moves by up to `by`. */
+  /** The largest change of the result when `input` changes by up to `by`. */
   readonly spread: (by: number, input: number, output: number) => number;
 }
 
-/** Every back end gives the same result, which moves as far as the operand. */
+/** All back ends give the same result, and it changes as much as the operand. */
 const exact: UnaryError = { roundings: 0, magnitude: () => 0, spread: (by) => by };
 
 const rows = {
@@ -35,7 +37,7 @@ const rows = {
     expression: (x) => apply("neg", x),
     work: elementWork,
     error: exact,
-    // And `-T0`, which the parser reads as it reads other operators.
+    // Also printed as `-T0`, which the parser reads as an operator.
     alsoRead: [],
   },
   abs: {
@@ -61,7 +63,7 @@ const rows = {
       return convert(x.type, apply("mul", wide, call({ js: "normalCdf", c: "normcdf" }, wide)));
     },
     work: 512,
-    // 1 + erf cancels for negative inputs: the error is relative to the input. The steepest slope of gelu is 1.129.
+    // 1 + erf cancels for negative inputs, so the error is relative to the input. The steepest slope of gelu is 1.129.
     error: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
     alsoRead: [],
   },
@@ -83,7 +85,7 @@ const rows = {
     error: { roundings: 4, magnitude: (_, output) => output, spread: (by) => by },
     alsoRead: ["tanhf"],
   },
-  /** 1 / sqrt(x), in double and rounded once. Infinite with the sign of x at 0, NaN below. */
+  /** 1 / sqrt(x), computed in double and rounded once. At 0 infinite with the sign of x; NaN for negative x. */
   rsqrt: {
     operand: "float",
     expression: (x) => {

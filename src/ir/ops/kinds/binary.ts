@@ -1,6 +1,7 @@
 /**
- * An elementwise function of two operands of equal rank: a row of functions/binary.ts. Two axes join when they have the same
- * extent, or one of them is a broadcast or has the constant extent 1; then the other's extent holds.
+ * An elementwise function of two operands of equal rank (a row of functions/binary.ts). Two axes are compatible if
+ * their extents are equal, or if one is a broadcast or has the constant extent 1. The result has the other's extent
+ * then.
  */
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, isUnitAxis, type Tensor, withoutReductions } from "../../domain.ts";
@@ -25,7 +26,7 @@ export const binaryRow: OpRow<BinaryOp> = {
   respec: (op) => op,
 };
 
-/** Throws `shape-mismatch`. */
+/** The axes of the result. Throws `shape-mismatch`. */
 export function binaryAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShape[] {
   const left = withoutReductions(a.domain.logical);
   const right = withoutReductions(b.domain.logical);
@@ -44,7 +45,10 @@ export function binaryAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShap
   });
 }
 
-/** The axis that two operands share; null when their extents are known to differ. A constant extent wins over a symbol. */
+/**
+ * The result's axis for two operand axes, or null if their extents are known to differ. A constant extent takes
+ * precedence over a symbol.
+ */
 export function joinAxes(a: AxisShape, b: AxisShape): AxisShape | null {
   const iterType = a.iterType === "broadcast" && b.iterType === "broadcast" ? "broadcast" : "iteration";
   if (isUnitAxis(a) && isUnitAxis(b)) return { extent: a.extent, iterType };

@@ -9,7 +9,7 @@ import { view } from "./families.ts";
 
 export interface BroadcastOp extends OpBase {
   readonly kind: "Broadcast";
-  /** Whether axis i of the output is new. The others are the operand's, in order. */
+  /** Whether axis i of the output is new. The other axes are the operand's, in order. */
   readonly flags: readonly boolean[];
 }
 

@@ -1,4 +1,4 @@
-/** Converts to the output's dtype. */
+/** Converts elements to the output's dtype. */
 import type { DType } from "../../../numerics/dtype.ts";
 import { withoutReductions } from "../../domain.ts";
 import { at } from "../../../support/invariant.ts";
@@ -7,7 +7,7 @@ import { elementwise } from "./families.ts";
 
 export interface CastOp extends OpBase {
   readonly kind: "Cast";
-  /** Repeats the output's dtype. */
+  /** Equals the output's dtype. */
   readonly to: DType;
 }
 

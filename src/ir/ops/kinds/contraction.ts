@@ -1,4 +1,7 @@
-/** What matmul and linear have in common: the contracted axis K is the trailing reduction axis of the output's logical domain. */
+/**
+ * The common base of matmul and linear. The contracted axis K is the trailing reduction axis of the output's logical
+ * domain.
+ */
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";
@@ -8,14 +11,17 @@ import { numberDType } from "../dtype-rules.ts";
 import type { Axes, OpBase, OpRow, Shapes } from "../row.ts";
 import { countOf } from "./families.ts";
 
-/** How a contraction reads and writes. Those of a user's Fusion say neither: passes and hand-built host programs do. */
+/** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
 export interface ContractionBase extends OpBase {
   /**
-   * Of an op that contracts one chunk after the other: whether the result is added to what the output holds (beta = 1 of a
-   * BLAS), and the sum rounded once, or is the first. Then the output's reduction axis prints all chunks.
+   * Set on an op that contracts one chunk of K. true: add the result to the output (beta = 1 of a BLAS), with one
+   * rounding of the sum. false: write the first chunk. The output's reduction axis then prints the extent of all
+   * chunks.
    */
   readonly accumulate?: boolean;
-  /** Operand i as a permute of its tensor, read in place: its axis j is axis `orders[i][j]` of the tensor. null: as it is. */
+  /**
+   * If not null, operand i is a permute of its tensor, read in place: its axis j is axis `orders[i][j]` of the tensor.
+   */
   readonly orders?: readonly (readonly number[] | null)[];
 }
 
@@ -24,13 +30,13 @@ export const contraction = {
   isView: false,
   dtype: numberDType,
   misfit: () => null,
-  // A bias, and what the output held, are added once.
+  // A bias and a previous output each add one operation per element.
   flops: ({ accumulate }: Pick<ContractionBase, "accumulate">, { operands, output }: Shapes) =>
     countOf(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),
   work: (_: unknown, { operands, output }: Shapes) => countOf(output) * contractedSize(operands),
 } as const satisfies Partial<OpRow<ContractionBase>>;
 
-/** Both [.., M, K] and [K] end in K. */
+/** Valid for [.., M, K] and for [K]. */
 function contractedSize(operands: Shapes["operands"]): number {
   return at(operands, 0).at(-1) ?? 1;
 }
@@ -48,7 +54,7 @@ export function operandAxes(tensor: Tensor, place: Call): Axes {
   });
 }
 
-/** K is not broadcast: an extent of 1 joins only another 1. Throws `shape-mismatch`. */
+/** K does not broadcast: an extent of 1 matches only 1. Throws `shape-mismatch`. */
 export function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDomain, place: Call): AxisShape {
   if (extentsDiffer(left.extent, right.extent)) {
     reject(place, {
@@ -62,13 +68,13 @@ export function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDoma
   return { extent: left.extent, iterType: "reduction" };
 }
 
-/** The contracted axis of an operand with the output's. */
+/** Pairs the contracted axis of an operand with the output's. */
 export function contractedPair(operand: number, axis: IterDomain | undefined, output: Axes): readonly AxisPair[] {
   const reduced = output.at(-1);
   return axis === undefined || reduced?.iterType !== "reduction" ? [] : [pair(operand, axis, reduced)];
 }
 
-/** The axes of partial results stand after the `count` axes that the op always puts out. */
+/** The axes of partial results, which follow the op's first `count` output axes. */
 export function partialAxes(output: Axes, count: number): Axes {
   return withoutReductions(output).slice(count);
 }

@@ -1,4 +1,4 @@
-/** What the rows of views and of elementwise ops have in common. */
+/** Fields that the rows of views, and of elementwise ops, share. */
 import { withoutReductions } from "../../domain.ts";
 import { type AxisPair, zip } from "../axis-pairs.ts";
 import { operandDType } from "../dtype-rules.ts";
@@ -6,14 +6,14 @@ import { type Axes, elementWork, type Shapes } from "../row.ts";
 
 const none: readonly never[] = [];
 
-/** Reduces and cuts nothing, and fits its operands where paired axes do. */
+/** The op reduces and cuts nothing. Its only size rule is that paired axes are equal. */
 const local = {
   partial: (): Axes => none,
   whole: () => none,
   misfit: () => null,
 } as const;
 
-/** An op of one operand that moves elements and computes nothing. */
+/** An op of one operand that moves elements without computing. */
 export const view = {
   ...local,
   operands: [1, 1],
@@ -23,7 +23,7 @@ export const view = {
   work: () => 0,
 } as const;
 
-/** An op that computes each element of its output from those at the same index. */
+/** An op whose output elements depend only on the operands' elements at the same index. */
 export const elementwise = {
   ...local,
   isView: false,

@@ -1,4 +1,7 @@
-/** torch.nn.functional.linear: x [.., K], weight [N, K] or [K], bias [N] or [] -> [.., N, rK], without N where the weight has none. */
+/**
+ * torch.nn.functional.linear: x [.., K], weight [N, K] or [K], bias [N] or [] -> [.., N, rK]. With a weight [K] the
+ * output has no N.
+ */
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";

@@ -1,6 +1,7 @@
 /**
- * torch.matmul: a [.., M, K] or [K], b [.., K, N] or [K] -> [.., M, N, rK], without M or N where the operand has none. Batch
- * axes broadcast. A batch axis that is contracted, too, is a reduction axis of the output in its place.
+ * torch.matmul: a [.., M, K] or [K], b [.., K, N] or [K] -> [.., M, N, rK]. An operand [K] drops M or N from the
+ * output. Batch axes broadcast. A batch axis that is also contracted becomes a reduction axis at the same place in the
+ * output.
  */
 import { at } from "../../../support/invariant.ts";
 import type { AxisShape, Tensor } from "../../domain.ts";

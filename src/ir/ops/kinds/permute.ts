@@ -33,7 +33,7 @@ export const permuteRow: OpRow<PermuteOp> = {
   standalone: false,
   shape: ({ order }, operands) => {
     const input = withoutReductions(at(operands, 0).domain.logical);
-    // nvFuser makes the axes in the input's order and then reorders them.
+    // nvFuser creates the axes in the input's order and then reorders them, which decides their numbers.
     return { axes: order.map((axis) => at(input, axis)), numbering: order };
   },
   respec: ({ order }, operands, _, place) => permuteSpec(at(operands, 0), order, place),

@@ -1,6 +1,6 @@
 /**
- * Combines the elements along axes by a row of functions/reduction.ts. The reduced axes stay in the output's logical domain
- * with iteration type reduction.
+ * Reduces elements along axes with a function of functions/reduction.ts. The reduced axes stay in the output's logical
+ * domain with iteration type reduction.
  */
 import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
@@ -56,7 +56,7 @@ export const reductionRow: OpRow<ReductionOp> = {
   work: (_, { operands }) => elementWork * countOf(at(operands, 0)),
 };
 
-/** They stand in front of the reduced axis. */
+/** Axes of partial results precede the reduced axis. */
 function partialAxes({ axes }: ReductionOp, operands: readonly Axes[], output: Axes): Axes {
   if (output.length === at(operands, 0).length) return [];
   const partial: IterDomain[] = [];

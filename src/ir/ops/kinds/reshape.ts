@@ -12,7 +12,10 @@ export interface ReshapeOp extends OpBase {
   readonly kind: "Reshape";
 }
 
-/** `shape` holds extents; at most one -1 stands for what is left over. Throws `bad-extent`, `bad-argument`, `shape-mismatch`. */
+/**
+ * `shape` holds extents; one of them may be -1, which is inferred. Throws `bad-extent`, `bad-argument`,
+ * `shape-mismatch`.
+ */
 export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[], place: Call): SpecOf<ReshapeOp> {
   const total = foldProduct(withoutReductions(tensor.domain.logical).map((axis) => axis.extent));
   const given = shape.flatMap((entry) => (entry === -1 ? [] : [toExtent(entry, place)]));
@@ -56,7 +59,7 @@ export const reshapeRow: OpRow<ReshapeOp> = {
   },
   pairs: (_, operands, output) => reshapePairs(at(operands, 0), withoutReductions(output)),
   misfit: (_, { input, output }) => {
-    // An inferred extent rounds down, so the counts also differ where it does not divide.
+    // An inferred extent rounds down, so an uneven division also shows as a different number of elements.
     const to = output();
     if (countOf(input) === countOf(to)) return null;
     return {
@@ -69,7 +72,7 @@ export const reshapeRow: OpRow<ReshapeOp> = {
   },
 };
 
-/** Leading and trailing axes of equal extent keep their row-major index; those between are rearranged. */
+/** Leading and trailing axes of equal extent keep their row-major index. The axes between them are rearranged. */
 function reshapePairs(input: Axes, output: Axes): readonly AxisPair[] {
   const shorter = Math.min(input.length, output.length);
   const same = (a: IterDomain | undefined, b: IterDomain | undefined): boolean =>

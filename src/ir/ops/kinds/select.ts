@@ -38,7 +38,7 @@ export const selectRow: OpRow<SelectOp> = {
   ...view,
   standalone: true,
   shape: ({ axis }, operands) => ({ axes: withoutReductions(at(operands, 0).domain.logical).toSpliced(axis, 1) }),
-  // The index may depend on loops: record checks it.
+  // `record` checks the index, because it may depend on loops.
   respec: (op) => op,
   pairs: ({ axis }, operands, output) => zip(0, at(operands, 0).toSpliced(axis, 1), withoutReductions(output)),
   whole: ({ axis }, operands) => [{ operand: 0, axis: at(at(operands, 0), axis) }],

@@ -1,4 +1,4 @@
-/** A copy; the place for a change of sharding. */
+/** A copy. The input and output may have different shardings. */
 import { withoutReductions } from "../../domain.ts";
 import { at } from "../../../support/invariant.ts";
 import { zip } from "../axis-pairs.ts";

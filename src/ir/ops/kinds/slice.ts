@@ -81,12 +81,12 @@ export const sliceRow: OpRow<SliceOp> = {
   },
 };
 
-/** Whether the range is known to be the whole axis. */
+/** Whether the range is known to cover the axis. */
 function isWhole({ start, stop }: Range, axis: IterDomain): boolean {
   return start === 0 && isConstant(axis.extent, stop);
 }
 
-/** What is wrong with an index or range outside an axis of `size` elements. */
+/** A diagnostic if an index or range is outside an axis of `size` elements, or null. */
 export function indexMisfit(
   kind: string,
   axis: number,

@@ -1,4 +1,4 @@
-/** An elementwise function of one operand: a row of functions/unary.ts. */
+/** An elementwise function of one operand (a row of functions/unary.ts). */
 import { withoutReductions } from "../../domain.ts";
 import { at } from "../../../support/invariant.ts";
 import { numberDType, requireFloat } from "../dtype-rules.ts";
