@@ -1,4 +1,4 @@
-/** What sizes must hold at record time: shapes that agree, indices in range, sharded axes that no op needs whole. */
+/** Checks of sizes at record time: shapes agree, indices are in range, and no op needs all of a sharded axis. */
 import { sameNumbers } from "../commands/view.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
@@ -14,7 +14,7 @@ export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: re
   requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
 }
 
-/** Throws `size-mismatch`. */
+/** Throws `size-mismatch` if `shape` is not `expected`. */
 export function requireShape(
   recorder: Recorder,
   what: string,
@@ -56,16 +56,16 @@ export function outOfRange(recorder: Recorder, found: string, position: number, 
 }
 
 /**
- * An op works on what its device holds. One that needs the whole of a sharded axis (reduces, contracts or cuts it) is
- * a communication; recorded as an op it would give a part of the result. `tensors` is the table of the program or
- * host unit that `op` stands in. Throws `resharding-unsupported`.
+ * An op works on its device's shard. An op that needs all of a sharded axis (it reduces, contracts or cuts the axis) is
+ * a communication. Recorded as an op, it would compute a partial result. `tensors` is the table of the program or host
+ * unit that contains `op`. Throws `resharding-unsupported`.
  */
 export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly Tensor[]): void {
   const partial = partialAxes(op, tensors);
   for (const { operand, axis } of wholeAxes(op, tensors)) {
     const tensor = at(tensors, at(op.inputs, operand));
     const shard = axisShards(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
-    // What the op makes of a device's own part stays apart, with an index per device.
+    // Each device's partial result is a separate element: the output has an axis with an index per device.
     if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
     fail(recorder, {
       code: "resharding-unsupported",

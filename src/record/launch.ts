@@ -1,5 +1,5 @@
 /**
- * Launches and copies over bound views. Where an output may share bytes with an input that the kernel still reads, the
+ * Launches and copies over bound views. If an output may share bytes with an input that the kernel still reads, the
  * result goes through a temporary.
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
@@ -17,7 +17,7 @@ import { outputView, tensorOf } from "./tensors.ts";
 import { addKernel, emit } from "./tape.ts";
 import { mayOverlap, permuteView, sameElements } from "./views.ts";
 
-/** Makes the kernel for these operands; called only when the statement's last kernel does not fit. */
+/** Makes the kernel for these operands. Called only if the statement's last kernel does not fit. */
 export type MakeKernel = (inputs: readonly Operand[], outputs: readonly Operand[]) => Kernel;
 
 export interface LaunchRequest {
@@ -26,12 +26,15 @@ export interface LaunchRequest {
   readonly outputs: readonly View[];
   /** Whether an output may be the same view as an input. */
   readonly inPlace: boolean;
-  /** Whether the statement and the operands determine the kernel. */
+  /** Whether the statement and the operands alone determine the kernel. */
   readonly fixed: boolean;
   readonly make: MakeKernel;
 }
 
-/** Launches one kernel. An output that overlaps an input, but not in place, is computed in a temporary and copied. */
+/**
+ * Launches one kernel. If an output overlaps an input other than in place, the kernel writes a temporary, which is then
+ * copied.
+ */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, inPlace } = request;
   const staged = outputs.map((output) =>
@@ -118,15 +121,17 @@ export function emitCopy(
   emit(tape, { kind: "copy", stream, source, destination });
 }
 
-/** Binds `tensor` to a view of another tensor's memory, which it then owns, too. Throws `size-mismatch`. */
+/**
+ * Binds `tensor` to a view of another tensor's memory and makes it one of the memory's owners. Throws `size-mismatch`.
+ */
 export function alias(recorder: Recorder, tensor: TensorId, view: View, statement: Statement): void {
   requireDeclaredShape(recorder, tensor, view.shape);
   bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
 }
 
 /**
- * The memory that `op` writes to. A reduction that stops at each device's part of a sharded axis has an axis that
- * counts the devices. It has one element on each device, and kernels need not see it.
+ * The memory that `op` writes. A reduction that stops at each device's partial result has an axis that numbers the
+ * devices. On each device that axis has one element, so it is dropped for kernels.
  */
 export function ordinaryOutput(recorder: Recorder, op: Op): View {
   const output = outputView(recorder, op.output);

@@ -1,6 +1,7 @@
 /**
- * How a tensor lies on one rank. Of the parts of an axis, a device holds one index of those with a DID type and all
- * indices of the others. Reduced axes are gone. The buffer is contiguous in the order of the allocation domain.
+ * The layout of a tensor on one rank. An axis consists of parts: a device holds one index of each part with a DID type
+ * and all indices of the others. Reduced axes are absent. The buffer is contiguous in the order of the allocation
+ * domain.
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
@@ -65,8 +66,8 @@ function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly Ax
 }
 
 /**
- * The axes in memory, from outermost to innermost. An allocation domain may list parts of split axes; the parts of an
- * axis that the device holds must then be next to each other and in order.
+ * The axes in memory order, outermost first. An allocation domain may list parts of split axes. The parts of an axis
+ * that the device holds must then be adjacent and in order.
  */
 function memoryOrder(
   tensor: Tensor,
@@ -115,7 +116,7 @@ function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: re
   return size;
 }
 
-/** `size` is that of the axis, or of the part `id` of it, that carries `type`. */
+/** `size` is the size of the axis, or of its part `id`, that has the type `type`. */
 function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"], type: DIDType, size: number): void {
   const axis = printIterDomain(tensor.domain.loop.find((candidate) => candidate.id === id) ?? logical);
   const along = `along ${type}`;

@@ -1,9 +1,9 @@
 /**
- * Buffers and bindings of one rank. A tensor is bound to a View of a buffer: inputs and outputs of the program from the
- * start, others by an allocation, by an op that makes its output, or as a view of another tensor.
+ * Buffers and bindings of one rank. A binding maps a tensor to a View of a buffer. Inputs and outputs of the program
+ * are bound from the start; other tensors by an allocation, by the op that makes them, or as a view of another tensor.
  *
- * Owners keep a temporary alive: the tensor that it was made for, and tensors that an op (Set, Slice, ...) bound to a
- * view of it. A HirAliasSelect owns nothing: its slice is gone when its source is.
+ * Owners keep a temporary alive: the tensor that it was allocated for, and tensors that an op (Set, Slice, ...) bound
+ * to a view of it. A HirAliasSelect owns nothing: its slice ends with its source.
  */
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
@@ -28,7 +28,7 @@ interface BufferState {
 export interface Binding {
   readonly view: View;
   readonly owns: boolean;
-  /** The statement that bound the tensor to a view of another tensor; null if it has memory of its own. */
+  /** The statement that bound the tensor to a view of another tensor; null if the tensor has separate memory. */
   readonly aliasedBy: Statement | null;
 }
 
@@ -42,7 +42,7 @@ export function createMemory(tape: Tape): Memory {
   return { tape, buffers: [], bindings: new Map() };
 }
 
-/** What a new buffer must hold. */
+/** The properties of a new buffer. */
 export interface BufferRequest {
   /** `T3`. */
   readonly name: string;
@@ -51,7 +51,7 @@ export interface BufferRequest {
   readonly layout: Layout;
 }
 
-/** The view of a whole new buffer. `position` is that of an input or output. */
+/** Adds a buffer and returns a view of all of it. `position` is the index of an input or output. */
 export function addBuffer(
   { buffers }: Memory,
   { name, dtype, symmetric, layout }: BufferRequest,
@@ -70,21 +70,21 @@ export function addBuffer(
   return { buffer: id, offset: 0, dtype, shape, strides };
 }
 
-/** The view of a new temporary, whose contents are undefined. */
+/** Adds a temporary with undefined contents and returns a view of it. */
 export function addTemporary(memory: Memory, request: BufferRequest, stream: CommandStreamId): View {
   const view = addBuffer(memory, request, "temporary", null);
   emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
   return view;
 }
 
-/** Binds the tensor anew; what it was bound to loses an owner. */
+/** Binds the tensor. Its previous memory loses an owner. */
 export function bind(memory: Memory, tensor: TensorId, binding: Binding, stream: CommandStreamId): void {
   if (binding.owns) stateOf(memory, binding.view).owners++;
   unbind(memory, tensor, stream);
   memory.bindings.set(tensor, binding);
 }
 
-/** Forgets the tensor's binding and frees a temporary that has no other owner. */
+/** Removes the tensor's binding, and frees a temporary without other owners. */
 export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId): void {
   const binding = memory.bindings.get(tensor);
   if (binding === undefined) return;
@@ -101,7 +101,7 @@ export function stateOf(memory: Memory, view: View): BufferState {
   return at(memory.buffers, view.buffer);
 }
 
-/** The buffers as a command list has them. */
+/** The buffers in the form of a command list. */
 export function finishedBuffers({ buffers }: Memory): readonly Buffer[] {
   return buffers.map(({ buffer, symmetric }) => {
     const arena: Arena = symmetric ? "symmetric" : buffer.role;

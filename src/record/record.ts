@@ -1,7 +1,7 @@
 /**
- * `record` walks one rank's host program once, for given sizes, and writes down what it does: a flat list of commands
- * with exact operands. Loops are unrolled, branches taken and indices evaluated; what a library does on its own streams
- * is written out. docs/commands.md defines the commands.
+ * `record` walks one rank's host program once, for given sizes, and writes a flat list of commands with exact operands.
+ * It unrolls loops, takes branches and evaluates indices. Work that a library does on its own streams becomes explicit
+ * commands. docs/commands.md defines the commands.
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { View } from "../commands/view.ts";
@@ -16,7 +16,7 @@ import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
 import { sameElements } from "./views.ts";
 
-/** The commands of one rank. Throws a DiagnosticError for a program that is invalid, or invalid for these sizes. */
+/** The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. */
 export function recordHost(program: HostProgram, options: RecordOptions): CommandList {
   const findings = validateHostProgram(program);
   if (findings.length > 0) throw new DiagnosticError(findings);
@@ -41,8 +41,8 @@ export function recordHost(program: HostProgram, options: RecordOptions): Comman
 }
 
 /**
- * Makes a buffer for every input or output that has a part on this rank. A tensor that is both gets a second buffer: a
- * copy of the input, which is the output from then on.
+ * Makes a buffer for every input and output with data on this rank. If a tensor is both, a second buffer holds a copy
+ * of the input, which is the output from then on.
  */
 function bindArguments(
   recorder: Recorder,
@@ -63,7 +63,7 @@ function bindArguments(
   return views;
 }
 
-/** Copies outputs that end up bound to other memory, such as a slice, to where the caller reads them. */
+/** Copies outputs that end up bound to other memory, such as a slice, to the buffers that the caller reads. */
 function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): void {
   const { tape } = recorder;
   tape.statement = null;
@@ -73,7 +73,7 @@ function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): 
     return view === null || sameElements(view, own) ? [] : [{ view, own }];
   });
   const overwritten = new Set(rebound.map(({ own }) => own.buffer));
-  // What lies in an output is saved before any output is overwritten.
+  // Save the contents of rebound outputs before any output is overwritten.
   const copies = rebound.map(({ view, own }) => {
     if (!overwritten.has(view.buffer)) return { from: view, own, temporary: null };
     const temporary = contiguousTemporary(recorder, view);

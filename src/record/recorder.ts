@@ -1,6 +1,6 @@
 /**
- * A recording under way: the host program, the values of its names, and the tables that grow. It lives for one call of
- * `record`.
+ * The state of one recording: the host program, the values of its names, and the tables that it fills. It exists for
+ * one call of `record`.
  */
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
@@ -17,7 +17,7 @@ import { communicatorStream, createStreams, order, recordOn, type Streams } from
 import { createTape, emit, failHere, type Tape } from "./tape.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 
-/** What a recording needs besides the host program. Defaults and checks are in src/compile. */
+/** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
 export interface RecordOptions {
   /** The device whose commands are recorded. */
   readonly rank: number;
@@ -27,7 +27,7 @@ export interface RecordOptions {
   readonly scalars: ReadonlyMap<string, number>;
   /** The value of the program's `numberOfStreams`: the worker streams that a Stream loop alternates over. */
   readonly streams: number;
-  /** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
+  /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: "get" | "put";
 }
 
@@ -39,29 +39,29 @@ export interface Recorder {
   readonly memory: Memory;
   /** Sizes of extents, which never change. */
   readonly sizeOf: SizeOf;
-  /** Values of the indices of the loops under way. */
+  /** The current indices of the enclosing loops. */
   readonly indices: Map<string, number>;
   readonly layouts: Map<Tensor, Layout>;
   /** Iterations of all loops so far. */
   iterations: number;
   /** The latest post of each communication. */
   readonly posts: Map<ExprId, Post>;
-  /** The coalesced group under way. */
+  /** The open coalesced group. */
   group: PointToPoint[] | null;
   /** For each one-sided send and receive, what the latest ShareMemHandles shared. */
   readonly shared: Map<ExprId, SharedHandle>;
-  /** The number of one-sided sends to, and receives from, each peer so far. */
+  /** For each peer, the number of one-sided sends to it and receives from it so far. */
   readonly sequences: Map<string, number>;
   readonly kernels: KernelCache;
 }
 
-/** Memory whose handle one peer has. */
+/** A buffer whose handle a peer has. */
 export interface SharedHandle {
   readonly peer: number;
   readonly view: View;
 }
 
-/** Kernels by structure, and the last one of each statement: the next iteration mostly needs the same. */
+/** Kernels by structure, and each statement's last kernel, which the next iteration usually needs again. */
 export interface KernelCache {
   readonly byText: Map<string, KernelId>;
   readonly last: Map<Statement, LastKernel>;
@@ -125,7 +125,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
       help: `pass { scalars: { ${names}: ... } }, or correct the name`,
     });
   }
-  // In JavaScript 0 * -1 is -0, which prints as 0 but differs as a key.
+  // In JavaScript 0 * -1 is -0. It prints as 0 but is a different key.
   if (Number.isSafeInteger(value)) return value === 0 ? 0 : value;
   return fail(recorder, {
     code: "scalar-invalid",

@@ -1,6 +1,6 @@
 /**
- * The streams of one rank. Stream 0 is the caller's. A host stream with an index is the stream of that value; one
- * without an index is a stream of its own, or the one that GetCurrentStream bound it to. Each communicator has a
+ * The streams of one rank. Stream 0 is the caller's. A host stream with an index maps to the stream of that value.
+ * Without an index it is a separate stream, or the stream that GetCurrentStream bound it to. Each communicator has a
  * stream.
  */
 import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.ts";
@@ -60,7 +60,7 @@ function lookUp<Key>(
   return id;
 }
 
-/** Orders what `later` gets from here on after what `earlier` has got. Nothing to do for one stream. */
+/** Orders the later work of `later` after the earlier work of `earlier`. Does nothing if they are the same stream. */
 export function order({ tape }: Streams, earlier: CommandStreamId, later: CommandStreamId): void {
   if (earlier === later) return;
   waitFor(tape, recordOn(tape, earlier), later);
@@ -73,7 +73,7 @@ export function recordOn(tape: Tape, stream: CommandStreamId): EventId {
   return event;
 }
 
-/** `stream` waits for the event. */
+/** Makes `stream` wait for the event. */
 export function waitFor(tape: Tape, event: EventId, stream: CommandStreamId): void {
   emit(tape, { kind: "waitEvent", stream, event });
 }

@@ -1,6 +1,6 @@
 /**
- * Where a recording writes: the commands, each with its origin, and the tables that they number. The origin is the
- * statement under way. Its text is printed once per statement, and all commands of one visit share one Origin.
+ * The output of a recording: the commands, each with its origin, and the tables that they refer to. The origin is the
+ * current statement. Its text is printed once per statement, and all commands of one visit share one Origin.
  */
 import type { EventId, KernelId, Origin } from "../commands/command.ts";
 import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";
@@ -19,11 +19,11 @@ export interface Tape {
   readonly peerCollectives: PeerCollective[];
   eventCount: number;
   readonly textOf: (statement: Statement) => string;
-  /** The statement under way; null outside the program's body. */
+  /** The current statement; null outside the program's body. */
   statement: Statement | null;
-  /** The origin of the visit under way, made for its first command. */
+  /** The origin of the current visit, created for its first command. */
   origin: Origin | null;
-  /** Positions of the statement under way and of the statements around it, outermost first. */
+  /** Positions of the current statement and its enclosing statements, outermost first. */
   readonly path: number[];
   readonly iteration: number[];
 }
@@ -51,7 +51,7 @@ export function createTape(program: HostProgram): Tape {
   };
 }
 
-/** Appends a command; its origin is the statement and iteration under way. */
+/** Appends a command. Its origin is the current statement and iteration. */
 export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origin ??= {
     statement: tape.statement === null ? "%HostIrContainer" : tape.textOf(tape.statement),
@@ -62,7 +62,7 @@ export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origins.push(tape.origin);
 }
 
-/** A new event; every recordEvent has its own. */
+/** A new event. Each recordEvent has a separate one. */
 export function nextEvent(tape: Tape): EventId {
   return makeId<EventId>(tape.eventCount++);
 }
@@ -72,7 +72,7 @@ export function addKernel(tape: Tape, kernel: Kernel): KernelId {
   return makeId<KernelId>(tape.kernels.push(kernel) - 1);
 }
 
-/** Fails at the statement under way, with its iteration. */
+/** Throws a diagnostic at the current statement and iteration. */
 export function failHere(tape: Tape, rank: number, diagnostic: Omit<Diagnostic, "place">): never {
   const { statement, iteration, textOf } = tape;
   const visit = iteration.length === 0 ? "" : `, iteration ${iteration.join(".")}`;

@@ -1,4 +1,4 @@
-/** Tensors on this rank: what it holds of them, and the memory that they are bound to. */
+/** A rank's tensors: their local layouts, and the memory that they are bound to. */
 import type { View } from "../commands/view.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
@@ -11,7 +11,7 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
 }
 
-/** What this rank holds of a tensor of the program or of a host unit. */
+/** The local layout of a tensor of the program or of a host unit. */
 export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
@@ -21,7 +21,7 @@ export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   return layout;
 }
 
-/** Whether this rank has a part of the tensor. A tensor without a mesh lies on device 0. */
+/** Whether this rank holds data of the tensor. A tensor without a mesh is on device 0. */
 export function isHere({ options: { rank } }: Recorder, { mesh }: Tensor): boolean {
   return mesh === null ? rank === 0 : mesh.has(rank);
 }
@@ -62,12 +62,12 @@ function notBound(recorder: Recorder, id: TensorId): never {
   });
 }
 
-/** The memory that an op writes to: the tensor's, allocated on the current stream if it has none. */
+/** The memory that an op writes: the tensor's, or new memory on the current stream if the tensor is not bound. */
 export function outputView(recorder: Recorder, id: TensorId): View {
   return findView(recorder, id) ?? allocate(recorder, id);
 }
 
-/** Gives the tensor new memory. */
+/** Binds the tensor to new memory. */
 export function allocate(recorder: Recorder, id: TensorId): View {
   const tensor = tensorOf(recorder, id);
   const { current } = recorder.streams;
@@ -76,7 +76,7 @@ export function allocate(recorder: Recorder, id: TensorId): View {
   return view;
 }
 
-/** The buffer that this rank's part of the tensor needs. */
+/** The buffer for this rank's data of the tensor. */
 export function bufferRequest(recorder: Recorder, tensor: Tensor): BufferRequest {
   const { id, dtype, memory } = tensor;
   return { name: `T${id}`, dtype, symmetric: memory === "symmetric", layout: layoutOf(recorder, tensor) };

@@ -1,6 +1,6 @@
 /**
- * Views of views: strided boxes are cut, permuted, stretched or reshaped without moving an element. Axis numbers count
- * the axes of the view.
+ * Views of views: cut, permute, broadcast or reshape a strided box without moving an element. Axis numbers count the
+ * view's axes.
  */
 import { sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -36,7 +36,7 @@ export function squeezeView(view: View, kept = 0): View {
   return axes.length === view.shape.length ? view : permuteView(view, axes);
 }
 
-/** Cuts `axis` in three: `outer` runs of `count` equal parts. */
+/** Splits `axis` in three: `outer` runs of `count` equal blocks. */
 export function cutAxis(view: View, axis: number, outer: number, count: number): View {
   const inner = at(view.shape, axis) / (outer * count);
   const stride = at(view.strides, axis);
@@ -54,8 +54,8 @@ export function splitView(view: View, axis: number): View {
 }
 
 /**
- * Stretches axes of one element, and missing leading axes, to `shape` by stride 0. Null if an axis has neither one
- * element nor the extent of `shape`.
+ * Broadcasts axes of one element, and missing leading axes, to `shape` with stride 0. Null if another axis differs in
+ * extent from `shape`.
  */
 export function stretchView(view: View, shape: readonly number[]): View | null {
   const missing = shape.length - view.shape.length;
@@ -70,8 +70,8 @@ export function stretchView(view: View, shape: readonly number[]): View | null {
 }
 
 /**
- * The same elements in row-major order under another shape of as many elements; null if that needs a copy. Each run
- * of axes that are contiguous in memory is regrouped by itself, as in PyTorch's computeStride
+ * The same elements in row-major order under another shape with as many elements, or null if that needs a copy. Each
+ * run of axes that is contiguous in memory is regrouped separately, as in PyTorch's computeStride
  * (aten/src/ATen/TensorUtils.cpp).
  */
 export function reshapeView(view: View, shape: readonly number[]): View | null {
@@ -95,7 +95,7 @@ export function reshapeView(view: View, shape: readonly number[]): View | null {
     run = 1;
     taken = 1;
   }
-  // A scalar's new shape leaves axes of one element over.
+  // The remaining axes of the new shape must have one element, as in the new shape of a scalar.
   return shape.slice(0, target + 1).every((extent) => extent === 1) ? { ...view, shape, strides } : null;
 }
 

@@ -1,19 +1,21 @@
-/** Which axis of a collective's whole side counts its parts. It follows from how the other side is sharded. */
+/**
+ * Which axis of a collective's unsharded side numbers the per-rank slices. The sharding of the other side determines
+ * it.
+ */
 import { collectives, type CollectiveType } from "../../commands/collectives.ts";
 import { type AxisShard, axisShards, sameCut } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 
 export interface PartAxis {
-  /** The position of the axis among the axes that the whole side has at run time. */
+  /** The position among the axes that the unsharded side has at run time. */
   readonly axis: number;
-  /** How the other side cuts it; null where no axis shows it, as in hand-built programs without DID types. */
+  /** How the other side shards the axis; null if it has no DID type, as in some hand-built programs. */
   readonly shard: AxisShard | null;
 }
 
 /**
- * The axis of `whole` that is not sharded while its counterpart in `part` is. Where no axis shows it, it is the
- * outermost. For the input of a reduction as `part` (`isReduced`), the sharded axis is one that `whole` does not
- * have.
+ * The axis of `whole` that is not sharded while its counterpart in `part` is; the outermost axis if there is none. If
+ * `part` is the input of a reduction (`isReduced`), the sharded axis is one that `whole` lacks.
  */
 export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isReduced = false): PartAxis {
   const shards = axisShards(part);
@@ -30,7 +32,7 @@ export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isRe
     const shard = shards.find(
       (cut) =>
         cut.axis.id === counterparts[axis]?.id &&
-        // On another mesh, a type that cuts alike may have another name.
+        // On another mesh, the DID type with the same cut may have another name.
         !own.some(
           (other) =>
             other.axis.id === id && whole.mesh?.size(other.type) === part.mesh?.size(cut.type) && sameCut(other, cut),
@@ -41,13 +43,13 @@ export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isRe
   return { axis: 0, shard: null };
 }
 
-/** For each axis of `own` the axis of `other` that holds the same index; a reduced axis has none. */
+/** For each axis of `own`, the axis of `other` with the same index. A reduced axis has none. */
 function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
   const axes = withoutReductions(own.domain.logical);
   const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
   if (!collectives[type].reduces || kept.length === axes.length) return kept;
-  // The reduced axis stays in the output's logical domain, as in nvFuser, unless a squeeze dropped it: then it is the
-  // sharded one.
+  // The reduced axis stays in the output's logical domain, as in nvFuser. If a squeeze dropped it, it was the sharded
+  // axis.
   if (other.domain.logical.length === axes.length) {
     return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
   }
@@ -55,7 +57,7 @@ function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (
   const without = (dropped: number): readonly (IterDomain | undefined)[] => kept.toSpliced(dropped, 0, undefined);
   const reduced = axes.findIndex(({ parallelType }, i) => {
     if (!isDID(parallelType)) return false;
-    // All other sharded axes are cut alike on both sides. On another mesh the types may have other names.
+    // All other sharded axes have the same cut on both sides. On another mesh their types may have other names.
     const counterparts = without(i);
     return shards.every(({ axis: { id }, type: cut }) => {
       const position = axes.findIndex((axis) => axis.id === id);
@@ -65,7 +67,7 @@ function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (
   return reduced < 0 ? kept : without(reduced);
 }
 
-/** Whether the axis is cut into `devices` shares. */
+/** Whether the axis is sharded over `devices` devices. */
 function isCutInto(tensor: Tensor, axis: IterDomain | undefined, devices: number): boolean {
   return axisShards(tensor).some(({ axis: { id }, type }) => id === axis?.id && tensor.mesh?.size(type) === devices);
 }

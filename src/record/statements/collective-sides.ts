@@ -1,6 +1,6 @@
 /**
- * The two sides of a collective as this rank has them. Axes of one element, such as sharded and reduced ones, are
- * dropped. Where a side has one part per rank, the axis that counts the parts comes first; it is the axis that the
+ * The input and output of a collective on this rank. Axes of one element, such as sharded and reduced ones, are
+ * dropped. If a side has one slice per rank, the axis that numbers the slices comes first. It is the axis that the
  * other side shards.
  *
  *   Allgather       [DIDx, M]    -> [D, M]    axis 0 of the output: sharded in the input, whole in the output
@@ -20,7 +20,7 @@ import { partAxis } from "./collective-axes.ts";
 
 export type Side = "input" | "output";
 
-/** A Communication whose root is known. */
+/** A Communication with its root evaluated. */
 export interface PostedCollective {
   readonly statement: Communication;
   readonly type: CollectiveType;
@@ -29,8 +29,8 @@ export interface PostedCollective {
 }
 
 /**
- * What the rank at `position` reads and writes. Throws `size-mismatch` where a side does not hold what the type
- * needs.
+ * The views that the rank at `position` reads and writes. Throws `size-mismatch` if a side has the wrong number of
+ * elements or slices.
  */
 export function collectiveSides(
   recorder: Recorder,
@@ -59,9 +59,9 @@ function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, posit
 }
 
 /**
- * Whether the root at `position` has a share of a side that it may lack: it lies on that side's mesh. On a mesh of
- * two dimensions it may lie there without being one of the devices that share what is moved; then the team has one
- * rank more than those.
+ * Whether the root at `position` holds a share of a side that a root may lack: it must be in that side's mesh. In a
+ * mesh of two dimensions the root may be on the mesh without being one of the devices that share the data. The team
+ * then has one more rank than there are shares.
  */
 function rootHasShare(
   recorder: Recorder,
@@ -75,7 +75,7 @@ function rootHasShare(
   const { mesh } = part;
   if (mesh === null || !mesh.has(at(team, position))) return false;
   const { reduces, splitsInput, splitsOutput } = collectives[type];
-  // What is neither split nor reduced is the same on every device of the mesh, whatever cuts its axes.
+  // Data that is neither split nor reduced is the same on every device of the mesh, whatever shards its axes.
   if (!reduces && !splitsInput && !splitsOutput) return true;
   const { shard } = partAxis(whole, part, type, side === "input" && reduces);
   return shard === null || team.length <= mesh.size(shard.type);
@@ -95,7 +95,7 @@ function sideView(recorder: Recorder, posted: PostedCollective, side: Side, posi
   return requireParts(recorder, side, partsFirst(recorder, posted, side, view), parts);
 }
 
-/** The view with the axis of the parts outermost: one index per device of the other side. */
+/** The view with the axis of slices outermost: one index per device of the other side. */
 function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, side: Side, view: View): View {
   const [own, other] = [tensorOf(recorder, statement[side]), tensorOf(recorder, statement[opposite(side)])];
   const { axis, shard } = partAxis(own, other, type);
@@ -132,7 +132,7 @@ function requireParts(recorder: Recorder, side: Side, view: View, parts: number)
   });
 }
 
-/** The elements of a side that is not split, or of one part of a side that is. */
+/** The number of elements of a side, or of one slice if the side is split. */
 function partSize({ shape }: View, splits: boolean): number {
   return splits ? elementCount(shape) / at(shape, 0) : elementCount(shape);
 }

@@ -1,7 +1,7 @@
 /**
- * Communications. NCCL and UCC run theirs on a stream of their own, which is written out: the communicator's stream
- * waits for the current one, transfers, and records the event that Wait waits for. With the CUDA backend they are
- * signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
+ * Communications. NCCL and UCC transfer on a separate stream, which is recorded explicitly: the communicator's stream
+ * waits for the current stream, transfers, and records the event that Wait waits for. With the CUDA backend a
+ * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
 import type { CollectiveType } from "../../commands/collectives.ts";
 import type { Collective } from "../../commands/transfer.ts";
@@ -93,7 +93,9 @@ function sendToItself(recorder: Recorder, statement: Communication): Post {
   return { kind: "event", event: recordOn(tape, stream) };
 }
 
-/** The name of the library's communicator for a team, which has a stream and a sequence of its own. */
+/**
+ * The name of the library's communicator for a team. Each communicator has a separate stream and sequence of transfers.
+ */
 function communicatorOf({ backend, team }: Communication): string {
   return `${backend.toUpperCase()} (${team.join(" ")})`;
 }

@@ -1,7 +1,7 @@
 /**
- * Matmul and Linear as kernels: operands get the axes that the kernel names ([.., M, K], [.., K, N], [.., M, N]), missing and
- * unit batch axes are stretched by stride 0, and batch axes along which the second operand does not change become rows of one
- * larger matrix, which does not change a bit of the result. A permuted operand is read where it lies, by its strides.
+ * Matmul and Linear as kernels with operands [.., M, K], [.., K, N] and [.., M, N]. Missing and unit batch axes
+ * broadcast with stride 0. Batch axes along which the second operand does not change fold into M, which makes one
+ * larger GEMM with the same bits. A permuted operand is read in place, through its strides.
  */
 import type { LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
 import type { View } from "../../commands/view.ts";
@@ -57,7 +57,10 @@ function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearO
   });
 }
 
-/** What accumulates needs its output where it lies: then an operand that shares memory with it is copied instead. */
+/**
+ * An accumulating GEMM needs its output in place. If an operand shares memory with the output, the operand is copied
+ * instead.
+ */
 function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands: readonly View[], result: View): void {
   const accumulation = statement.accumulate === true ? ({ accumulate: true } as const) : {};
   const kind = statement.kind === "Matmul" ? "matmul" : "linear";
@@ -80,7 +83,7 @@ function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands
   for (const copy of copies) release(recorder, copy);
 }
 
-/** The output as [.., M, N], where it lacks an axis that the operands lack. */
+/** The output as [.., M, N], with unit axes for the ones that a 1-D operand omits. */
 function resultMatrix(output: View, hasRows: boolean, hasColumns: boolean): View {
   const withColumns = hasColumns ? output : insertAxis(output, output.shape.length);
   return hasRows ? withColumns : insertAxis(withColumns, withColumns.shape.length - 1);
@@ -114,14 +117,16 @@ function stretched(recorder: Recorder, view: View, shape: readonly number[]): Vi
   );
 }
 
-/** `right` is null where the second operand has no batch axes at all. */
+/** `right` is null if the second operand has no batch axes. */
 interface Matrices<Right extends View | null> {
   readonly left: View;
   readonly right: Right;
   readonly result: View;
 }
 
-/** Drops unit batch axes, and folds the innermost ones into M while the second operand is the same along them. */
+/**
+ * Drops unit batch axes, and folds the innermost batch axes into M while the second operand does not change along them.
+ */
 function foldRows<Right extends View | null>(matrices: Matrices<Right>): Matrices<Right> {
   let { left, right, result } = matrices;
   for (let axis = result.shape.length - 3; axis >= 0; axis--) {
@@ -133,7 +138,7 @@ function foldRows<Right extends View | null>(matrices: Matrices<Right>): Matrice
       continue;
     }
     const rows = axis + 1;
-    // Only neighbours fold: an axis between them that stays would come apart.
+    // Only an axis next to M can fold.
     const isInnermost = rows === result.shape.length - 2;
     const isShared = right === null || at(right.strides, axis) === 0;
     if (!isInnermost || !isShared || !joins(left, axis) || !joins(result, axis)) continue;
@@ -156,7 +161,7 @@ function dropBatch(right: View | null, axis: number): View | null {
   return right === null ? null : dropAxis(right, axis);
 }
 
-/** Whether `axis` and the next one are as one axis in memory. */
+/** Whether memory steps evenly across `axis` and the next axis, so that the two can be one axis. */
 function joins({ shape, strides }: View, axis: number): boolean {
   const rows = at(shape, axis + 1);
   return rows === 1 || at(strides, axis) === rows * at(strides, axis + 1);

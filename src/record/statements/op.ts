@@ -1,7 +1,7 @@
 /**
- * Computations: one row per kind of op. Set, Slice, Select, Broadcast, Squeeze, Permute and Reshape bind an output that has no
- * memory to a view of their input, as nvFuser's evaluator does, and copy into one that has. All others launch a kernel, into
- * newly allocated memory where the output has none.
+ * Computations: one row per kind of op. Set, Slice, Select, Broadcast, Squeeze, Permute and Reshape copy if their
+ * output has memory. Otherwise they bind it to a view of the input, as nvFuser's evaluator does. All other kinds launch
+ * a kernel, and allocate the output if it is not bound.
  */
 import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../../commands/kernel.ts";
 import { narrowView, type View } from "../../commands/view.ts";
@@ -18,7 +18,7 @@ import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { findView, layoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
 
-/** Records an op: a launch, a copy, or for a view nothing but a binding. Throws what record-time sizes contradict. */
+/** Records an op as a launch, a copy or a new binding. Throws diagnostics for sizes that the op does not support. */
 export function recordOp(recorder: Recorder, op: Op): void {
   requireWholeAxes(recorder, op, recorder.program.tensors);
   dispatch(rules, op, recorder);
@@ -52,8 +52,8 @@ function inputView(recorder: Recorder, op: Op): View {
 }
 
 /**
- * The output's memory; null where it has none, or only the view that this same statement bound it to in an earlier
- * iteration: then the tensor follows its source.
+ * The output's memory. Null if it has none, or if this statement bound it to a view in an earlier iteration: then the
+ * tensor follows its source again.
  */
 function ownMemory(recorder: Recorder, op: Op): View | null {
   const binding = recorder.memory.bindings.get(op.output);
@@ -92,7 +92,7 @@ function recordBinary(statement: BinaryOp, recorder: Recorder): void {
   }));
 }
 
-/** Operands are stretched to the output's shape. */
+/** Broadcasts the operands to the output's shape. */
 function launchPointwise(
   recorder: Recorder,
   op: UnaryOp | CastOp | BinaryOp,
@@ -143,7 +143,7 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   const reshaped = reshapeView(view, shape);
   const memory = ownMemory(recorder, op);
   if (reshaped !== null) return bindOrCopy(recorder, op, reshaped);
-  // The output as it lies, under the input's shape; a new one is contiguous and always has that form.
+  // The output's memory under the input's shape. A new output is contiguous and always has such a view.
   const target = memory ?? outputView(recorder, op.output);
   const spread = reshapeView(target, view.shape);
   if (spread !== null) return copyView(recorder, view, spread);
@@ -161,7 +161,7 @@ function recordSlice(op: SliceOp, recorder: Recorder): void {
   const shards = axisShards(source);
   const view = op.ranges.reduce(
     (sliced, { start, stop }, axis) => {
-      // A sharded axis is kept whole: each device keeps what it has.
+      // A sharded axis is not sliced: each device keeps its shard.
       if (shards.some((shard) => shard.axis.id === at(axes, axis).id)) return sliced;
       if (stop > at(sliced.shape, axis)) outOfRange(recorder, `[${start}, ${stop})`, axis, at(sliced.shape, axis));
       return narrowView(sliced, axis, start, stop - start);

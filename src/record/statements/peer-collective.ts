@@ -1,20 +1,20 @@
 /**
- * A collective of the CUDA backend, on the current stream. Each rank pulls what its result needs from the memory of
- * the others: copy engines move data, and one kernel that reads all inputs in team order reduces it. The kernel of an
+ * A collective of the CUDA backend, on the current stream. Each rank pulls the data for its result from its peers'
+ * memory: copy engines move data, and one kernel reads all inputs in team order and reduces them. The kernel of an
  * Allreduce also writes to all ranks.
  *
- *   Allgather, position p of n       signal ready to p-1, p-2, ...; copy the own piece
- *                                    wait ready of p+1, copy its piece; wait ready of p+2, copy its piece; ...
+ *   Allgather, position p of n       signal ready to p-1, p-2, ...; copy the rank's own slice
+ *                                    wait ready of p+1, copy its slice; wait ready of p+2, copy its slice; ...
  *                                    signal done to all        Wait: wait done of all
- *   ReduceScatter, position p of n   signal ready to all; wait ready of all; combine the own part
+ *   ReduceScatter, position p of n   signal ready to all; wait ready of all; combine slice p of all inputs
  *                                    signal done to all        Wait: wait done of all
  *   Allreduce, position p of n       signal ready to all; wait ready of all; combine slice p into all outputs
  *                                    signal done to all; wait done of all
  *
- * An Allreduce completes on its stream, as NCCL's does, so that a GPU can run its signals and waits in its one
- * kernel. In step k every rank copies from the one k places after it, so that no link carries two copies at once. A
- * rank sends all signals that it can before its first wait, so that every wait gets its signal even with one queue
- * per rank (docs/commands.md).
+ * An Allreduce completes on its stream, as NCCL's does, so that a GPU can run its signals and waits in its one kernel.
+ * In step k every rank copies from the rank k positions after it, so no link carries two copies at once. A rank sends
+ * every signal that it can before its first wait. Every wait therefore gets its signal even with one queue per rank
+ * (docs/commands.md).
  */
 import { collectives, sharesResult } from "../../commands/collectives.ts";
 import type { SlotRole } from "../../commands/command-list.ts";
@@ -51,7 +51,7 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
   };
   const before = tape.commands.length;
   const awaited = combining === null ? pullResult(actions, request) : shareResult(actions, request, combining);
-  // A team of one in place, and tensors without elements, leave nothing to do.
+  // A team of one in place, and tensors without elements, need no commands.
   if (tape.commands.length === before) return { kind: "nothing" };
   tape.peerCollectives.push({ communicator, operation, combining });
   const signals = awaited.map((position) => ({ kind: "waitRank", collective, position, slot: "done" }) as const);
@@ -59,7 +59,7 @@ export function recordPeerCollective(recorder: Recorder, request: PeerCollective
   return { kind: "signals", stream: operation.output === null ? null : stream, signals };
 }
 
-/** What this rank can do in its collective. Other ranks are named by their positions in the team. */
+/** The actions of this rank in its collective. Other ranks are given by their positions in the team. */
 interface Actions {
   readonly signal: (position: number, slot: SlotRole) => void;
   readonly wait: (position: number, slot: SlotRole) => void;
@@ -68,8 +68,8 @@ interface Actions {
 }
 
 /**
- * Every reader makes its whole result from the sources. Returns the positions whose `done` completes it for this
- * rank.
+ * Every reader computes its whole result from the sources. Returns the positions whose `done` completes the result on
+ * this rank.
  */
 function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly number[] {
   const { operation, position, readers, sources } = request;
@@ -91,8 +91,8 @@ function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly 
 }
 
 /**
- * Every rank with a slice combines it and writes it into all results. Here `ready` also says that the rank's output
- * may be written, and `done` that the slice is there. Returns no position, because `done` is waited for at once.
+ * Every rank with a slice combines it and writes it to all results. Here `ready` also means that the rank's output may
+ * be written, and `done` that the slice has arrived. Returns no positions, because the stream waits for `done` at once.
  */
 function shareResult(
   actions: Actions,
@@ -112,7 +112,7 @@ function shareResult(
   return [];
 }
 
-/** The positions after (step 1) or before (step -1) this rank's, around the team, without its own. */
+/** The other positions of the team in order, from the one after this rank (step 1) or before it (step -1). */
 function rotated(
   positions: readonly number[],
   { operation, position }: PeerCollectiveRequest,
@@ -123,7 +123,7 @@ function rotated(
   return positions.filter((other) => other !== position).sort((a, b) => distance(a) - distance(b));
 }
 
-/** Whether a piece of this rank's input goes to its own output and does not lie there already. */
+/** Whether this rank must copy a slice of its own input to its own output. */
 function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRequest): boolean {
   const { type, input, output } = operation;
   if (input === null || output === null) return false;
@@ -136,9 +136,9 @@ function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRe
 }
 
 /**
- * The positions that combine a slice of a shared result; null for other collectives. All ranks' tensors lie alike, so
- * this rank's views tell how many slices there are. Link reports ranks that come to different numbers, and views
- * without a common box.
+ * The positions that combine a slice of a shared result; null for other collectives. All ranks' tensors have the same
+ * layout, so this rank's views determine the number of slices. Link reports ranks that disagree, and views without a
+ * common box.
  */
 function combiningOf({ type, team, input, output }: Collective): readonly number[] | null {
   if (!sharesResult(type) || team.length === 1 || input === null || output === null) return null;

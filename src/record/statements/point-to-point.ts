@@ -1,7 +1,7 @@
 /**
- * Sends and receives. With NCCL and UCC a coalesced group is one transfer on the communicator's stream, and a lone
- * send or receive is a group of one. With CUDA each rank does its half on its current stream, ordered by two signals
- * per pair.
+ * Sends and receives. With NCCL and UCC a coalesced group is one transfer on the communicator's stream, and a single
+ * send or receive is a group of one. With CUDA each rank records its half on its current stream. Two signals per pair
+ * order the halves.
  *
  *            send                              recv
  *   get      signal ready; Wait: done          wait ready, copy from the sender, signal done
@@ -32,7 +32,7 @@ export function recordHandles(recorder: Recorder, { communications }: ShareMemHa
   }
 }
 
-/** Posts a send or receive, or adds it to the coalesced group under way. Throws `bad-peer`, `not-shared`. */
+/** Posts a send or receive, or adds it to the open coalesced group. Throws `bad-peer`, `not-shared`. */
 export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
   const { id, type, buffer, backend } = statement;
   const view = squeezeView(viewOf(recorder, buffer));
@@ -50,7 +50,7 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   recorder.group.push(op);
 }
 
-/** Posts the group as one transfer, unless this rank has no part in it. */
+/** Posts the group as one transfer, unless this rank has no send or receive in it. */
 export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   const { group } = recorder;
   invariant(group !== null, "a valid program opens the groups that it closes");
@@ -82,7 +82,10 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
   });
 }
 
-/** A peer accesses the buffer whose handle it got last, so a post of any other buffer would go wrong. */
+/**
+ * A peer accesses the buffer of the latest handle, so a post of any other buffer would move the wrong data. Throws
+ * `not-shared`.
+ */
 function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunication, peer: number, view: View): void {
   const shared = recorder.shared.get(id);
   if (shared === undefined) {

@@ -1,4 +1,4 @@
-/** What each kind of statement records: one row per kind. Communications and computations have files of their own. */
+/** Records each kind of statement: one row per kind. Communications and computations have separate files. */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
 import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";
@@ -38,7 +38,7 @@ export function recordScope(recorder: Recorder, body: readonly Statement[]): voi
 const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   Allocate: recordAllocate,
   Deallocate: ({ tensor }, recorder) => {
-    // A tensor of other ranks has nothing to free here; any other tensor must be bound.
+    // A tensor that is only on other ranks has nothing to free here; any other tensor must be bound.
     if (!recorder.memory.bindings.has(tensor) && isHere(recorder, tensorOf(recorder, tensor))) viewOf(recorder, tensor);
     unbind(recorder.memory, tensor, recorder.streams.current);
   },
@@ -66,13 +66,13 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   PostOnStream: (statement, recorder) => recordPost(recorder, statement),
 };
 
-/** With an index, the stream of its value; without, its own stream or the one that GetCurrentStream bound. */
+/** With an index, the stream of its value. Otherwise a separate stream, or the one that GetCurrentStream bound. */
 function streamOf(recorder: Recorder, id: StreamId): CommandStreamId {
   const { index } = at(recorder.program.streams, id);
   return index === null ? nodeStream(recorder.streams, id) : indexedStream(recorder.streams, evaluate(recorder, index));
 }
 
-/** A tensor that is bound keeps its memory: in later iterations, and for outputs that the caller allocated. */
+/** A bound tensor keeps its memory, for example in later iterations and for outputs that the caller allocated. */
 function recordAllocate(statement: Allocate, recorder: Recorder): void {
   if (findView(recorder, statement.tensor) !== null) return;
   const view = allocate(recorder, statement.tensor);
@@ -105,10 +105,10 @@ function recordLoop({ index, start, stop, step, body }: ForLoop, recorder: Recor
   else indices.set(index.name, outer);
 }
 
-/** A recording is as long as its run, and a loop with wrong bounds must not fill the memory. */
+/** A recording is as long as its run. The limit keeps a loop with wrong bounds from filling memory. */
 const mostIterations = 2 ** 20;
 
-/** Counts a loop before its first iteration, so that the message names the loop. */
+/** Counts a loop before its first iteration, so that the diagnostic's place is the loop. */
 function countIterations(recorder: Recorder, iterations: number): void {
   recorder.iterations += iterations;
   if (recorder.iterations <= mostIterations) return;
@@ -126,8 +126,8 @@ function recordBranch({ predicate, then, else: otherwise }: IfThenElse, recorder
 }
 
 /**
- * Binds the output to the slice, whatever it was bound to. On a rank that has no part of the input it unbinds the
- * output; only a communication in which the rank does not use that side may name it then.
+ * Binds the output to the slice, replacing its previous binding. On a rank without data of the input it unbinds the
+ * output. Only a communication in which the rank does not use that side may then name the output.
  */
 function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recorder: Recorder): void {
   const { memory, streams } = recorder;
@@ -137,7 +137,7 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
   const { logical } = source.domain;
   const selected = at(logical, axis);
   const position = logical.slice(0, axis).filter(({ iterType }) => iterType !== "reduction").length;
-  // A reduced axis takes no memory: every index of it is the whole.
+  // A reduced axis takes no memory: every index of it is the whole tensor.
   const view =
     selected.iterType === "reduction"
       ? whole

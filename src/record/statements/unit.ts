@@ -1,6 +1,6 @@
 /**
- * PostOnStream as one launch of a unit kernel. The unit has its own tables, so its symbolic extents take their sizes
- * from the tensors that are passed in; a name that no input has keeps its value in the program.
+ * PostOnStream as one launch of a unit kernel. A unit has separate tables, so its symbolic extents take their sizes
+ * from the tensors that are passed in. A name that no input has keeps its value in the program.
  */
 import type { UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
@@ -74,7 +74,9 @@ function unitShapes(recorder: Recorder, { id, fusion }: HostUnit, given: readonl
   return shapeOf;
 }
 
-/** The first axis with an extent gives its size. The shapes of all inputs are then checked against the sizes. */
+/**
+ * The first axis with an extent determines its size. The shapes of all inputs are checked against the sizes afterwards.
+ */
 function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
   const shards = axisShards(tensor);
   withoutReductions(tensor.domain.logical).forEach(({ id, extent, parallelType }, i) => {
@@ -89,7 +91,8 @@ function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
 }
 
 /**
- * The first values are the inputs. Every op adds a value, after one for each operand that it reads permuted.
+ * The first values are the inputs. Every op adds a value, preceded by one value for each operand that it reads
+ * permuted.
  */
 function unitSteps(
   recorder: Recorder,
@@ -144,7 +147,7 @@ function stepOf(
     const axes = withoutReductions(source.domain.logical);
     const ranges = op.ranges.map((range, axis) => {
       const size = at(shapeOf(source.id), axis);
-      // A sharded axis is kept whole: each device keeps what it has.
+      // A sharded axis is not sliced: each device keeps its shard.
       return sharded.includes(at(axes, axis).id) ? { start: 0, stop: size } : localRange(recorder, range, axis, size);
     });
     return { ...op, inputs, output, ranges };
