@@ -1,6 +1,7 @@
 /**
- * Kernels over one WebAssembly.Memory: WebAssembly SIMD, generated for each, or JavaScript for what only it can do. The memory must not
- * grow as long as the library is used: views of it would come loose.
+ * Runs kernels over one WebAssembly.Memory. A kernel's loops run as generated WebAssembly SIMD or, where only
+ * JavaScript has an operation, as generated JavaScript. The memory must not grow while the library is in use, because
+ * that would detach its views.
  */
 import type { Kernel } from "../commands/kernel.ts";
 import { invariant } from "../support/invariant.ts";
@@ -19,21 +20,29 @@ import type { Address, ContractionPhase, Phase } from "./phase.ts";
 export type { PreparedKernel, SimdUse };
 
 export interface KernelLibrary {
-  /** Generates the kernel's code; prepare each kernel once. */
+  /** Generates the kernel's code. Prepare each kernel once. */
   readonly prepare: (kernel: Kernel) => PreparedKernel;
 }
 
 export interface KernelLibraryOptions {
   readonly memory: WasmMemory;
-  /** Used by one kernel at a time; `address` is a multiple of 64. At least the largest `scratchBytes` of the kernels. */
+  /**
+   * Scratch for one kernel at a time. `address` is a multiple of 64; `bytes` is at least the largest `scratchBytes` of
+   * the kernels.
+   */
   readonly scratch: { readonly address: number; readonly bytes: number };
-  /** Loops over elements in WebAssembly SIMD; `auto` by default. The results have the same bits either way, NaNs apart. */
+  /**
+   * Whether loops over elements run in WebAssembly SIMD; `auto` by default. The bits of the results do not depend on
+   * it, except NaNs.
+   */
   readonly simd?: SimdUse;
-  /** Another way to multiply matrices; asked first for each contraction, and passed over where it has none (null). */
+  /**
+   * Another GEMM implementation, tried first for each contraction. null: this library does not support the contraction.
+   */
   readonly gemms?: (contraction: Contraction) => Gemm | null;
 }
 
-/** Bytes of scratch that a kernel needs. */
+/** The bytes of scratch that a kernel needs. */
 export function scratchBytes(kernel: Kernel): number {
   return totalBytes(planKernel(kernel));
 }
@@ -67,7 +76,7 @@ function totalBytes({ valueBytes, workBytes }: UnitPlan): number {
   return valueBytes + workBytes;
 }
 
-/** Absolute byte addresses of the kernel's inputs and outputs. */
+/** Takes absolute byte addresses of the kernel's inputs and outputs. */
 type PreparedKernel = (inputs: readonly number[], outputs: readonly number[]) => void;
 
 interface PhaseTarget extends NestAddresses {

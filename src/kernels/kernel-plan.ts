@@ -1,6 +1,7 @@
 /**
- * Plans every kind of kernel as phases. A `fill` is a nest that writes 0 to every element. A `combine` is a nest that folds the parts at
- * each index, in their order, and rounds once, and a nest per further output that copies what the first wrote. All others are units.
+ * Plans every kind of kernel as phases. A `fill` is a nest that writes 0 to every element. A `combine` is a nest that
+ * reduces its inputs at each index, in order, and rounds once; one more nest per further output copies the first
+ * output. All other kinds are units.
  */
 import { asUnit } from "../commands/as-unit.ts";
 import type { CombineKernel, FillKernel, Kernel, Operand } from "../commands/kernel.ts";
@@ -41,7 +42,7 @@ function fillNest({ outputs }: FillKernel): Nest {
   };
 }
 
-/** At each index all parts are read before an output is written, so an output may be one of them. */
+/** Each index reads all inputs before it writes the output, so an output may be one of the inputs. */
 function combineNests(kernel: CombineKernel): readonly Nest[] {
   const [first, ...others] = kernel.outputs.map((_, position) => position);
   invariant(first !== undefined, "a combination has an output", kernel);
@@ -54,7 +55,7 @@ function sumNest(kernel: CombineKernel): Nest {
   const body = kernel.inputs.map((operand, position): Instruction => {
     return { kind: "load", access: accessOf(space, { kind: "input", position }, operand) };
   });
-  // The identity is neutral, so the first part stands for it.
+  // The identity is neutral, so the accumulator starts as the first input.
   let sum = 0;
   for (const position of kernel.inputs.keys()) {
     if (position > 0) sum = body.push({ kind: "apply", expression: combine, operands: [sum, position] }) - 1;
@@ -63,7 +64,7 @@ function sumNest(kernel: CombineKernel): Nest {
   return nestOf(space, body, accessOf(space, { kind: "output", position: 0 }, at(kernel.outputs, 0)));
 }
 
-/** Output 0 to the output at `position`: in a kernel that does both, from a register. */
+/** Copies output 0 to the output at `position`. A kernel that writes both stores from a register instead. */
 function copyNest({ outputs }: CombineKernel, position: number): Nest {
   const space = createIndexSpace(unsplit(at(outputs, 0).shape));
   const load: Instruction = { kind: "load", access: accessOf(space, { kind: "output", position: 0 }, at(outputs, 0)) };

@@ -1,8 +1,8 @@
-/** What a planned kernel does, one after the other: loop nests and contractions. */
+/** A phase is one step of a planned kernel: a loop nest or a contraction. Phases run in order. */
 import type { Contraction } from "./gemm/contraction.ts";
 import type { Memory, Nest } from "./nests/nest.ts";
 
-/** A place in memory; `offset` in bytes. */
+/** An address in memory; `offset` in bytes. */
 export interface Address {
   readonly memory: Memory;
   readonly offset: number;

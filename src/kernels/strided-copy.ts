@@ -1,6 +1,7 @@
 /**
- * Copies a strided box of elements to another box of the same shape, in one memory. What is contiguous on both sides moves as
- * one run: whole by copyWithin if it is long, word by word if it is short, because a call then costs more than the loop.
+ * Copies a strided box of elements to another box of the same shape, in one memory. A run that is contiguous on both
+ * sides moves at once: a long run by copyWithin, a short run word by word, because a call then costs more than the
+ * loop.
  */
 import { at, invariant } from "../support/invariant.ts";
 
@@ -12,10 +13,10 @@ export interface CopyShape {
   readonly destination: readonly number[];
 }
 
-/** Takes byte addresses, multiples of the element size. The boxes do not overlap. */
+/** Takes byte addresses that are multiples of the element size. The boxes do not overlap. */
 export type PreparedCopy = (source: number, destination: number) => void;
 
-/** Runs shorter than this, in bytes, are copied word by word. */
+/** In bytes. Shorter runs are copied word by word. */
 const longRun = 64;
 
 interface Axis {
@@ -51,7 +52,7 @@ export function prepareCopy(
   });
 }
 
-/** Integer words, because a float that is loaded and stored need not keep the bits of a NaN. */
+/** Integer words, because loading and storing a float may change the bits of a NaN. */
 type Words = Uint8Array | Uint16Array | Int32Array;
 
 function wordsOf(buffer: ArrayBufferLike, word: number): Words {
@@ -87,7 +88,10 @@ function overAxes(axes: readonly Axis[], copy: PreparedCopy): PreparedCopy {
   );
 }
 
-/** Drops axes of one element and merges neighbours that step evenly on both sides; the smallest step goes inside. */
+/**
+ * Drops axes of one element, and merges adjacent axes that step evenly on both sides. The axis with the smallest step
+ * becomes innermost.
+ */
 function joinAxes(axes: readonly Axis[]): readonly Axis[] {
   const ordered = axes.filter(({ extent }) => extent > 1).toSorted((a, b) => b.destination - a.destination);
   return ordered.reduce<readonly Axis[]>((joined, axis) => {

@@ -1,6 +1,7 @@
 /**
- * Plans a unit: where each stored value lies, and the phases that compute them, in order. A phase is a loop nest or a
- * contraction. Values that are no result lie in the scratch, row-major, as long as a later phase reads them.
+ * Plans a unit: the memory of each stored value, and the phases that compute the values, in order. A phase is a loop
+ * nest or a contraction. A stored value that is not a result is in the scratch, row-major, until its last reader has
+ * run.
  */
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
 import { elementCount } from "../commands/view.ts";
@@ -19,13 +20,13 @@ import { contiguousStrides } from "../commands/view.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];
-  /** Bytes of the values in the scratch. */
+  /** Scratch bytes of the stored values. */
   readonly valueBytes: number;
-  /** Bytes that one phase at a time works in, behind the values: packed panels, row accumulators. */
+  /** Scratch bytes after the values, which one phase at a time uses for packed panels and row accumulators. */
   readonly workBytes: number;
 }
 
-/** Places in the scratch are multiples of this: a cache line. */
+/** Offsets in the scratch are multiples of this: a cache line. */
 export const scratchAlignment = 64;
 
 type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" }>;
@@ -54,7 +55,10 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
   return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };
 }
 
-/** Every result a value of its own that a step computes: an input, or a result named twice, is copied. */
+/**
+ * Makes every result a distinct value that a step computes: results that are inputs, or that are named twice, are
+ * copied.
+ */
 function withOwnResults(kernel: UnitKernel): UnitKernel {
   const values = [...kernel.values];
   const steps = [...kernel.steps];
@@ -73,9 +77,9 @@ function withOwnResults(kernel: UnitKernel): UnitKernel {
 
 interface Layout {
   readonly placements: readonly (Placement | undefined)[];
-  /** Gives a value a place in the scratch. */
+  /** Allocates scratch for a value. */
   readonly place: (value: number) => void;
-  /** Aligned bytes of what lies in the scratch, by offset. */
+  /** Aligned bytes of the values in the scratch, by offset. */
   readonly sizes: ReadonlyMap<number, number>;
 }
 

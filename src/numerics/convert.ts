@@ -1,12 +1,13 @@
 /**
- * half (IEEE 754 binary16) and bfloat16 as raw 16-bit words: conversion from and to float32 numbers. Narrowing rounds to
- * nearest, ties to even, keeps subnormals and overflows to infinity. Every NaN narrows to one positive quiet NaN,
- * because JavaScript and WebAssembly leave NaN payloads open; so the bits of a result never depend on the engine.
+ * Conversion between float32 numbers and half (IEEE 754 binary16) or bfloat16, as 16-bit words. Narrowing rounds to
+ * nearest, ties to even, keeps subnormals, and overflows to infinity. Every NaN narrows to one positive quiet NaN,
+ * because JavaScript and WebAssembly leave NaN payloads open. The bits of a result therefore never depend on the
+ * engine.
  *
- * Numbers are float32 values: pass doubles through `Math.fround` first, so that rounding happens as the dtypes' rules say.
+ * Numbers are float32 values. Pass doubles through `Math.fround` first, so that rounding follows the dtypes' rules.
  */
 
-/** Reads the bits of a float32. Written before it is read in each function: nothing outlives a call. */
+/** Reads the bits of a float32. Each function writes it before reading it, so no state survives a call. */
 const register = new DataView(new ArrayBuffer(4));
 
 function bitsOf(x: number): number {
@@ -22,10 +23,10 @@ export function floatToHalf(x: number): number {
   const magnitude = bits & 0x7fff_ffff;
   const sign = (bits >>> 16) & 0x8000;
   if (magnitude > 0x7f80_0000) return 0x7e00;
-  // 2^16 and above. What lies between 65520 and 2^16 carries into the exponent below and becomes infinity there.
+  // From 2^16 on the result is infinity. Values from 65520 to 2^16 become infinity below, by a carry into the exponent.
   if (magnitude >= 0x4780_0000) return sign | 0x7c00;
   if (magnitude < 0x3880_0000) {
-    // Below 2^-14: next to 0.5 a float32 has the spacing of half's subnormals, so this addition rounds.
+    // Below 2^-14. Float32 values near 0.5 have the spacing of half's subnormals, so this addition rounds.
     return sign | (bitsOf(Math.abs(x) + 0.5) - 0x3f00_0000);
   }
   const tie = (magnitude >>> 13) & 1;

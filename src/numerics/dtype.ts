@@ -1,6 +1,6 @@
 /**
- * The dtypes of Braid and their facts: bytes, how nvFuser prints them, and which typed array holds them.
- * half and bfloat16 are held as raw 16-bit words and computed in float32 (see convert.ts).
+ * The dtypes of Braid: their sizes, their names in nvFuser's dumps, and the typed arrays that hold them. half and
+ * bfloat16 are stored as 16-bit words and computed in float32 (convert.ts).
  */
 export type DType = "double" | "float" | "half" | "bfloat16" | "int" | "int64" | "bool";
 
@@ -9,7 +9,7 @@ export interface DTypeFacts {
   /** The name in nvFuser's dumps: `T0_g___bfloat`. */
   readonly printed: string;
   readonly family: "float" | "integer" | "bool";
-  /** Unit round-off of a float dtype (2^-p with p significant bits); 0 for the exact families. */
+  /** Unit round-off of a float dtype (2^-p with p significant bits); 0 for exact dtypes. */
   readonly epsilon: number;
 }
 
@@ -27,7 +27,7 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(dtypes, value);
 }
 
-/** The dtype that back ends accumulate and compute in. half and bfloat16 are rounded once, at the end. */
+/** The dtype in which back ends accumulate and compute. half and bfloat16 are rounded once, at the end. */
 export const accumulatorOf: { readonly [K in DType]: DType } = {
   double: "double",
   float: "float",

@@ -1,4 +1,4 @@
-/** A result against the oracle's, element by element, within the oracle's bounds. */
+/** Compares a result with the oracle's, element by element, within the oracle's bounds. */
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type Element, fromTensor } from "./value.ts";
@@ -8,7 +8,7 @@ export interface Difference {
   readonly index: number;
   readonly actual: Element;
   readonly expected: Element;
-  /** |actual - expected|; Infinity where one is NaN or infinite and the other is not the same. */
+  /** |actual - expected|. Infinity if one of them is NaN or infinite and they differ. */
   readonly error: number;
   readonly bound: number;
 }
@@ -16,13 +16,13 @@ export interface Difference {
 export interface Comparison {
   /** The largest absolute error. */
   readonly maxError: number;
-  /** The largest error over bound: above 1 something is wrong. Infinity for an error where the bound is 0. */
+  /** The largest ratio of error to bound. Above 1 the result is wrong. Infinity for an error with a bound of 0. */
   readonly maxRatio: number;
   /** The first element whose error exceeds its bound. */
   readonly firstBad: Difference | null;
 }
 
-/** Tensors of equal dtype and shape. An infinite bound admits anything; NaN equals NaN, and 0 equals -0. */
+/** The tensors have equal dtype and shape. An infinite bound accepts any value; NaN equals NaN, and 0 equals -0. */
 export function compare(actual: Tensor, expected: Tensor, bounds: Float64Array): Comparison {
   invariant(actual.dtype === expected.dtype, "compared tensors have one dtype", [actual.dtype, expected.dtype]);
   invariant(actual.data.length === expected.data.length, "compared tensors have one shape", [

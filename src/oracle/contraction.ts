@@ -1,6 +1,6 @@
 /**
- * matmul and linear: sums of products in double, with the error that a float32 accumulator may make:
- * gamma(c) * sum |a||b|, and what the operands' own errors add. Integers wrap as their dtype does.
+ * matmul and linear: sums of products in double. The bound is the error of a float32 accumulator, gamma(c) * sum
+ * |a||b|, plus the effect of the operands' own errors. Integers wrap as their dtype does.
  */
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { compileBinary } from "../ir/ops/functions/compile.ts";
@@ -9,8 +9,8 @@ import { accumulationError, contractionRoundings, gamma, storeAccumulated } from
 import { type Bounded, elementAt, makeValue, type Value, overflowThreshold, smallestRounding } from "./value.ts";
 
 /**
- * a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. `hops`: over how many hops of a wire devices
- * may add what each of them has of K; 0 where none shares it.
+ * a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. `hops` is the number of
+ * link hops on which devices may add partial results over K; 0 if no device axis shares K.
  */
 export function matmul(a: Value, b: Value, shape: readonly number[], hops: number): Value {
   const rowAxes = a.shape.length > 1 ? 1 : 0;
@@ -29,7 +29,7 @@ export function matmul(a: Value, b: Value, shape: readonly number[], hops: numbe
   });
 }
 
-/** x [.., K], weight [N, K] or [K], bias [N] or []. `hops` as in matmul. */
+/** x [.., K], weight [N, K] or [K], bias [N] or []. `hops` as in `matmul`. */
 export function linear(x: Value, weight: Value, bias: Value | null, shape: readonly number[], hops: number): Value {
   const columnAxes = weight.shape.length - 1;
   const leftK = x.shape.length - 1;
@@ -44,13 +44,13 @@ export function linear(x: Value, weight: Value, bias: Value | null, shape: reado
   });
 }
 
-/** Where the elements along one axis lie. */
+/** The positions of the elements along one axis. */
 interface Run {
   readonly start: number;
   readonly stride: number;
 }
 
-/** The run along `axis` through `index`. A batch axis of extent 1 takes any index. */
+/** The run along `axis` through `index`. A batch axis of extent 1 ignores the index. */
 function runOf(shape: readonly number[], index: readonly number[], axis: number): Run {
   let start = 0;
   let stride = 1;
@@ -69,7 +69,7 @@ function createDot(a: Value, b: Value, count: number, roundings: number, hops: n
 
 function floatDot(a: Value, b: Value, count: number, roundings: number, hops: number): Dot {
   const { dtype } = a;
-  // Typed arrays, so that the inner loop is plain arithmetic.
+  // Typed arrays keep the inner loop plain arithmetic.
   const left = Float64Array.from(a.elements, Number);
   const right = Float64Array.from(b.elements, Number);
   const exactOperands = isExact(a) && isExact(b);
@@ -86,7 +86,7 @@ function floatDot(a: Value, b: Value, count: number, roundings: number, hops: nu
     for (let k = 0; k < count; k++) {
       const i = x.start + k * x.stride;
       const j = y.start + k * y.stride;
-      // Plain indexing: this loop is all of the oracle's time.
+      // Plain indexing, because the oracle spends nearly all of its time in this loop.
       const product = (left[i] ?? NaN) * (right[j] ?? NaN);
       sum += product;
       magnitude += Math.abs(product);
@@ -121,7 +121,7 @@ function integerDot(a: Value, b: Value, count: number): Dot {
       multiply(at(a.elements, x.start + k * x.stride), at(b.elements, y.start + k * y.stride)),
     );
     const element = [...products, ...(bias === null ? [] : [bias.element])].reduce((sum, next) => add(sum, next));
-    // Integers wrap, which no bound but 0 survives.
+    // Integers wrap, so a result is exact or unbounded.
     return { element, bound: exactOperands && (bias === null || bias.bound === 0) ? 0 : Infinity };
   };
 }

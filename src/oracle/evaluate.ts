@@ -1,6 +1,6 @@
 /**
- * The oracle: evaluates a whole, unsharded Fusion op by op, slowly and obviously, and says how far a back end may be off.
- * It knows meshes only as a reason for more roundings, and imports no kernel.
+ * The oracle evaluates a whole, unsharded Fusion op by op, in slow and obvious code, and bounds the error of a correct
+ * back end. It imports no kernel. Meshes matter to it only because they add roundings.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireSizesFit } from "../ir/ops/check-sizes.ts";
@@ -22,12 +22,12 @@ import { reduction } from "./reduction.ts";
 
 export interface OracleResult {
   readonly outputs: readonly Tensor[];
-  /** Per output, per element in row-major order: the absolute error that a correct back end may make. */
+  /** Per output, per element in row-major order: the largest absolute error of a correct back end. */
   readonly bounds: readonly Float64Array[];
 }
 
 /**
- * The outputs for whole `inputs`. `sizes` may add what no input shape gives.
+ * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines.
  * Throws `input-count`, `input-shape`, `size-mismatch`, `size-missing`, `index-out-of-range`.
  */
 export function evaluateFusion(fusion: FusionData, inputs: readonly Tensor[], sizes?: Sizes): OracleResult {
@@ -103,9 +103,9 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
 }
 
 /**
- * How often a result may be rounded to the dtype beside its last time, where devices reduce parts of it: a collective over n of them
- * passes it on n - 1 times, and each stores its own part before, unless that is an element of the operand. Chunks of a Stream axis that
- * are added in the output round it once each.
+ * How often a result may be rounded to the dtype before its last rounding. A collective over n devices passes partial
+ * results on n - 1 times, and each device stores its partial result first, unless it is an element of the operand.
+ * Chunks of a Stream axis that accumulate in the output round it once each.
  */
 function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[], sizes: Sizes): number {
   const pairs = axisMap(op, tensors).filter(({ consumer }) => consumer.iterType === "reduction");

@@ -48,7 +48,7 @@ export function cast(input: Value, to: DType): Value {
     if (bound === 0) return { element: result, bound: 0 };
     if (dtypes[to].family === "float") return store(to, Number(element), bound);
     if (!Number.isFinite(bound)) return { element: result, bound: Infinity };
-    // The function is monotonic, or for bool a step at 0: its ends say how far it moves.
+    // The function is monotonic, or for bool a step at 0, so the values at the ends of the interval bound its change.
     const moved = [Number(element) - bound, Number(element) + bound].map((end) =>
       Math.abs(Number(applyToNumber(end)) - Number(result)),
     );
@@ -57,7 +57,7 @@ export function cast(input: Value, to: DType): Value {
   });
 }
 
-/** A float result has been rounded already; its error is added to. Integers keep their error as it is. */
+/** A float result is already rounded, so the rounding adds to its error. Integers keep their error. */
 function settle(dtype: DType, result: Bounded["element"], error: number): Bounded {
   if (typeof result === "bigint" || dtypes[dtype].family !== "float") {
     return { element: result, bound: Number.isNaN(error) ? Infinity : error };

@@ -1,7 +1,8 @@
 /**
- * Seeded random tensors for checks. The same seed gives the same tensors on every machine.
- * uniform: floats in [-1, 1), rounded to the dtype. small-integers: floats too are whole numbers in [-8, 8], so that sums and
- * products of many stay exact and results can be compared bit for bit. Integers always lie in [-8, 8]; bool is a coin.
+ * Seeded random tensors for checks. A seed gives the same tensors on every machine.
+ * uniform: floats in [-1, 1), rounded to the dtype.
+ * small-integers: floats are whole numbers in [-8, 8], too, so that long sums and products stay exact and results
+ * compare bit for bit. Integers are always in [-8, 8]; bool is 0 or 1 with equal probability.
  */
 import type { DType } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
@@ -15,7 +16,7 @@ export interface TensorShape {
   readonly shape: readonly number[];
 }
 
-/** One tensor per entry, drawn in order. */
+/** One tensor per entry, generated in order. */
 export function randomInputs(tensors: readonly TensorShape[], random: Random, mode: RandomMode): Tensor[] {
   return tensors.map((tensor) => randomTensor(tensor, random, mode));
 }

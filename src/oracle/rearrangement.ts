@@ -1,8 +1,8 @@
-/** Ops that only move elements: each element of the output is one of the input, with its bound. */
+/** Ops that only move elements: each output element is an input element, with its bound. */
 import { at } from "../support/invariant.ts";
 import { elementAt, makeValue, type Value } from "./value.ts";
 
-/** `flags[i]`: axis i of the output is new. */
+/** `flags[i]` is true if axis i of the output is new. */
 export function broadcast(input: Value, flags: readonly boolean[], shape: readonly number[]): Value {
   return makeValue(input.dtype, shape, (index) =>
     elementAt(

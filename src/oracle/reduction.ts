@@ -1,6 +1,6 @@
 /**
- * Reductions. Floats accumulate in double and round once; the bound says what a float32 accumulator in any order, and
- * a collective that rounds to the dtype once per hop, may lose.
+ * Reductions. Floats accumulate in double and round once. The bound covers a float32 accumulator in any order, and a
+ * collective that rounds to the dtype once per hop.
  */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { reductionFunctions, type ReductionOpType } from "../ir/ops/functions/reduction.ts";
@@ -17,7 +17,7 @@ import {
   smallestRounding,
 } from "./value.ts";
 
-/** `hops`: over how many hops of a wire the axes may be reduced; 0 when none of them is a device axis. */
+/** `hops` is the number of link hops on which the axes may be reduced; 0 if none is a device axis. */
 export function reduction(op: ReductionOpType, input: Value, axes: readonly number[], hops: number): Value {
   const shape = input.shape.filter((_, axis) => !axes.includes(axis));
   const reduced = input.shape.map((extent, axis) => (axes.includes(axis) ? extent : 1));
@@ -43,17 +43,18 @@ function reduceAll(
 ): Bounded {
   const { accumulates } = reductionFunctions[op];
   if (accumulates === null) {
-    // An extremum moves no further than the element that moves furthest.
+    // An extremum changes at most as much as the element with the largest change.
     return { element: fold(elements), bound: bounds.reduce((largest, bound) => Math.max(largest, bound), 0) };
   }
   if (dtypes[dtype].family !== "float") {
-    // Integers wrap, which no bound but 0 survives.
+    // Integers wrap, so a result is exact or unbounded.
     return { element: fold(elements), bound: bounds.every((bound) => bound === 0) ? 0 : Infinity };
   }
   const count = elements.length;
   const accumulator = accumulatorOf[dtype];
   const accumulated = accumulates === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
-  // Each element passes through count - 1 additions or multiplications at most. Sums never underflow. A product may on each step, and later factors enlarge what was lost; so may each hop.
+  // An element passes through at most count - 1 additions or multiplications. Sums never underflow. A product may
+  // underflow at each step and each hop, and later factors enlarge the loss.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
   return storeAccumulated(dtype, accumulated, {
     relative: accumulationError(count - 1, dtype) + gamma(hops, dtype),
@@ -63,7 +64,7 @@ function reduceAll(
 }
 
 function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
-  // The neutral element of a sum of floats: +0 would make the sum of one -0 a +0.
+  // The neutral element of float sums: +0 would turn the sum of one -0 into +0.
   let exact = -0;
   let magnitude = 0;
   let spread = 0;
@@ -89,7 +90,7 @@ function productOf(elements: readonly Element[], bounds: Float64Array): Accumula
   return { exact, magnitude: furthest, spread, peak, finite: elements.map(Number).every(Number.isFinite) };
 }
 
-/** The exact ops, and the dtypes that are exact: as the elements come. */
+/** The exact ops, and all ops of exact dtypes: fold the elements in order. */
 function folder(op: ReductionOpType, dtype: DType): (elements: readonly Element[]) => Element {
   const { identity, combine, finish } = compileReduction(op, dtype);
   return (elements) => finish(elements.reduce((total, next) => combine(total, next), identity));

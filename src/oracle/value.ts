@@ -1,6 +1,6 @@
 /**
- * A tensor inside the oracle: elements as plain numbers (bigint for int64, 0 and 1 for bool), row-major, and beside each
- * the absolute error that a back end may have made so far.
+ * A tensor inside the oracle: row-major elements as plain numbers (bigint for int64, 0 and 1 for bool), and for each
+ * the largest absolute error of a back end so far.
  */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
@@ -50,7 +50,7 @@ function advance(index: number[], shape: readonly number[]): void {
   }
 }
 
-/** The element at `index`; an axis of extent 1 takes any index. */
+/** The element at `index`. An axis of extent 1 ignores the index. */
 export function elementAt(value: Value, index: readonly number[]): Bounded {
   let flat = 0;
   value.shape.forEach((extent, axis) => {
@@ -59,7 +59,7 @@ export function elementAt(value: Value, index: readonly number[]): Bounded {
   return { element: at(value.elements, flat), bound: at(value.bounds, flat) };
 }
 
-/** Half the spacing of the smallest numbers: what rounding costs where a dtype underflows. */
+/** Half the spacing of the smallest numbers: the rounding error where a dtype underflows. */
 export const smallestRounding: { readonly [K in DType]: number } = {
   double: Number.MIN_VALUE,
   float: 2 ** -150,
@@ -70,7 +70,7 @@ export const smallestRounding: { readonly [K in DType]: number } = {
   bool: 0,
 };
 
-/** From here on a number rounds to infinity. */
+/** Numbers from here on round to infinity. */
 export const overflowThreshold: { readonly [K in DType]: number } = {
   double: Infinity,
   float: 2 ** 128 - 2 ** 103,
@@ -81,7 +81,7 @@ export const overflowThreshold: { readonly [K in DType]: number } = {
   bool: Infinity,
 };
 
-/** Through float32, as the 16-bit dtypes' rules say. Exact dtypes hold every number that comes to them. */
+/** The 16-bit dtypes round through float32. Exact dtypes need no rounding. */
 const roundTo: { readonly [D in DType]: (x: number) => number } = {
   double: (x) => x,
   float: Math.fround,
@@ -93,23 +93,23 @@ const roundTo: { readonly [D in DType]: (x: number) => number } = {
 };
 
 /**
- * Stores a float result: `exact` as computed in double, of which a back end may be off by `error` before it rounds to the
- * dtype. Both sides round, so an inexact result costs two roundings; an exact one rounds equally on both sides.
+ * Stores a float result. `exact` is computed in double; a back end's value may differ by `error` before it rounds to
+ * the dtype. Both sides round, so an inexact result costs two roundings. An exact result rounds equally on both sides.
  */
 export function store(dtype: DType, exact: number, error: number): Bounded {
   const element = roundTo[dtype](exact);
   if (error === 0) return { element, bound: 0 };
   if (Number.isNaN(error) || error === Infinity) return { element, bound: Infinity };
-  // Infinity and NaN that come from the operands are exact.
+  // Infinity and NaN from the operands are exact.
   if (!Number.isFinite(exact)) return { element, bound: 0 };
   const furthest = Math.abs(exact) + error;
   if (furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
-  // The 16-bit dtypes round to float32 on the way.
+  // The 16-bit dtypes round to float32 first.
   const rounding = dtypes[dtype].epsilon + (accumulatorOf[dtype] === dtype ? 0 : dtypes.float.epsilon);
   return { element, bound: error + rounding * (Math.abs(exact) + furthest) + 2 * smallestRounding[dtype] };
 }
 
-/** An input: exact. */
+/** An input, which is exact. */
 export function fromTensor({ dtype, shape, data }: Tensor): Value {
   const storage = elementsOf(dtype, data);
   const elements = Array.from({ length: storage.length }, (_, i) => storage.get(i));

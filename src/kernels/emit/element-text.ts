@@ -1,11 +1,14 @@
-/** Reading and writing one element of memory in generated code, by dtype. `$float` and its like are views of the whole memory. */
+/**
+ * The text of generated code that reads or writes one element of memory, by dtype. `$float` and similar names are views
+ * of the whole memory.
+ */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emitJs } from "../../numerics/scalar/emit-js.ts";
 import type { Expression, ScalarType } from "../../numerics/scalar/expression.ts";
 import { storageView } from "../../numerics/tensor/storage.ts";
 import { keysOf } from "../../support/keys-of.ts";
 
-/** The dtype whose elements are values of a compute type as they are: what accumulators lie in. */
+/** The dtype that stores values of a compute type without conversion, which accumulators in memory use. */
 export const accumulatorDType: { readonly [T in ScalarType]: DType } = {
   f64: "double",
   f32: "float",
@@ -28,7 +31,7 @@ const codings: { readonly [D in DType]: Coding | null } = {
   bool: null,
 };
 
-/** The entries of a generated function's environment that its texts here refer to. */
+/** The environment of a generated function: the views that the texts here refer to. */
 export function memoryViews(buffer: ArrayBufferLike): Readonly<Record<string, unknown>> {
   return Object.fromEntries(keysOf(dtypes).map((dtype) => [viewName(dtype), storageView(dtype, buffer)]));
 }
@@ -49,7 +52,10 @@ export function loadText(dtype: DType, index: string): string {
   return coding === null ? element : `${coding.decode}(${element})`;
 }
 
-/** Stores `value`, an expression over `operands`. Its last rounding and the packing into a word are one step. */
+/**
+ * Stores `value`, an expression over `operands`. The last rounding of the value and its packing into a word are one
+ * step.
+ */
 export function storeText(dtype: DType, index: string, value: Expression, operands: readonly string[]): string {
   const coding = codings[dtype];
   const element = elementText(dtype, index);
@@ -58,7 +64,10 @@ export function storeText(dtype: DType, index: string, value: Expression, operan
   return `${element} = ${coding.encode}(${emitJs(unrounded, operands)});`;
 }
 
-/** A byte address in a variable as an element index. Addresses are unsigned: memory may be larger than 2 GiB. */
+/**
+ * Converts a byte address in a variable to an element index. Addresses are unsigned, because memory may be larger than
+ * 2 GiB.
+ */
 export function addressAsIndex(dtype: DType, address: string): string {
   return `(${address} >>> ${Math.log2(dtypes[dtype].bytes)})`;
 }

@@ -1,6 +1,6 @@
 /**
- * Writes a nest as JavaScript: plain loops over views of the whole memory. Offsets are carried from loop to loop, so that the
- * innermost one adds at most one product per access.
+ * Emits a nest as JavaScript: plain loops over views of the whole memory. Each loop carries offsets to the next, so the
+ * innermost loop computes at most one multiplication per access.
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
@@ -12,21 +12,24 @@ import { accumulatesRows } from "../nests/arrange-loops.ts";
 import { accumulatorDType, addressAsIndex, elementText, loadText, storeText } from "./element-text.ts";
 import type { Access, Instruction, Loop, Memory, Nest } from "../nests/nest.ts";
 
-/** Byte addresses that are known when the kernel is prepared. */
+/** Byte addresses that are fixed when the kernel is prepared. */
 export interface NestAddresses {
-  /** Where `Memory` of kind scratch starts. */
+  /** The start of `Memory` of kind scratch. */
   readonly scratch: number;
-  /** Row accumulators, of `rowAccumulatorBytes`. */
+  /** The start of the row accumulators, of `rowAccumulatorBytes` bytes. */
   readonly accumulators: number;
 }
 
-/** Bytes of the accumulators that the nest keeps in memory; 0 for most. */
+/** Bytes of the accumulators that the nest keeps in memory; most nests have none. */
 export function rowAccumulatorBytes(nest: Nest): number {
   if (nest.reduction === null || !accumulatesRows(nest)) return 0;
   return at(nest.loops, nest.loops.length - 1).extent * dtypes[accumulatorDType[nest.reduction.type]].bytes;
 }
 
-/** Lines of one block. It refers to `inputs` and `outputs`, arrays of byte addresses, and to the views of element-text.ts. */
+/**
+ * The lines of one block. They refer to `inputs` and `outputs` (arrays of byte addresses) and to the views of
+ * element-text.ts.
+ */
 export function emitNest(nest: Nest, addresses: NestAddresses): readonly string[] {
   const accesses = new Map<Access, string>();
   for (const instruction of nest.body) {
@@ -38,7 +41,7 @@ export function emitNest(nest: Nest, addresses: NestAddresses): readonly string[
   return ["{", ...bases, ...loopsText(nest, start, addresses), "}"];
 }
 
-/** For each access, the text of its offset so far. */
+/** For each access, the text of its offset in the loops emitted so far. */
 type Cursor = ReadonlyMap<Access, { readonly name: string; readonly text: string }>;
 type Inner = (cursor: Cursor) => readonly string[];
 
@@ -86,7 +89,10 @@ function rowAccumulation(
   return emitLoops(nest.loops.slice(0, -1), start, perRow, true);
 }
 
-/** `loops` around what `inner` makes of the offsets inside them. With `enclosing`, inner has loops of its own. */
+/**
+ * Emits `loops` around the text that `inner` makes from the offsets inside them. With `enclosing`, `inner` emits
+ * further loops.
+ */
 function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosing = false): readonly string[] {
   const [loop, ...rest] = loops;
   if (loop === undefined) return inner(cursor);
@@ -97,7 +103,7 @@ function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosi
       const coefficient = coefficientOf(access.offset, loop.atom);
       if (coefficient === 0) return [access, { name: base, text }];
       const moved = `${text} + ${product(name, coefficient)}`;
-      // The innermost loop adds where it reads; the others keep their sum in a variable.
+      // The innermost loop adds the offset at each access; the other loops keep the sum in a variable.
       if (rest.length === 0 && !enclosing) return [access, { name: base, text: moved }];
       const variable = `${base}_${loop.atom}`;
       declarations.push(`const ${variable} = ${moved};`);
@@ -112,13 +118,13 @@ function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosi
   ];
 }
 
-/** Computes every instruction into a constant of its own. */
+/** Computes every instruction into a separate constant. */
 function bodyText(nest: Nest, cursor: Cursor): readonly string[] {
   const last = nest.body.length - 1;
   return [
     ...divisionsText(nest.atoms),
     ...nest.body.flatMap((instruction, i) =>
-      // What is stored straight away gets no constant: see storeBody.
+      // storeBody stores the last instruction directly, without a constant.
       i === last && nest.reduction === null ? [] : [`const ${nameOf(i)} = ${valueText(nest, instruction, cursor)};`],
     ),
   ];
@@ -141,7 +147,7 @@ function storeBody(nest: Nest, cursor: Cursor): string {
   const last = at(nest.body, nest.body.length - 1);
   switch (last.kind) {
     case "load":
-      // A plain copy keeps the stored bits.
+      // A plain copy moves the stored bits unchanged.
       return `${elementText(dtype, index)} = ${elementText(dtype, indexText(nest, last.access, cursor))};`;
     case "apply":
       return storeText(dtype, index, last.expression, last.operands.map(nameOf));

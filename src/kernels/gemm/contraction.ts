@@ -1,7 +1,7 @@
 /**
- * matmul and linear as one form: for every index of the batch axes, c[m, n] = sum over k of a[m, k] * b[k, n], plus bias[n], plus what
- * c[m, n] was where it accumulates.
- * Strides say everything else: a transposed operand swaps two, a broadcast one has 0, linear's weight [N, K] is b read sideways.
+ * The common form of matmul and linear. For every index of the batch axes, c[m, n] = sum over k of a[m, k] * b[k, n],
+ * plus bias[n] if there is a bias, plus the previous c[m, n] if it accumulates. Strides express the rest: a transposed
+ * operand swaps two, a broadcast operand has stride 0, and linear's weight [N, K] is b with its strides swapped.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -31,7 +31,7 @@ export interface Contraction {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  /** Outermost first; no axis of extent 1. */
+  /** Outermost first, without axes of extent 1. */
   readonly batch: readonly BatchAxis[];
   /** m x k. */
   readonly a: MatrixStrides;
@@ -39,9 +39,9 @@ export interface Contraction {
   readonly b: MatrixStrides;
   /** m x n. */
   readonly c: MatrixStrides;
-  /** The stride of bias along n; null without one. */
+  /** The stride of bias along n; null without bias. */
   readonly bias: number | null;
-  /** Whether the product is added to c. */
+  /** Whether the GEMM adds to c. */
   readonly accumulate?: boolean;
 }
 
@@ -53,11 +53,11 @@ interface Axis {
 const absent: Axis = { extent: 1, stride: 0 };
 
 function axesOf({ shape, strides }: StridedShape): readonly Axis[] {
-  // Along an axis of one element there is no stride to take.
+  // The stride of an axis of one element is arbitrary, so it is set to 0.
   return shape.map((extent, i) => ({ extent, stride: extent === 1 ? 0 : at(strides, i) }));
 }
 
-/** a [.., M, K] or [K], b [.., K, N] or [K], c [.., M, N] without M or N where the operand has none. */
+/** a [.., M, K] or [K], b [.., K, N] or [K], c [.., M, N]. An operand [K] drops M or N from c. */
 export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedShape, accumulate = false): Contraction {
   const left = axesOf(a);
   const right = axesOf(b);
@@ -73,7 +73,7 @@ export function matmulContraction(a: StridedShape, b: StridedShape, c: StridedSh
   });
 }
 
-/** x [.., K], weight [N, K] or [K], bias [N] or [], c [.., N] without N where the weight has none. */
+/** x [.., K], weight [N, K] or [K], bias [N] or [], c [.., N]. With a weight [K], c has no N. */
 export function linearContraction(
   x: StridedShape,
   weight: StridedShape,
@@ -117,7 +117,7 @@ function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Si
     b,
     c: c.shape,
   });
-  // Batch axes line up at their last one; an axis that is missing or has one element is read again and again.
+  // Batch axes align from the last one. An axis that is missing, or has one element, broadcasts.
   const strideAt = (axes: readonly Axis[], i: number): number => axes[i - outer.length + axes.length]?.stride ?? 0;
   const batch = outer.map((axis, i) => ({
     extent: axis.extent,
@@ -139,7 +139,7 @@ function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Si
   });
 }
 
-/** Batch axes along which b stays the same are more rows, where the strides of a and c go on evenly. */
+/** Folds batch axes along which b does not change into rows, if the strides of a and c allow it. */
 function foldBatch(whole: Contraction): Contraction {
   const inner = whole.batch.at(-1);
   if (inner === undefined || inner.b !== 0) return whole;

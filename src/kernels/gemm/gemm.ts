@@ -1,11 +1,12 @@
 /**
- * Matrix products in WebAssembly SIMD (scripts/gemm-wat.ts): operands are packed into strips that stay in cache, tiles of 4 rows by two
- * vectors are summed in registers. Packing reads any strides and widens half and bfloat16, so transposed, broadcast
- * and 16-bit operands take the same way as plain ones. The scheme is that of Goto and van de Geijn, "Anatomy of
+ * GEMMs in WebAssembly SIMD (scripts/gemm-wat.ts). Operands are packed into strips that stay in cache; tiles of 4 rows
+ * by two vectors accumulate in registers. Packing reads any strides and widens half and bfloat16, so transposed,
+ * broadcast and 16-bit operands need no other code. The scheme is from Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication" (ACM TOMS 34, 2008).
  *
- * Each element sums its products in increasing k, starting from +0 or, where the product accumulates, from the element of c, in the
- * accumulator's type; blocks over k resume from stored sums of that type. So its bits do not depend on how m and n are cut, by this driver or by a caller.
+ * Each element adds its terms in increasing k, in the accumulator's type, starting from +0 or, if it accumulates, from
+ * the element of c. Blocks over k resume from stored sums of that type. The bits of an element therefore do not depend
+ * on how this driver, or its caller, divides m and n.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { decodeBase64 } from "../../support/base64.ts";
@@ -14,7 +15,7 @@ import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "..
 import type { Contraction, MatrixStrides } from "./contraction.ts";
 import { gemmWasm, tileRows } from "./gemm-wasm.ts";
 
-/** Byte addresses; `bias` is 0 without one. */
+/** Takes byte addresses; `bias` is 0 without a bias. */
 export type Gemm = (a: number, b: number, bias: number, c: number) => void;
 
 export function instantiateGemm(memory: WasmMemory): WasmExports {
@@ -22,8 +23,8 @@ export function instantiateGemm(memory: WasmMemory): WasmExports {
 }
 
 /**
- * Extents of one packed block. A block of a (256 KiB) stays in the second-level cache, a strip of b (8 KiB) in the first. Measured
- * on 1024^3 in float and double: other extents from half to twice these differ by at most 5 %.
+ * Extents of a packed block. A block of a (256 KiB) stays in the L2 cache, a strip of b (8 KiB) in the L1 cache.
+ * Measured on 1024^3 in float and double, extents between half and twice these values change the time by at most 5 %.
  */
 const mostRows = 256;
 const mostColumns = 1024;
@@ -33,7 +34,7 @@ const mostDepth = 1024;
 /** Bytes of a tile's row: two vectors. */
 const tileRowBytes = 32;
 
-/** Block extents, and where in the scratch things lie: offsets in bytes, all multiples of 16. */
+/** Block extents, and offsets in the scratch: in bytes, all multiples of 16. */
 interface GemmLayout {
   readonly type: GemmType;
   readonly rows: number;
@@ -44,7 +45,10 @@ interface GemmLayout {
   readonly packedB: number;
   readonly bias: number;
   readonly sums: number;
-  /** Between the sums of two tiles; 0 where one place does, because no block over k resumes and none starts from c. */
+  /**
+   * Bytes between the sums of two tiles. 0 if one tile's space is enough: no block over k resumes, and no sum starts
+   * from c.
+   */
   readonly sumsStep: number;
   readonly bytes: number;
 }
@@ -53,7 +57,7 @@ function roundUp(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple;
 }
 
-/** Cuts an extent into blocks of nearly equal size, so that the last one is not a sliver. */
+/** Divides an extent into blocks of nearly equal size, so that the last block is not much smaller. */
 function blockOf(extent: number, most: number, multiple: number): number {
   return roundUp(Math.ceil(extent / Math.ceil(extent / most)), multiple);
 }
@@ -79,7 +83,7 @@ function requireGemmDType(dtype: Contraction["dtype"]): GemmDType {
   return dtype;
 }
 
-/** Bytes of scratch, at an address divisible by 16. */
+/** Bytes of scratch. Its address must be a multiple of 16. */
 export function gemmScratchBytes(contraction: Contraction): number {
   return layoutOf(contraction).bytes;
 }
@@ -103,17 +107,17 @@ export function overBatch(contraction: Contraction, product: Gemm): Gemm {
   );
 }
 
-/** A range of columns of b and c, and where b's strips are read: packed, or in place. */
+/** A range of columns of b and c, and whether b's strips are packed or read in place. */
 interface ColumnRange {
-  /** From the block's first column. */
+  /** Relative to the block's first column. */
   readonly first: number;
   readonly count: number;
   readonly packed: boolean;
 }
 
 /**
- * With one row of tiles every strip of b is read once, and packing it would only cost. Where b's rows are contiguous, whole strips
- * are then read in place; the columns left over are packed, because a tile reads whole vectors.
+ * With one row of tiles, every strip of b is read once, so packing it would not pay. If b's rows are contiguous, whole
+ * strips are read in place. The remaining columns are packed, because a tile reads whole vectors.
  */
 function columnRanges(width: number, tileColumns: number, inPlace: boolean): readonly ColumnRange[] {
   if (!inPlace) return [{ first: 0, count: width, packed: true }];
@@ -142,10 +146,13 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
   const packedBias = scratch + layout.bias;
   const sums = scratch + layout.sums;
   const inPlace = m <= tileRows && bytes === type.packedBytes && contraction.b.column === 1;
-  /** With one block of rows or of k, a packed block serves several blocks of the other operand. */
+  /** With one block of rows, or one block of k, a packed block serves several blocks of the other operand. */
   const keepsA = rows >= m && depth >= k;
   const keepsB = depth >= k;
-  /** The sums of a block begin as the elements of c: a strip of columns has its tiles one below the other. */
+  /**
+   * Initializes the sums of a block from the elements of c. The tiles of a strip of columns are stored one below the
+   * other.
+   */
   const loadSums = (c: number, height: number, width: number): void => {
     const stripBytes = Math.ceil(height / tileRows) * sumsStep;
     for (let column = 0; column < width; column += tileColumns) {
@@ -205,15 +212,15 @@ function functionOf(wasm: WasmExports, name: string): (...values: readonly numbe
   return found;
 }
 
-/** Contractions of bool do not exist. */
+/** There are no contractions of bool. */
 type GemmDType = Exclude<DType, "bool">;
 
 interface GemmType {
   readonly pack: `pack_${"bits32" | "bits64" | "half" | "bfloat16"}`;
   readonly multiply: `multiply_${"f32" | "f64" | "i32" | "i64"}`;
-  /** Bytes of a packed element and of a sum. */
+  /** Bytes of a packed element, and of an accumulator. */
   readonly packedBytes: 4 | 8;
-  /** 1 + the index of the output format among those of `multiply`. */
+  /** 1 + the index of the output format among the formats of `multiply`. */
   readonly output: 1 | 2 | 3;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Index arithmetic of generated loops: a constant plus atoms times coefficients. An atom is a loop variable, or the quotient or
- * remainder of a division that did not come out even. All values are at least 0.
+ * Index arithmetic of generated loops: a constant plus atoms times coefficients. An atom is a loop variable, or the
+ * quotient or remainder of an uneven division. All values are at least 0.
  */
 import { at } from "../../support/invariant.ts";
 
@@ -10,7 +10,7 @@ export interface Term {
   readonly coefficient: number;
 }
 
-/** At most one term per atom, no coefficient is 0, atoms ascend. */
+/** At most one term per atom, no zero coefficients, atoms in ascending order. */
 export interface Affine {
   readonly constant: number;
   readonly terms: readonly Term[];
@@ -70,7 +70,7 @@ export function largest(index: Affine, atoms: readonly Atom[]): number {
   );
 }
 
-/** The offset that row-major or other strides give to an index. */
+/** The offset of an index under the given strides. */
 export function dot(index: readonly Affine[], strides: readonly number[]): Affine {
   return sum(index.map((axis, i) => scale(axis, at(strides, i))));
 }

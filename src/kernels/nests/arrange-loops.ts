@@ -1,7 +1,7 @@
 /**
- * Orders and joins the loops of a nest. Loops over elements may run in any order: the one with the smallest stride of the target goes
- * inside. Loops of a reduction keep their order, which is the order of accumulation. Neighbours that step evenly through
- * every access become one loop.
+ * Orders and merges the loops of a nest. Loops over elements may run in any order; the loop with the target's smallest
+ * stride becomes innermost. Loops of a reduction keep their order, because it is the order of accumulation. Adjacent
+ * loops that step evenly through every access are merged.
  */
 import { at } from "../../support/invariant.ts";
 import { type Affine, coefficientOf } from "./affine.ts";
@@ -29,7 +29,7 @@ export function arrangeLoops(nest: Nest): Nest {
   const byTarget = nest.loops.toSorted((a, b) => stride(nest.target, b) - stride(nest.target, a));
   const loops = join(byTarget);
   const reducedLoops = join(nest.reducedLoops);
-  // A joined loop takes its inner atom's place; its outer atom is no variable any more.
+  // A merged loop keeps its inner atom. Its outer atom is no longer a variable.
   const live = new Set([...loops, ...reducedLoops].map(({ atom }) => atom));
   const without = (offset: Affine): Affine => ({
     constant: offset.constant,
@@ -48,8 +48,8 @@ export function arrangeLoops(nest: Nest): Nest {
 }
 
 /**
- * Whether the reduction should keep one accumulator per index of the innermost loop and run that loop inside the reduced
- * ones: when memory is read along it, and reading along the reduced loops would jump.
+ * Whether the reduction should keep one accumulator per index of the innermost loop, and run that loop inside the
+ * reduced loops. This pays if memory is contiguous along that loop and strided along the reduced loops.
  */
 export function accumulatesRows(nest: Nest): boolean {
   const row = nest.loops.at(-1);

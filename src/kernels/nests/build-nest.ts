@@ -1,6 +1,7 @@
 /**
- * Builds the nest of one value: starts from its index and follows the steps back to stored values, inlining whatever is not
- * stored. Views turn into index arithmetic, computations into instructions; what is read twice at the same index is read once.
+ * Builds the nest of one value. It starts from the value's index and follows the steps back to stored values, inlining
+ * all others. Views become index arithmetic, computations become instructions. A value that is read twice at one index
+ * is computed once.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
@@ -23,13 +24,13 @@ export interface UnitGraph {
   readonly unit: Pick<UnitKernel, "values" | "steps">;
   /** The step that computes each value; undefined for inputs. */
   readonly producers: readonly (UnitStep | undefined)[];
-  /** Where each stored value lies; undefined for inlined ones. */
+  /** The memory of each stored value; undefined for inlined values. */
   readonly placements: readonly (Placement | undefined)[];
 }
 
 type ReductionStep = Extract<UnitStep, { kind: "Reduction" }>;
 
-/** The nest that computes `value` and stores it at its placement. */
+/** The nest that computes `value` and stores it in its memory. */
 export function buildNest(graph: UnitGraph, value: number): Nest {
   const step = graph.producers[value];
   return step?.kind === "Reduction" ? buildReduction(graph, value, step) : buildElementwise(graph, value);
@@ -75,7 +76,7 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
   });
 }
 
-/** Builds again while divisions ask for splits. Each split makes a loop shorter, so this ends. */
+/** Rebuilds while divisions request splits. It ends, because each split makes a loop shorter. */
 function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
   let loops = start;
   for (;;) {
@@ -93,10 +94,7 @@ interface StridedBox {
   readonly offset: number;
 }
 
-/**
- * The strided box of memory that `value` is, if it is one: a stored value, or a view of one. Null where it would have to be
- * computed or gathered.
- */
+/** The strided box of memory of a stored value, or of a view of one. Null if the value must be computed or gathered. */
 export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
   const { shape } = at(graph.unit.values, value);
   return settle(unsplit(shape), (space, loops) => {
@@ -121,9 +119,9 @@ export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
 
 interface Body {
   readonly instructions: readonly Instruction[];
-  /** The instruction that gives `value` at `index`, from memory where it is stored. */
+  /** The instruction for `value` at `index`: a load if the value is stored. */
   readonly read: (value: number, index: readonly Affine[]) => number;
-  /** The same, from the step that computes it. */
+  /** The instruction for `value` at `index`, computed by its step. */
   readonly compute: (value: number, index: readonly Affine[]) => number;
 }
 
@@ -149,7 +147,7 @@ function createBody(graph: UnitGraph, space: IndexSpace): Body {
 
   const compute = (value: number, index: readonly Affine[]): number => {
     const step = graph.producers[value];
-    // A result that is an input: a copy.
+    // The result is an input, so the nest is a copy.
     if (step === undefined) return read(value, index);
     const first = at(step.inputs, 0);
     if (isViewStep(step)) {
@@ -178,7 +176,7 @@ function createBody(graph: UnitGraph, space: IndexSpace): Body {
   return { instructions, read, compute };
 }
 
-/** An operand of extent 1 along an axis has the same element at every index. */
+/** An operand of extent 1 along an axis broadcasts: it reads index 0. */
 function stretched(shape: readonly number[], index: readonly Affine[]): readonly Affine[] {
   return index.map((axis, i) => (shape[i] === 1 ? constantIndex(0) : axis));
 }

@@ -1,6 +1,6 @@
 /**
- * Along which axis every value of a unit is cut when its first result is cut along one: the constraints of all steps, solved by going
- * from outputs to operands and back until nothing changes.
+ * The axis along which each value of a unit is cut if its first result is cut along a given axis. The constraints of
+ * all steps are propagated from outputs to operands and back until nothing changes.
  */
 import { shapesOf } from "../../commands/as-unit.ts";
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
@@ -9,10 +9,10 @@ import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { isViewStep } from "./view-index.ts";
 
-/** One per value: the axis that is cut, or null where every part has the whole value. */
+/** Per value, the axis that is cut, or null if every part uses the whole value. */
 export type CutAxes = readonly (number | null)[];
 
-/** null: the parts would need boxes that overlap, would compute a value more than once, or would all write one result. */
+/** Null if parts would need overlapping boxes, compute a value more than once, or all write one result. */
 export function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, axis: number): CutAxes | null {
   const cuts = new Map<number, number | null>();
   let [changed, torn] = [false, false];
@@ -51,7 +51,7 @@ export function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, 
   return unit.values.map((_, value) => cuts.get(value) ?? null);
 }
 
-/** The output's axis that an operand's cut asks for; null while no operand is cut. */
+/** The output axis that an operand's cut requires; null while no operand is cut. */
 function outputCut(step: UnitStep, shapes: Shapes, cuts: ReadonlyMap<number, number | null>): number | "torn" | null {
   for (const [position, input] of step.inputs.entries()) {
     const cut = cuts.get(input) ?? null;
@@ -62,10 +62,16 @@ function outputCut(step: UnitStep, shapes: Shapes, cuts: ReadonlyMap<number, num
   return null;
 }
 
-/** The operand's axis that is cut as the output is; `whole`: all of the operand is read; `torn`: no range of one axis is. */
+/**
+ * How a cut of the output cuts an operand. A number is the operand's axis that is cut alike. `whole`: every part reads
+ * all of the operand. `torn`: no range of one axis has the elements.
+ */
 type OperandCut = number | "whole" | "torn";
 
-/** What of input `position` the elements of a range along `axis` of the output need. The output has more than one element there. */
+/**
+ * The elements of input `position` that a range along `axis` of the output needs. The output has more than one element
+ * along `axis`.
+ */
 function operandCut(step: UnitStep, position: number, axis: number, shapes: Shapes): OperandCut {
   const shape = at(shapes.operands, position);
   const extent = at(shapes.output, axis);
@@ -100,7 +106,9 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
   }
 }
 
-/** The input's axis with the same elements before, along and behind it. Axes of one element say nothing. */
+/**
+ * The input axis with the same numbers of elements before it, along it and after it. Axes of one element are skipped.
+ */
 function reshapedAxis(input: readonly number[], output: readonly number[], axis: number): OperandCut {
   const behind = (shape: readonly number[], i: number): number =>
     shape.slice(i + 1).reduce((product, extent) => product * extent, 1);

@@ -1,23 +1,23 @@
 /**
- * The loop variables under which a nest computes one value, and the divisions that reshapes need. An axis may be split into several
- * loops, most significant first: where a division cuts through a loop evenly, the space asks for that split and the nest is
- * built again, so that nearly every reshape ends as plain strides.
+ * The loop variables of a nest that computes one value, and the divisions that reshapes need. An axis may be split into
+ * several loops, outermost first. If a division cuts through a loop evenly, the space requests that split and the nest
+ * is built again. Nearly every reshape then ends as plain strides.
  */
 import { at } from "../../support/invariant.ts";
 import { type Affine, type Atom, atomIndex, constantIndex, largest, scale, sum } from "./affine.ts";
 
-/** The extents of the loops of each axis; their product is the axis's extent, and none is 1. */
+/** The extents of each axis's loops. Their product is the axis's extent, and none is 1. */
 export type AxisLoops = readonly (readonly number[])[];
 
 export interface IndexSpace {
-  /** The loops, axis by axis, then divisions. */
+  /** The loops, axis by axis, then the divisions. */
   readonly atoms: readonly Atom[];
-  /** How many atoms are loops. */
+  /** The number of atoms that are loops. */
   readonly loopCount: number;
   /** The index along each axis. */
   readonly axes: readonly Affine[];
   readonly divide: (dividend: Affine, divisor: number) => { readonly quotient: Affine; readonly remainder: Affine };
-  /** The loops to use instead, when a division asked for a split. */
+  /** The loops to use instead, if a division requested a split. */
   readonly refined: () => AxisLoops | null;
 }
 

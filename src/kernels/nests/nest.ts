@@ -1,14 +1,14 @@
 /**
- * A nest computes one value of a unit: for every index of the value, read elements, apply scalar expressions, and store the
- * result or fold it into an accumulator. It is data: build-nest.ts makes it, arrange-loops.ts orders and joins its loops,
- * emit-nest.ts writes the code.
+ * A nest computes one value of a unit: at every index of the value it reads elements, applies scalar expressions, and
+ * stores or accumulates the result. A nest is data. build-nest.ts makes it, arrange-loops.ts orders and merges its
+ * loops, emit-nest.ts emits its code.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import type { Affine, Atom } from "./affine.ts";
 
-/** Where a value lies: an operand of the kernel, or the library's scratch. */
+/** The memory of a value: an operand of the kernel, or the library's scratch. */
 export type Memory =
   | { readonly kind: "input" | "output"; readonly position: number }
   /** In bytes from the start of the scratch. */
@@ -22,14 +22,14 @@ export interface Placement {
   readonly strides: readonly number[];
 }
 
-/** One element at a time; `offset` in elements. */
+/** Reads or writes one element at a time; `offset` in elements. */
 export interface Access {
   readonly memory: Memory;
   readonly dtype: DType;
   readonly offset: Affine;
 }
 
-/** Single assignment: an instruction is known by its position, and its operands come before it. */
+/** Single assignment: the position of an instruction identifies it, and its operands precede it. */
 export type Instruction =
   | { readonly kind: "load"; readonly access: Access }
   | { readonly kind: "apply"; readonly expression: Expression; readonly operands: readonly number[] };
@@ -43,10 +43,10 @@ export interface Nest {
   readonly atoms: readonly Atom[];
   /** Over the elements of the value, outermost first. */
   readonly loops: readonly Loop[];
-  /** Inside `loops`, in the order of accumulation; empty without a reduction. */
+  /** Run inside `loops`, in the order of accumulation. Empty without a reduction. */
   readonly reducedLoops: readonly Loop[];
   readonly reduction: ReductionSemantics | null;
-  /** The last one's result is what is stored or accumulated. */
+  /** The nest stores or accumulates the result of the last instruction. */
   readonly body: readonly Instruction[];
   readonly target: Access;
 }

@@ -1,6 +1,7 @@
 /**
- * Lets values of a unit share scratch: a place is free again after the last phase that reads it. Before, every value has an offset of its own,
- * which serves as its name; afterwards as few bytes are used as first fit in the order of the phases finds.
+ * Lets values of a unit share scratch: space is free after the last phase that reads it. Before this, every value has a
+ * unique offset, which identifies it. Afterwards offsets overlap where lifetimes do not, by first fit in the order of
+ * the phases.
  */
 import type { Instruction, Memory } from "./nest.ts";
 import type { Phase } from "../phase.ts";
@@ -10,7 +11,7 @@ export interface SharedScratch {
   readonly bytes: number;
 }
 
-/** The phases that use a value, the first of which writes it. */
+/** The range of phases that use a value. The first phase writes it. */
 interface Lifetime {
   readonly first: number;
   readonly last: number;
@@ -22,7 +23,7 @@ interface Place {
   readonly last: number;
 }
 
-/** `sizes` has the aligned bytes of each value, by its offset. */
+/** `sizes` maps the offset of each value to its aligned bytes. */
 export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number, number>): SharedScratch {
   const lifetimes = lifetimesOf(phases);
   const offsets = new Map<number, number>();
@@ -41,7 +42,7 @@ export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number
   return { phases: phases.map((phase) => moved(phase, move)), bytes };
 }
 
-/** In the order of first use. */
+/** In order of first use. */
 function lifetimesOf(phases: readonly Phase[]): ReadonlyMap<number, Lifetime> {
   const lifetimes = new Map<number, Lifetime>();
   for (const [i, phase] of phases.entries()) {

@@ -1,6 +1,6 @@
 /**
- * Cuts a kernel into parts that may run in any order and at the same time: each computes a range of the outputs along one axis
- * that is not reduced, from the inputs that it needs. Every element is computed as the whole kernel computes it, so the bits are the same.
+ * Divides a kernel into parts that may run in any order and concurrently. Each part computes a range of the outputs
+ * along one axis that is not reduced. Every element is computed as in the whole kernel, so the bits are the same.
  */
 import type { Kernel, Operand, UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
@@ -13,27 +13,28 @@ import { elementWork } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 
 export interface KernelPart {
-  /** The same object in all parts of one length, so that it is prepared once. */
+  /** All parts of one length share this object, so that it is prepared once. */
   readonly kernel: Kernel;
-  /** In bytes, to be added to the addresses of the whole kernel's operands; one per input and output. */
+  /** Bytes to add to the addresses of the whole kernel's operands; one per input and output. */
   readonly inputOffsets: readonly number[];
   readonly outputOffsets: readonly number[];
 }
 
-/** Half-open, in elements of the axis that is cut. */
+/** Half-open, in elements of the cut axis. */
 interface Range {
   readonly start: number;
   readonly stop: number;
 }
 
-/** A cut is taken at once when its longest part is at most this much longer than an equal share. */
+/** A cut is accepted at once if its longest part is at most this many times an equal share. */
 const goodBalance = 1.25;
 
 const lineBytes = 64;
 
 /**
- * At most `parts` parts, of about the same work; one, the kernel itself, where no axis can be cut. A part may need more scratch than
- * the whole kernel: ask `scratchBytes` of each. Whether it pays is for the caller to say, see `kernelWork`.
+ * At most `parts` parts with about the same work, or the kernel itself if no axis can be cut. A part may need more
+ * scratch than the whole kernel: call `scratchBytes` for each. The caller decides with `kernelWork` whether dividing
+ * pays.
  */
 export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[] {
   const { axes, ranges } = chooseCut(kernel, parts) ?? { axes: [], ranges: [] };
@@ -61,11 +62,11 @@ function whole(kernel: Kernel): KernelPart {
 interface Cut {
   readonly axes: CutAxes;
   readonly ranges: readonly Range[];
-  /** The longest part over an equal share. */
+  /** The longest part divided by an equal share. */
   readonly balance: number;
 }
 
-/** The outermost axis of the first output that gives parts of about equal length, else the one that comes nearest to it. */
+/** The outermost axis of the first output with good balance, or else the axis with the best balance. */
 function chooseCut(kernel: Kernel, parts: number): Cut | null {
   const output = at(kernel.outputs, 0);
   if (parts < 2 || elementCount(output.shape) === 0) return null;
@@ -85,7 +86,10 @@ function chooseCut(kernel: Kernel, parts: number): Cut | null {
   return best;
 }
 
-/** Parts begin at multiples of this: cache lines of the output, so that no two workers write one; whole tiles of matrix products. */
+/**
+ * Parts begin at multiples of this: cache lines of the output, so that no two workers write one line, and whole tiles
+ * of GEMMs.
+ */
 function grainOf(kernel: Kernel, axis: number): number {
   const { dtype, strides } = at(kernel.outputs, 0);
   if (strides[axis] === 1) return lineBytes / dtypes[dtype].bytes;
@@ -103,7 +107,7 @@ function cutRange(extent: number, parts: number, grain: number): readonly Range[
   return Array.from({ length: count }, (_, i) => ({ start: boundary(i), stop: boundary(i + 1) }));
 }
 
-/** For every value of a unit, or every operand of another kernel, inputs first. */
+/** One entry per value of a unit. For other kernels one per operand, inputs first. */
 function axesOf(kernel: Kernel, axis: number): CutAxes | null {
   return kernel.kind === "combine" || kernel.kind === "fill"
     ? [...kernel.inputs, ...kernel.outputs].map(() => axis)
@@ -116,7 +120,7 @@ function operandAxes(kernel: Kernel, axes: CutAxes): { readonly inputs: CutAxes;
   return { inputs: kernel.inputs.map((_, i) => at(axes, i)), outputs: outputs.map((value) => at(axes, value)) };
 }
 
-/** The kernel for `length` elements of the axes that are cut. */
+/** The kernel with `length` elements along the cut axes. */
 function cutKernel(kernel: Kernel, axes: CutAxes, length: number): Kernel {
   const cuts = operandAxes(kernel, axes);
   const inputs = kernel.inputs.map((operand, i) => shortened(operand, at(cuts.inputs, i), length));
@@ -143,7 +147,7 @@ function shortened<T extends { readonly shape: readonly number[] }>(value: T, ax
   return axis === null ? value : { ...value, shape: value.shape.with(axis, length) };
 }
 
-/** An estimate in multiply-adds of the GEMM kernels. */
+/** Estimates the kernel's work, in multiply-adds of the GEMM kernels. */
 export function kernelWork(kernel: Kernel): number {
   if (kernel.kind === "combine" || kernel.kind === "fill") {
     return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + kernel.outputs.length);

@@ -1,22 +1,26 @@
 /**
- * Which values of a unit are stored, and so get a loop nest of their own; all others are inlined where they are read.
- * Stored are results, reductions and contractions, what contractions read (if computed), and computations that inlining would
- * repeat: read by several nests, at several indices of one nest, or at every index of an axis that they do not have.
+ * Which values of a unit are stored; each gets a separate loop nest. All others are inlined where they are read. The
+ * stored values are results, reductions, contractions, computed operands of contractions, and computations that
+ * inlining would repeat: several nests read them, or one nest reads them at several indices or along an axis that they
+ * do not have.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
 import { isViewStep } from "./view-index.ts";
 
-/** More computations than this in one nest make a function that engines no longer optimise well. */
+/** With more computations in one nest, JavaScript engines no longer optimize the function well. */
 const mostInlined = 64;
 
-/** One way in which a nest reads a value. */
+/** One read of a value by a nest. */
 interface Use {
-  /** The stored value whose nest reads. */
+  /** The stored value that the reading nest computes. */
   readonly nest: number;
-  /** The views and stretches between the nest's index and the value's; equal paths give equal indices. */
+  /** The views and broadcasts between the nest's index and the value's. Equal paths give equal indices. */
   readonly path: string;
-  /** Read more than once per element of the value, or by a contraction, which reads memory. */
+  /**
+   * Whether this read requires a stored value: a contraction reads memory, or the nest reads each element more than
+   * once.
+   */
   readonly store: boolean;
 }
 
@@ -62,7 +66,7 @@ function mustStore({ kind }: UnitStep): boolean {
   return kind === "Reduction" || kind === "Matmul" || kind === "Linear";
 }
 
-/** How the index of a step's operand differs from that of its output; null where it is the same. */
+/** How the index of a step's operand differs from the index of its output; null if they are equal. */
 function pathChange(
   { values }: Pick<UnitKernel, "values">,
   step: UnitStep,

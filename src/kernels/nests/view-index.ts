@@ -1,6 +1,6 @@
 /**
- * Ops that compute nothing but say which element of their input each element of their output is: as maps from an output index to
- * the input index. Inlined into the loop that reads the output, they cost nothing.
+ * View ops as maps from an output index to an input index. Inlined into the loop that reads the output, they cost
+ * nothing.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
 import type { ViewKind } from "../../ir/ops/row.ts";
@@ -17,7 +17,7 @@ export function isViewStep(step: UnitStep): step is ViewStep {
   return rowOf(step).isView;
 }
 
-/** The input index for the output index `index`. Shapes are those of the step's input and output. */
+/** The input index for the output index `index`. The shapes are those of the step's input and output. */
 export function viewIndex(
   step: ViewStep,
   index: readonly Affine[],
@@ -50,8 +50,8 @@ export function viewIndex(
 }
 
 /**
- * Row-major elements keep their order. The axes fall into groups of equal element counts on both sides; within a group the output
- * index is joined to one number and taken apart by the input's extents.
+ * A reshape keeps the row-major order of elements. The axes form groups of equal element counts on both sides. Within a
+ * group, the output index is combined to one number and divided by the input's extents.
  */
 function reshapeIndex(
   index: readonly Affine[],

@@ -1,4 +1,4 @@
-/** The nests of a kernel that run in WebAssembly: which they are, and their functions, compiled as one module. */
+/** Selects the nests of a kernel that run in WebAssembly, and compiles their functions as one module. */
 import { at, invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
 import type { Access, Loop, Memory, Nest } from "../nests/nest.ts";
@@ -12,10 +12,10 @@ import { type Target, writeElements, writeInvariant, writeReduction } from "./la
 import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
 import { groupElements, type Lanes, partsOfType } from "./lanes.ts";
 
-/** `auto`: where it pays. `always`: wherever a nest has a form in WebAssembly, however small. */
+/** `auto`: where it pays. `always`: for every nest that WebAssembly supports, however small. */
 export type SimdUse = "auto" | "always" | "never";
 
-/** Fewer elements than this take less time than the module takes to compile. */
+/** Below this number of elements, compiling the module takes longer than the nest. */
 const fewestElements = 1024;
 
 export function usesLanes(nest: Nest, use: SimdUse): boolean {
@@ -26,7 +26,7 @@ export function usesLanes(nest: Nest, use: SimdUse): boolean {
       return hasLanes(nest);
     case "auto": {
       const elements = [...nest.loops, ...nest.reducedLoops].reduce((count, { extent }) => count * extent, 1);
-      // Without neighbours there is one element in four lanes.
+      // Without a loop over neighbours, only one of the four lanes would be used.
       return elements >= fewestElements && (nest.loops.at(-1)?.extent ?? 1) > 1 && hasLanes(nest);
     }
   }
@@ -38,7 +38,7 @@ export interface CompiledNest {
   readonly run: (...addresses: readonly number[]) => void;
 }
 
-/** By the nest. `scratch` is the address of what nests know as scratch. */
+/** The compiled functions by nest. `scratch` is the address of the scratch. */
 export function compileLaneNests(
   nests: readonly Nest[],
   memory: WasmMemory,
@@ -64,17 +64,17 @@ export function compileLaneNests(
 }
 
 /**
- * Writes a nest as a WebAssembly function that computes four elements at a time along the innermost loop over elements. The loops of a
- * reduction run inside, one accumulator per element, so that every element is accumulated in its defined order; only
- * neighbouring elements are computed together.
+ * Writes a nest as a WebAssembly function that computes four elements at a time along the innermost loop over elements.
+ * The loops of a reduction run inside, with one accumulator per element. Each element is accumulated in its defined
+ * order; only neighbouring elements are computed together.
  */
 interface LaneNest {
   readonly code: WasmFunction;
-  /** What the parameters are: byte addresses of these operands. */
+  /** The operands whose byte addresses are the function's parameters. */
   readonly operands: readonly Exclude<Memory, { kind: "scratch" }>[];
 }
 
-/** Whether the nest can be written: only strides, and no op that JavaScript alone has. */
+/** Whether WebAssembly supports the nest: accesses are strided, and no op exists only in JavaScript. */
 function hasLanes(nest: Nest): boolean {
   const expressions = nest.body.flatMap((step) => (step.kind === "apply" ? [step.expression] : []));
   const isStrided = ({ offset }: Access): boolean =>
@@ -86,13 +86,13 @@ function accessesOf(nest: Nest): readonly Access[] {
   return [...nest.body.flatMap((step) => (step.kind === "load" ? [step.access] : [])), nest.target];
 }
 
-/** Groups that one turn of a loop computes, so that its bookkeeping and the latency of accumulation weigh less. */
+/** Groups per iteration of a loop. Unrolling amortizes the loop's overhead and the latency of accumulation. */
 const unrolled = { elementwise: 4, longElementwise: 1, rows: 8, longRows: 2, gathered: 2 } as const;
 
-/** Computations, loads among them, beyond which a body counts as long. */
+/** A body with more computations, including loads, counts as long. */
 const longBody = 8;
 
-/** `scratch` is the address of the scratch. The nest has lanes. */
+/** `scratch` is the address of the scratch. `hasLanes(nest)` must be true. */
 function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
   const operands: Exclude<Memory, { kind: "scratch" }>[] = [];
   const parameterOf = (memory: Exclude<Memory, { kind: "scratch" }>): number => {
@@ -119,10 +119,10 @@ function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
 
 const lineBytes = 64;
 
-/** Rows of a tile; its columns are those of an unrolled block. */
+/** Rows of a tile. It has as many columns as an unrolled block. */
 const tileRows = 16;
 
-/** A value of one element has no loop: one of one turn stands for it, which no access moves along. */
+/** A loop of one iteration, for a value of one element. No access moves along it. */
 const noLoop: Loop = { atom: -1, extent: 1 };
 
 function writeNest(target: Target): void {
@@ -148,8 +148,8 @@ function writeNest(target: Target): void {
 }
 
 /**
- * Whether an access runs across the row and along the loop around it, as that of a transposed operand. Such a nest goes in tiles, so that
- * a cache line is used whole while it is there.
+ * Whether an access is contiguous along the outer loop and strided along the row, as in a transpose. Such a nest runs
+ * in tiles, so that a cache line is used completely while it is cached.
  */
 function crosses(nest: Nest, row: Loop, column: Loop): boolean {
   if (nest.reduction !== null) return false;
@@ -159,7 +159,7 @@ function crosses(nest: Nest, row: Loop, column: Loop): boolean {
   });
 }
 
-/** The row once for every index of `column`, block by block: those of one block first. */
+/** Runs the row once for every index of `column`, block by block. */
 function writeRow(target: Target, row: Loop, column: Loop): void {
   const { nest, writer, pointers } = target;
   const hoists = nest.reduction === null && column.extent === 1;

@@ -1,6 +1,6 @@
 /**
- * Writes the body of one function: code in order, and locals. Locals of a block that is left are used again, so that unrolled copies
- * of a body share them.
+ * Writes the body of one function: its code in order, and its locals. The locals of a finished block are reused, so
+ * that unrolled copies of a body share them.
  */
 import { at } from "../../support/invariant.ts";
 import { set } from "./instructions.ts";
@@ -11,9 +11,9 @@ export interface FunctionWriter {
   readonly local: (type: LocalType) => number;
   /** A v128 local that holds the value of `code`. */
   readonly keep: (code: Code) => number;
-  /** Runs `write`; the locals that it made are free afterwards. */
+  /** Runs `write` and then frees the locals that it made. */
   readonly block: (write: () => void) => void;
-  /** What `write` emits, instead of emitting it. */
+  /** Returns the code that `write` emits, instead of emitting it. */
   readonly collect: (write: () => void) => Code;
   readonly locals: () => readonly LocalType[];
   readonly body: () => Code;

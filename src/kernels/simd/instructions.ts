@@ -1,7 +1,10 @@
-/** Instructions as functions from the code of their operands to code. Opcodes are those of the WebAssembly 2.0 specification. */
+/**
+ * Instructions as functions from the code of their operands to code. Opcodes are from the WebAssembly 2.0
+ * specification.
+ */
 import { type Code, signed32, unsigned } from "./wasm-encoding.ts";
 
-/** Opcodes behind the prefix 0xfd, of instructions without immediates. */
+/** Opcodes after the prefix 0xfd, for instructions without immediates. */
 const vectorOpcodes = {
   "i32x4.splat": 17,
   "i64x2.splat": 18,
@@ -80,7 +83,7 @@ const loadOpcodes = {
   "v128.load64_zero": 93,
 } as const;
 
-/** By the bits of a lane. */
+/** By the number of bits in a lane. */
 const loadLaneOpcodes = { 8: 84, 16: 85, 32: 86, 64: 87 } as const;
 const storeLaneOpcodes = { 8: 88, 16: 89, 32: 90, 64: 91 } as const;
 export type LaneBits = keyof typeof loadLaneOpcodes;
@@ -102,7 +105,7 @@ const scalarCodes = {
   "i64.trunc_sat_f64_s": [0xfc, 6],
 } as const;
 
-/** A place in memory: the local that holds an address, and bytes to add to it. */
+/** A memory operand: the local that holds an address, and an offset in bytes. */
 export interface Place {
   readonly pointer: number;
   readonly offset: number;
@@ -140,7 +143,7 @@ export function replaceLane(shape: VectorShape, lane: number, value: Code, eleme
   return [...value, ...element, 0xfd, ...unsigned(laneOpcodes[shape].replace), lane];
 }
 
-/** Four 32-bit words of `a` (0 to 3) and `b` (4 to 7). */
+/** Selects four 32-bit words of `a` (0 to 3) and `b` (4 to 7). */
 export function shuffleWords(words: readonly [number, number, number, number], a: Code, b: Code): Code {
   const bytes = words.flatMap((word) => [0, 1, 2, 3].map((byte) => 4 * word + byte));
   return [...a, ...b, 0xfd, ...unsigned(13), ...bytes];
@@ -172,13 +175,13 @@ export function advance(local: number, by: number): Code {
   return by === 0 ? [] : set(local, [...get(local), ...number(by), 0x6a]);
 }
 
-/** Runs `body` as often as `counter` says, at least once; the counter ends as 0. */
+/** Runs `body` `counter` times, at least once. The counter ends at 0. */
 export function countDown(counter: number, body: Code): Code {
   const next = [...get(counter), ...number(-1), 0x6a, 0x22, ...unsigned(counter)];
   return [0x03, 0x40, ...body, ...next, 0x0d, 0x00, 0x0b];
 }
 
-/** Alignment is left open (2^0): the memory argument's hint changes nothing on today's engines. */
+/** The alignment hint is 2^0; on today's engines it makes no difference. */
 function immediate({ offset }: Place): Code {
   return [0, ...unsigned(offset)];
 }

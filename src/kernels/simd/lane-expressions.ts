@@ -1,4 +1,7 @@
-/** Scalar expressions (numerics/expression.ts) over groups of elements: the same bits in every lane as emit-js.ts gives, NaNs apart. */
+/**
+ * Scalar expressions (numerics/scalar/expression.ts) over groups of elements. Every lane has the same bits as with
+ * emit-js.ts, except NaNs.
+ */
 import type { Expression, Primitive, ScalarType } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -8,7 +11,7 @@ import { wordCodings } from "./lane-words.ts";
 import { groupElements, type Lanes, partsOfType, shapeOfType, splatConstant } from "./lanes.ts";
 import type { Code } from "./wasm-encoding.ts";
 
-/** One vector of the result, from locals. */
+/** Takes locals, returns the code of one vector of the result. */
 type LanePrimitive = (writer: FunctionWriter, ...operands: readonly number[]) => Code;
 
 const plain =
@@ -47,7 +50,10 @@ function everywhere(name: "neg" | "abs" | "add" | "sub" | "mul"): { readonly [T 
   };
 }
 
-/** Lane by lane. Divisors 0 and -1, at which the instruction traps, become 1; x / -1 is then -x, and x / 0 is never looked at. */
+/**
+ * Divides lane by lane. The instruction traps at the divisors 0 and -1, so they are replaced by 1; x / -1 is then -x,
+ * and x / 0 is unused.
+ */
 function quotient(type: "i32" | "i64"): LanePrimitive {
   const shape = shapeOfType[type];
   const lanes = type === "i32" ? [0, 1, 2, 3] : [0, 1];
@@ -62,7 +68,7 @@ function quotient(type: "i32" | "i64"): LanePrimitive {
   };
 }
 
-/** Whether every node has a form for groups. Library functions are the engine's, in JavaScript alone. */
+/** Whether every node of the expression has a vector form. Library functions exist only in JavaScript. */
 export function hasLaneForm(expression: Expression): boolean {
   switch (expression.kind) {
     case "operand":
@@ -82,7 +88,7 @@ export function hasLaneForm(expression: Expression): boolean {
   }
 }
 
-/** The value of `expression`, in locals. `operands[i]` holds operand i. */
+/** Computes `expression` into locals. `operands[i]` holds operand i. */
 export function evaluateLanes(writer: FunctionWriter, expression: Expression, operands: readonly Lanes[]): Lanes {
   const evaluate = (inner: Expression): Lanes => evaluateLanes(writer, inner, operands);
   const keepAll = (codes: readonly Code[]): Lanes => codes.map(writer.keep);
@@ -105,7 +111,7 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
     case "call":
       invariant(false, "an expression has a lane form", expression.function);
     case "choose": {
-      // Both sides are computed: nothing traps.
+      // Both branches are computed, because nothing traps.
       const { type } = expression.left;
       const [left, right] = [evaluate(expression.left), evaluate(expression.right)];
       const mask = keepAll(
@@ -126,18 +132,18 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
   }
 }
 
-/** A mask of the lanes of a comparison for values of `parts` vectors. */
+/** Converts a comparison's mask to the lanes of a value with `parts` vectors. */
 function maskFor(parts: number, mask: Lanes): readonly Code[] {
   if (mask.length === parts) return mask.map(get);
   return parts === 1 ? [lowWords(mask)] : widenMask(at(mask, 0));
 }
 
-/** The code of each vector of the result. */
+/** Returns the code of each vector of the result. */
 type Conversion = (value: Lanes) => readonly Code[];
 
 const same: Conversion = (value) => value.map(get);
 
-/** Both halves of a vector of 32-bit lanes, by an instruction that widens the low one. */
+/** Widens both halves of a vector of 32-bit lanes, with an instruction that widens the low half. */
 function widened(instruction: VectorInstruction): Conversion {
   return (value) => {
     const whole = get(at(value, 0));
@@ -145,14 +151,14 @@ function widened(instruction: VectorInstruction): Conversion {
   };
 }
 
-/** Two vectors of 64-bit lanes, by an instruction that narrows one to its low half. */
+/** Narrows two vectors of 64-bit lanes, with an instruction that narrows one vector to its low half. */
 function narrowed(instruction: VectorInstruction): Conversion {
   return ([low, high]) => [
     shuffleWords([0, 1, 4, 5], vector(instruction, get(low ?? 0)), vector(instruction, get(high ?? 0))),
   ];
 }
 
-/** The low words of two vectors of 64-bit lanes: wraps i64 to i32, and narrows masks. */
+/** The low words of two vectors of 64-bit lanes. It wraps i64 to i32, and narrows masks. */
 function lowWords([low, high]: Lanes): Code {
   return shuffleWords([0, 2, 4, 6], get(low ?? 0), get(high ?? 0));
 }
@@ -200,7 +206,7 @@ const laneConversions: { readonly [From in ScalarType]: { readonly [To in Scalar
   },
 };
 
-/** 32-bit lanes, extended with their signs: i32 to i64, and masks. */
+/** Sign-extends 32-bit lanes to 64 bits: i32 to i64, and masks. */
 function widenMask(value: number): readonly Code[] {
   return [vector("i64x2.extend_low_i32x4_s", get(value)), vector("i64x2.extend_high_i32x4_s", get(value))];
 }

@@ -1,4 +1,7 @@
-/** What a nest computes for groups of neighbours along its innermost loop: loads, expressions, and stores or accumulations. */
+/**
+ * The code of a nest for groups of neighbours along its innermost loop: loads, expressions, and stores or
+ * accumulations.
+ */
 import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -11,14 +14,14 @@ import { type Pointers, stepBytes, writeLoops } from "./lane-loops.ts";
 import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
 import { groupElements, type Lanes, partsOfType, splatConstant } from "./lanes.ts";
 
-/** A nest that is being written, and where its accesses are. */
+/** The nest under construction, and the pointers of its accesses. */
 export interface Target {
   readonly nest: Nest;
   readonly writer: FunctionWriter;
   readonly pointers: Pointers;
 }
 
-/** Up to four neighbours along the row; `first` counts from where the pointers are. */
+/** Up to four neighbours along the row. `first` is relative to the pointers. */
 export interface RowGroup {
   readonly row: Loop;
   readonly first: number;
@@ -32,7 +35,7 @@ function place({ pointers }: Target, access: Access, { row, first, count }: RowG
   return { pointer, offset: first * stepBytes(access, row), dtype: access.dtype, step, count };
 }
 
-/** What is the same along the whole row, computed once before it. */
+/** Computes the instructions that are constant along the row, once, before it. */
 export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, Lanes> {
   const { nest } = target;
   const last = nest.body.length - 1;
@@ -85,7 +88,7 @@ export function writeElements(target: Target, groups: readonly RowGroup[], hoist
       const stored = place(target, nest.target, group);
       switch (step.kind) {
         case "load":
-          // A plain copy keeps the stored bits.
+          // A plain copy moves the stored bits unchanged.
           storeStored(writer, stored, loadStored(writer, place(target, step.access, group)));
           break;
         case "apply":
@@ -98,7 +101,7 @@ export function writeElements(target: Target, groups: readonly RowGroup[], hoist
   }
 }
 
-/** Its last rounding and the packing into words are one step. */
+/** The value's last rounding and its packing into words are one step. */
 function storeExpression(writer: FunctionWriter, group: Group, value: Expression, operands: readonly Lanes[]): void {
   const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
   storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));

@@ -1,6 +1,6 @@
 /**
- * Loops of known length over pointers: each pointer is a local that holds the address of an access and moves as the loops say. After a
- * loop every pointer is back where it was.
+ * Loops of known length over pointers. A pointer is a local with the address of an access; loops advance it. After a
+ * loop, every pointer has its initial value again.
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import { coefficientOf } from "../nests/affine.ts";
@@ -16,7 +16,7 @@ export function stepBytes({ offset, dtype }: Access, { atom }: Loop): number {
   return coefficientOf(offset, atom) * dtypes[dtype].bytes;
 }
 
-/** `body` once per index of all loops, outermost first. */
+/** Runs `body` once per index of all loops, outermost first. */
 export function writeLoops(writer: FunctionWriter, pointers: Pointers, loops: readonly Loop[], body: () => void): void {
   const [loop, ...rest] = loops;
   if (loop === undefined) return body();
@@ -31,7 +31,7 @@ export function writeLoops(writer: FunctionWriter, pointers: Pointers, loops: re
   );
 }
 
-/** `body` `times` times; in between, pointers move by `step` bytes. */
+/** Runs `body` `times` times. Between iterations, each pointer moves by `step` bytes. */
 export function writeLoop(
   writer: FunctionWriter,
   pointers: Pointers,

@@ -1,6 +1,6 @@
 /**
- * Loading and storing up to four elements. Elements that follow one another move as one vector, one element for all lanes is
- * spread, and others move lane by lane.
+ * Loads and stores of up to four elements. Contiguous elements move as one vector, one element for all lanes is splat,
+ * and all others move lane by lane.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { FunctionWriter } from "./function-writer.ts";
@@ -20,12 +20,12 @@ import { groupElements, type Lanes } from "./lanes.ts";
 import type { Code } from "./wasm-encoding.ts";
 import { at } from "../../support/invariant.ts";
 
-/** Where a group lies. */
+/** The memory of a group. */
 export interface Group extends Place {
   readonly dtype: DType;
   /** From one element to the next, in elements. */
   readonly step: number;
-  /** From 1 to 4; lanes beyond hold anything. */
+  /** From 1 to 4. The contents of further lanes are undefined. */
   readonly count: number;
 }
 
@@ -39,7 +39,7 @@ const bitsOf: { readonly [D in DType]: LaneBits } = {
   bool: 8,
 };
 
-/** The elements as they are stored: words of half and bfloat16 and bytes of bool extended to 32 bits. */
+/** The elements as stored. Words of half and bfloat16, and bytes of bool, are extended to 32 bits. */
 export function loadStored(writer: FunctionWriter, group: Group): Lanes {
   if (group.step === 0) return loadSpread(writer, group);
   const bits = bitsOf[group.dtype];
@@ -74,7 +74,7 @@ function element(group: Group, i: number): Place {
   return { pointer: group.pointer, offset: group.offset + i * group.step * dtypes[group.dtype].bytes };
 }
 
-/** Low lanes of fewer than 32 bits as 32-bit lanes. */
+/** Extends low lanes of fewer than 32 bits to 32-bit lanes. */
 function extended(bits: LaneBits, code: Code): Code {
   if (bits === 8) return vector("i32x4.extend_low_i16x8_u", vector("i16x8.extend_low_i8x16_u", code));
   return bits === 16 ? vector("i32x4.extend_low_i16x8_u", code) : code;
@@ -88,7 +88,7 @@ export function loadGroup(writer: FunctionWriter, group: Group): Lanes {
   return stored.map((part) => writer.keep(wordCodings[dtype].decode(writer, part)));
 }
 
-/** Stores what `loadStored` gives. */
+/** Stores values as `loadStored` returns them. */
 export function storeStored(writer: FunctionWriter, group: Group, value: Lanes): void {
   const bits = bitsOf[group.dtype];
   const whole = group.step === 1 && group.count === groupElements;
@@ -110,14 +110,14 @@ export function storeStored(writer: FunctionWriter, group: Group, value: Lanes):
   }
 }
 
-/** The low bits of 32-bit lanes, together in the low part of the vector. */
+/** Packs the low bits of 32-bit lanes into the low part of the vector. */
 function narrowed(bits: LaneBits, code: Code): Code {
   if (bits === 16) return vector("i16x8.narrow_i32x4_u", code, wordsConstant(0));
   const low = vector("v128.and", code, wordsConstant(0xff));
   return vector("i8x16.narrow_i16x8_u", vector("i16x8.narrow_i32x4_u", low, wordsConstant(0)), wordsConstant(0));
 }
 
-/** Stores values of the dtype's compute type; rounds float32 to half and bfloat16. */
+/** Stores values of the dtype's compute type. It rounds float32 to half and bfloat16. */
 export function storeGroup(writer: FunctionWriter, group: Group, value: Lanes): void {
   const { dtype } = group;
   if (dtype !== "half" && dtype !== "bfloat16") return storeStored(writer, group, value);

@@ -1,6 +1,6 @@
 /**
- * half and bfloat16 in vectors of 32-bit lanes: between words and float32, with the same bits as numerics/convert.ts, which also says
- * how the rounding of half's subnormals works.
+ * Converts half and bfloat16 words to and from float32, in vectors of 32-bit lanes. The bits are those of
+ * numerics/convert.ts, which also explains the rounding of half's subnormals.
  */
 import type { DType } from "../../numerics/dtype.ts";
 import type { FunctionWriter } from "./function-writer.ts";
@@ -8,11 +8,11 @@ import { get, number, vector, wordsConstant } from "./instructions.ts";
 import type { Code } from "./wasm-encoding.ts";
 
 interface WordCoding {
-  /** From words in the low halves of the lanes of a local to float32. */
+  /** Converts words in the low halves of a local's lanes to float32. */
   readonly decode: (writer: FunctionWriter, words: number) => Code;
-  /** From float32 in a local to words in the low halves of the lanes. */
+  /** Converts float32 in a local to words in the low halves of the lanes. */
   readonly encode: (writer: FunctionWriter, value: number) => Code;
-  /** The nearest value of the dtype, as float32. */
+  /** Rounds to the nearest value of the dtype, as float32. */
   readonly round: (writer: FunctionWriter, value: number) => Code;
 }
 
@@ -21,12 +21,12 @@ const shiftRight = (value: Code, bits: number): Code => vector("i32x4.shr_u", [.
 const masked = (value: Code, mask: number): Code => vector("v128.and", value, wordsConstant(mask));
 const added = (value: Code, word: number): Code => vector("i32x4.add", value, wordsConstant(word));
 
-/** `otherwise`, but `nan` in the lanes where the float32 is NaN. */
+/** `nan` in the lanes where the float32 `value` is NaN, and `otherwise` in the others. */
 function unlessNaN(value: number, nan: number, otherwise: Code): Code {
   return vector("v128.bitselect", wordsConstant(nan), otherwise, vector("f32x4.ne", get(value), get(value)));
 }
 
-/** The float32's bits plus what rounds their upper half to nearest even. */
+/** The float32's bits plus the increment that rounds their upper half to nearest even. */
 function roundedUpperHalf(value: number): Code {
   return vector("i32x4.add", added(get(value), 0x7fff), masked(shiftRight(get(value), 16), 1));
 }
@@ -46,7 +46,8 @@ function encodeHalf(writer: FunctionWriter, value: number): Code {
 
 function decodeHalf(writer: FunctionWriter, words: number): Code {
   const magnitude = writer.keep(masked(get(words), 0x7fff));
-  // The bits in float32's places have an exponent that is 112 too small. Multiplying mends it, also for subnormals.
+  // Shifted to float32's position, the bits have an exponent that is 112 too small. The multiplication corrects it,
+  // also for subnormals.
   const finite = vector("f32x4.mul", shiftLeft(get(magnitude), 13), wordsConstant(0x7780_0000));
   const infinite = vector("v128.or", shiftLeft(get(magnitude), 13), wordsConstant(0x7f80_0000));
   const isFinite = vector("i32x4.lt_u", get(magnitude), wordsConstant(0x7c00));

@@ -1,13 +1,13 @@
 /**
- * Four elements at a time: the values of a group are one vector of 32-bit lanes, or two of 64-bit lanes, so that groups of all
- * types have the same elements and conversions between widths stay within a group.
+ * Groups of four elements. The values of a group are one vector of 32-bit lanes, or two vectors of 64-bit lanes. Groups
+ * of all types thus have the same elements, and a conversion between widths stays within its group.
  */
 import type { ScalarType } from "../../numerics/scalar/expression.ts";
 import type { Value } from "../../numerics/tensor/storage.ts";
 import { type Code } from "./wasm-encoding.ts";
 import { vectorConstant, type VectorShape } from "./instructions.ts";
 
-/** Elements of a group. */
+/** The number of elements in a group. */
 export const groupElements = 4;
 
 /** v128 locals: one for 32-bit types, two for 64-bit types. */

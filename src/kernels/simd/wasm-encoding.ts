@@ -1,4 +1,7 @@
-/** The binary format of WebAssembly, as far as generated kernels need it: numbers, and a module of functions over one imported memory. */
+/**
+ * The WebAssembly binary format, as far as generated kernels need it: numbers, and a module of functions over one
+ * imported memory.
+ */
 
 /** Bytes of instructions that leave a value, or none, on the stack. */
 export type Code = readonly number[];
@@ -10,7 +13,7 @@ export interface WasmFunction {
   readonly name: string;
   /** All are i32. */
   readonly parameters: number;
-  /** Behind the parameters, in the order of their indices. */
+  /** Their indices follow those of the parameters. */
   readonly locals: readonly LocalType[];
   readonly body: Code;
 }
@@ -39,7 +42,7 @@ export function signed32(value: number): Code {
   }
 }
 
-/** Pages of 64 KiB: any memory fits the import. */
+/** In pages of 64 KiB. Any memory fits the import. */
 const memoryLimits = { shared: [0x03, ...unsigned(1), ...unsigned(65536)], unshared: [0x00, ...unsigned(1)] } as const;
 
 /** The magic number and version 1. */
@@ -68,7 +71,7 @@ export function encodeModule(functions: readonly WasmFunction[], memory: "shared
   ]);
 }
 
-/** Neighbours of one type are declared together. */
+/** Adjacent locals of one type share a declaration. */
 function runs(locals: readonly LocalType[]): readonly Code[] {
   const groups: { readonly type: LocalType; count: number }[] = [];
   for (const type of locals) {

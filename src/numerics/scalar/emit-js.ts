@@ -1,4 +1,4 @@
-/** Scalar expressions as JavaScript text. i64 values are bigints there, all others numbers. */
+/** Emits scalar expressions as JavaScript text. i64 values are bigints, all others numbers. */
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
@@ -13,7 +13,7 @@ import type { Comparison, Expression, Primitive, ScalarType } from "./expression
 import { normalCdf } from "./normal-cdf.ts";
 import type { Value } from "../tensor/storage.ts";
 
-/** What emitted text calls, by the names it uses. */
+/** Functions that the emitted text calls, by name. */
 export const jsLibrary = {
   bfloat16ToFloat,
   floatToBFloat16,
@@ -32,7 +32,10 @@ type Emit = (...operands: readonly string[]) => string;
 const same: Emit = (x) => `${x}`;
 const wrap64 = (text: string): string => `BigInt.asIntN(64, ${text})`;
 
-/** The product of two i32 as a double could lose its low bits, hence Math.imul; sums and quotients are exact in double. */
+/**
+ * Math.imul, because the product of two i32 as a double could lose its low bits. Sums and quotients of i32 are exact in
+ * double.
+ */
 const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Emit } } = {
   neg: { f64: (x) => `-${x}`, f32: (x) => `-${x}`, i32: (x) => `(-${x} | 0)`, i64: (x) => wrap64(`-${x}`) },
   abs: {
@@ -53,7 +56,8 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Em
 function infix(sign: string): { readonly [T in ScalarType]: Emit } {
   return {
     f64: (x, y) => `(${x} ${sign} ${y})`,
-    // Rounding a double sum, product, quotient or root of float32s once more gives the float32 result: 53 >= 2 * 24 + 2 bits.
+    // A double sum, product, quotient or root of float32 values, rounded again, is the float32 result: 53 >= 2 * 24 + 2
+    // bits (Figueroa, "When is double rounding innocuous?", 1995).
     f32: (x, y) => `Math.fround(${x} ${sign} ${y})`,
     i32: (x, y) => `((${x} ${sign} ${y}) | 0)`,
     i64: (x, y) => wrap64(`${x} ${sign} ${y}`),
@@ -85,8 +89,8 @@ const conversions: { readonly [From in ScalarType]: { readonly [To in ScalarType
 const comparisons: { readonly [C in Comparison]: string } = { eq: "===", ne: "!==" };
 
 /**
- * The text of `expression`, safe as an operand of any operator. `operands[i]` is the text of operand i: a name, since it may
- * be repeated.
+ * The text of `expression`, usable as an operand of any operator. `operands[i]` is the text of operand i. It must be a
+ * name, because it may be repeated.
  */
 export function emitJs(expression: Expression, operands: readonly string[]): string {
   const emit = (inner: Expression): string => emitJs(inner, operands);
@@ -118,7 +122,7 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
   }
 }
 
-/** A literal, with its sign and in parentheses where it needs them. */
+/** A literal, in parentheses if it has a sign. */
 export function jsConstant(value: Value): string {
   if (typeof value === "bigint") return value < 0n ? `(${value}n)` : `${value}n`;
   if (Object.is(value, -0)) return "(-0)";
@@ -144,8 +148,8 @@ export function truncateToInt64(x: number): bigint {
 }
 
 /**
- * f32.convert_i64_s. `Math.fround(Number(x))` would round twice above 2^53: there the low 11 bits, far below float32's last,
- * are first replaced by one sticky bit, which makes the step to double exact.
+ * f32.convert_i64_s. `Math.fround(Number(x))` would round twice above 2^53. There the low 11 bits, far below float32's
+ * last bit, are first replaced by one sticky bit, which makes the conversion to double exact.
  */
 export function int64ToFloat(x: bigint): number {
   const magnitude = x < 0n ? -x : x;

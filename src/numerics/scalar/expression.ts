@@ -1,9 +1,9 @@
 /**
- * Scalar expressions: what an op does to elements, as a small tree over WebAssembly-like types. The semantics of every op are
- * stated once as such a tree (ir/ops/functions). emit-js.ts turns a tree into JavaScript; another target needs another emitter.
+ * Scalar expressions: the effect of an op on single elements, as a small tree over WebAssembly-like types. Such a tree
+ * defines every op once (ir/ops/functions). emit-js.ts emits JavaScript from a tree; other targets have other emitters.
  *
- * Every node has a value of its type: f32 nodes are rounded to float32, i32 and i64 wrap. half and bfloat16 are f32 values
- * that a `round` node has brought to the dtype; bool is the i32 0 or 1.
+ * A node's value has the node's type: f32 nodes are rounded to float32, and i32 and i64 wrap. half and bfloat16 are f32
+ * values that a `round` node has rounded to the dtype. bool is the i32 0 or 1.
  */
 import type { DType } from "../dtype.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -23,16 +23,17 @@ export const computeType: { readonly [D in DType]: ScalarType } = {
 };
 
 /**
- * Operations within one type. `div` of integers truncates and must not see 0; `sqrt` is for floats. `max` and
- * `min` of floats are IEEE 754-2019's maximum and minimum, as WebAssembly's: NaN if either is, and -0 is below 0.
+ * Operations within one type. `div` of integers truncates, and its divisor must not be 0. `sqrt` takes floats. `max`
+ * and `min` of floats are maximum and minimum of IEEE 754-2019, as in WebAssembly: NaN if either operand is NaN, and -0
+ * is less than 0.
  */
 export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "sqrt";
 export type Comparison = "eq" | "ne";
 
 /**
- * A function of mathematical libraries. `js` is JavaScript's, an entry of Math or of `jsLibrary` (emit-js.ts), computed in double
- * and rounded. Its bits are the engine's: no other code has them. `c` is the name in C and CUDA for double; that for float has an
- * f behind it.
+ * A function of a mathematical library. `js` is JavaScript's, an entry of Math or of `jsLibrary` (emit-js.ts), computed
+ * in double and then rounded. Its bits depend on the engine, so only JavaScript can reproduce them. `c` is the name in
+ * C and CUDA for double; the name for float has the suffix f.
  */
 export interface LibraryFunction {
   readonly js: string;
@@ -54,7 +55,7 @@ export type Expression =
       readonly function: LibraryFunction;
       readonly operand: Expression;
     }
-  /** Evaluates only the side that it takes. A comparison with NaN is false but for `ne`. */
+  /** Evaluates only the selected branch. A comparison with NaN is false, except `ne`. */
   | {
       readonly kind: "choose";
       readonly type: ScalarType;
@@ -64,7 +65,7 @@ export type Expression =
       readonly then: Expression;
       readonly otherwise: Expression;
     }
-  /** From the operand's type: to floats by rounding to nearest even, float to integer by trunc_sat, i64 to i32 wraps. */
+  /** Conversion to a float rounds to nearest even; from float to integer it is trunc_sat; from i64 to i32 it wraps. */
   | { readonly kind: "convert"; readonly type: ScalarType; readonly operand: Expression }
   | {
       readonly kind: "round";
@@ -82,12 +83,12 @@ export function constant(type: ScalarType, value: number): Expression {
   return { kind: "constant", type, value: type === "i64" ? BigInt(value) : value };
 }
 
-/** All operands have one type, which is the result's. */
+/** All operands have one type, which is also the result's. */
 export function apply(primitive: Primitive, first: Expression, ...rest: readonly Expression[]): Expression {
   return { kind: "apply", type: first.type, primitive, operands: [first, ...rest] };
 }
 
-/** For operands of float types. */
+/** The operand has a float type. */
 export function call(library: LibraryFunction, value: Expression): Expression {
   invariant(value.type === "f64" || value.type === "f32", "library functions take floats", {
     library,
@@ -109,7 +110,7 @@ export function convert(type: ScalarType, value: Expression): Expression {
   return value.type === type ? value : { kind: "convert", type, operand: value };
 }
 
-/** Brings a value of the dtype's compute type to the dtype. */
+/** Rounds a value of the dtype's compute type to the dtype. */
 export function roundTo(dtype: DType, value: Expression): Expression {
   if (dtype !== "half" && dtype !== "bfloat16") return value;
   return isExact(value) ? value : { kind: "round", type: "f32", to: dtype, operand: value };
@@ -117,7 +118,7 @@ export function roundTo(dtype: DType, value: Expression): Expression {
 
 const exactPrimitives: ReadonlySet<Primitive> = new Set(["neg", "abs", "max", "min"]);
 
-/** Whether the result is of a dtype whenever the operands are: nothing in the tree rounds. */
+/** Whether the result needs no rounding if the operands are values of the dtype. */
 function isExact(value: Expression): boolean {
   switch (value.kind) {
     case "operand":

@@ -1,12 +1,12 @@
 /**
- * The cumulative distribution function of the normal distribution, which gelu needs:
+ * The cumulative distribution function of the normal distribution, for gelu:
  * gelu(x) = x * normalCdf(x) = x * (1 + erf(x / sqrt(2))) / 2.
  *
- * With u = |x|, the function (1 + 1.25 u) * exp(u^2 / 2) * normalCdf(-u) is a Chebyshev series in t = (u - 5) / (u + 5), which maps
- * u >= 0 to [-1, 1): the form of Shepherd and Laframboise, "Chebyshev approximation of (1+2x) exp(x^2) erfc x in
- * 0 <= x < inf" (Math. Comp. 36, 1981). The coefficients here were interpolated at 60 points in 60-digit arithmetic and cut
- * where the rest is below 2^-57. Unlike 1 + erf, the result keeps its relative accuracy in the lower tail: the relative error is
- * below 8 * 2^-53 (measured at 6,000 points: 6.0) wherever the result is a normal double.
+ * With u = |x|, the function (1 + 1.25 u) * exp(u^2 / 2) * normalCdf(-u) is a Chebyshev series in t = (u - 5) / (u +
+ * 5), which maps u >= 0 to [-1, 1). The form is from Shepherd and Laframboise, "Chebyshev approximation of (1+2x)
+ * exp(x^2) erfc x in 0 <= x < inf" (Math. Comp. 36, 1981). The coefficients were interpolated at 60 points in 60-digit
+ * arithmetic and cut where the rest is below 2^-57. Unlike 1 + erf, the result keeps its relative accuracy in the lower
+ * tail: wherever it is a normal double, the relative error is below 8 * 2^-53 (measured at 6,000 points: 6.0).
  */
 /** Of T0, T2, T4 and so on. */
 const evenCoefficients = Float64Array.of(
@@ -42,7 +42,7 @@ const oddCoefficients = Float64Array.of(
   5.276781438013796e-18,
 );
 
-/** Below this the lower tail is 0 in double. */
+/** For u above this, the lower tail is 0 in double. */
 const underflow = 38.6;
 
 /** In double: 0 at -Infinity, 1 at Infinity, NaN at NaN. */
@@ -51,7 +51,7 @@ export function normalCdf(x: number): number {
   if (u > underflow) return x < 0 ? 0 : 1;
   const t = (u - 5) / (u + 5);
   const series = chebyshev(t);
-  // exp(-u^2 / 2) with u^2 exact in two parts: the float32 nearest to u has an exact square.
+  // exp(-u^2 / 2) with u^2 exact in two terms: the float32 nearest to u has an exact square.
   const high = Math.fround(u);
   const low = u - high;
   const leading = Math.exp(-0.5 * high * high);
@@ -61,8 +61,9 @@ export function normalCdf(x: number): number {
 }
 
 /**
- * The series at t, by Clenshaw's recurrence over s = 2 t^2 - 1 for even and odd terms apart: T[2j](t) = T[j](s), and T[2j+1](t) = t V[j](s) with
- * the Chebyshev polynomials V of the third kind. The two chains of dependent operations are half as long and run side by side.
+ * The series at t, by Clenshaw's recurrence over s = 2 t^2 - 1, separately for even and odd terms: T[2j](t) = T[j](s),
+ * and T[2j+1](t) = t V[j](s) with the Chebyshev polynomials V of the third kind. The two chains of dependent operations
+ * are half as long and run in parallel.
  */
 function chebyshev(t: number): number {
   const twice = 4 * t * t - 2;

@@ -1,6 +1,6 @@
 /**
- * Tensors as values on the host: what goes into a run and what comes out. Row-major elements in the typed array of the
- * dtype; half and bfloat16 as raw 16-bit words, bool as 0 and 1.
+ * Tensors as values on the host: the inputs and outputs of a run. Elements are row-major in the typed array of the
+ * dtype; half and bfloat16 are 16-bit words, bool is 0 or 1.
  */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -17,7 +17,7 @@ export interface TensorOf<D extends DType> {
   readonly data: StorageOf[D];
 }
 
-/** A union over the dtypes `D`, all if not given: comparing `dtype` narrows `data` to the typed array of that dtype. */
+/** A union over the dtypes `D` (all by default). Comparing `dtype` narrows `data` to the typed array of that dtype. */
 export type Tensor<D extends DType = DType> = { [K in D]: TensorOf<K> }[D];
 
 function elementCount(shape: readonly number[]): number {
@@ -41,12 +41,12 @@ export function emptyTensor<D extends DType>(dtype: D, shape: readonly number[])
   return emptyTensors[dtype](shape);
 }
 
-/** The bytes that the tensor's elements lie in: writing them writes the tensor. */
+/** The bytes of the tensor's elements. Writing them changes the tensor. */
 export function tensorBytes({ data }: Tensor): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
-/** Whether a value is a tensor whose data has the dtype's width and as many elements as its shape says. */
+/** Whether a value is a tensor: its data has the dtype's width and as many elements as its shape. */
 export function isTensor(value: unknown): value is Tensor {
   if (typeof value !== "object" || value === null) return false;
   if (!("dtype" in value && "shape" in value && "data" in value)) return false;
@@ -121,14 +121,17 @@ function toArray(tensor: Tensor): NestedValues {
 
 export const Tensor = {
   /**
-   * A tensor from nested arrays, of dtype "float" if none is given. Floats are rounded to the dtype; integers must be whole and in range;
-   * bool takes booleans, 0 and 1. Throws `shape-mismatch` for rows of different lengths, `bad-extent` for empty ones and `bad-argument`
-   * for a value that does not fit.
+   * A tensor from nested arrays, of dtype "float" by default. Floats are rounded to the dtype. Integers must be whole
+   * and in range. bool takes booleans, 0 and 1. Throws `shape-mismatch` for rows of different lengths, `bad-extent` for
+   * empty rows and `bad-argument` for a value that does not fit the dtype.
    */
   from,
-  /** A tensor of zeros, of dtype "float" if none is given. Throws `bad-extent` for an extent below 1, and `bad-argument`. */
+  /**
+   * A tensor of zeros, of dtype "float" by default. Throws `bad-extent` for an extent below 1, and `bad-argument` for
+   * an unknown dtype.
+   */
   zeros,
-  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, else numbers. */
+  /** The elements in row-major order: bigints for int64, 0 and 1 for bool, otherwise numbers. */
   values,
   /** Nested arrays as `from` takes them, with booleans for bool. */
   toArray,
@@ -156,7 +159,7 @@ const expectedValues: { readonly [D in DType]: string } = {
   bool: "true, false, 1 or 0",
 };
 
-/** The value as an element of the dtype; null where it does not fit. */
+/** The value as an element of the dtype; null if it does not fit. */
 function toElement(value: PlainValue, dtype: DType): Value | null {
   switch (dtype) {
     case "double":

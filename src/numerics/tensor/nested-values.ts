@@ -1,10 +1,10 @@
 /**
- * Nested arrays as users write tensors: `[[1, 2], [3, 4]]`, one level per axis. Their shape, their values in row-major order, and
- * back.
+ * Nested arrays as users write tensors, one level per axis: `[[1, 2], [3, 4]]`. Converts them to a shape and row-major
+ * values, and back.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 
-/** Numbers, nested once per axis: `[[1, 2], [3, 4]]`. A plain number is a scalar tensor. int64 takes and gives bigints. */
+/** Numbers, nested once per axis: `[[1, 2], [3, 4]]`. A plain number is a scalar tensor. int64 uses bigints. */
 export type NestedValues = number | bigint | boolean | readonly NestedValues[];
 
 export type PlainValue = number | bigint | boolean;
@@ -13,7 +13,7 @@ function isNested(values: NestedValues): values is readonly NestedValues[] {
   return Array.isArray(values);
 }
 
-/** The extents, by the first entry of each level. Throws `bad-extent`. */
+/** The extents, from the first entry of each level. Throws `bad-extent`. */
 export function shapeOfNested(values: NestedValues): readonly number[] {
   if (!isNested(values)) return [];
   const [first] = values;
@@ -28,7 +28,7 @@ export function shapeOfNested(values: NestedValues): readonly number[] {
   });
 }
 
-/** The values in row-major order. Throws `shape-mismatch` where the nesting is not that of `shape`. */
+/** The values in row-major order. Throws `shape-mismatch` if the nesting differs from `shape`. */
 export function flattenNested(values: NestedValues, shape: readonly number[], depth = 0): PlainValue[] {
   const extent = shape[depth];
   if (!isNested(values)) return extent === undefined ? [values] : ragged(shape);

@@ -1,12 +1,13 @@
 /**
- * How elements lie in memory: the typed array of each dtype, little-endian as everywhere WebAssembly runs. half and bfloat16 are words,
- * bool is one byte, 0 or 1. `Elements` reads and writes single elements as JavaScript values, for code that need not be fast.
+ * How memory stores elements: the typed array of each dtype, little-endian as on every platform with WebAssembly. half
+ * and bfloat16 are 16-bit words, bool is one byte, 0 or 1. `Elements` reads and writes single elements as JavaScript
+ * values, where speed does not matter.
  */
 import { invariant } from "../../support/invariant.ts";
 import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat } from "../convert.ts";
 import { type DType, dtypes } from "../dtype.ts";
 
-/** An element outside memory: bigint for int64, 0 or 1 for bool, a number else. */
+/** An element outside memory: bigint for int64, 0 or 1 for bool, otherwise a number. */
 export type Value = number | bigint;
 
 export interface StorageOf {
@@ -33,7 +34,10 @@ const views: ViewTable = {
   bool: (buffer, byteOffset, count) => new Uint8Array(buffer, byteOffset, count),
 };
 
-/** `count` elements from `byteOffset` on, which is a multiple of the element size. All that follow by default. */
+/**
+ * A view of `count` elements from `byteOffset`, a multiple of the element size. `count` defaults to all further
+ * elements.
+ */
 export function storageView<D extends DType>(
   dtype: D,
   buffer: ArrayBufferLike,
@@ -47,7 +51,9 @@ export interface Elements {
   readonly dtype: DType;
   readonly length: number;
   readonly get: (index: number) => Value;
-  /** Takes a value of the dtype's compute type; rounds it to float32 and then to the dtype, as every op does. */
+  /**
+   * Takes a value of the dtype's compute type. It rounds the value to float32 and then to the dtype, as every op does.
+   */
   readonly set: (index: number, value: Value) => void;
 }
 
