@@ -1,6 +1,6 @@
 /**
- * The register of diagnostic codes: every code with what it means. A code is stable: tools match on it.
- * docs/diagnostics.md is generated from this table.
+ * The register of diagnostic codes with their titles. A code is stable, because tools match on it. docs/diagnostics.md
+ * is generated from this table.
  */
 export const diagnosticCodes = {
   // Fusion IR

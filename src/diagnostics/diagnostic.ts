@@ -1,11 +1,11 @@
 /**
- * A Diagnostic says what a user did wrong, where, what was found, what was expected and how to mend it.
- * Library calls throw a DiagnosticError; the command line prints it and ends with status 2.
- * The codes and their one-line titles are registered in codes.ts.
+ * A Diagnostic describes a user's mistake: what is wrong, where, what was found, what was expected, and how to fix it.
+ * Library calls throw a DiagnosticError; the command line prints it and exits with status 2. codes.ts registers the
+ * codes and their titles.
  */
 import type { DiagnosticCode } from "./codes.ts";
 
-/** Where: an API call, a tensor or axis of a program, a statement of a host program, an option, a file. */
+/** An API call, a tensor or axis of a program, a statement of a host program, an option, or a file. */
 export type Place =
   | { readonly kind: "call"; readonly text: string }
   | { readonly kind: "tensor"; readonly text: string }
@@ -16,12 +16,12 @@ export type Place =
 
 export interface Diagnostic {
   readonly code: DiagnosticCode;
-  /** `error` if left out. A note tells of something that is right and could be better. */
+  /** `error` by default. A `note` reports something correct that could be better. */
   readonly severity?: "error" | "note";
   /** One sentence, no trailing period. */
   readonly message: string;
   readonly place?: Place;
-  /** The line of a file that `place` names, and the character of it, from 0, that a caret is put under. */
+  /** The line of the file that `place` names. `caret` is the character in it, from 0, to mark. */
   readonly excerpt?: { readonly text: string; readonly caret: number };
   readonly found?: string;
   readonly expected?: string;
@@ -57,7 +57,7 @@ function renderPlace(place: Place): string {
   }
 }
 
-/** Plain text of several lines: message and code, then where, found, expected, fix and notes. */
+/** Plain text of several lines: message and code, then place, found, expected, fix and notes. */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);

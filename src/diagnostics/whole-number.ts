@@ -1,4 +1,6 @@
-/** Checks of numbers that callers pass: whole and large enough, else a `bad-argument` that names the call. */
+/**
+ * Checks that numbers from callers are whole and large enough. Otherwise throws `bad-argument` with the call as place.
+ */
 import { fail } from "./diagnostic.ts";
 
 export function requireWholeNumber(call: string, value: number, least: number): void {

@@ -136,26 +136,28 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
   });
 }
 
-/** What a Wait finds of a communication: how its latest post completes. */
+/** How the latest post of a communication completes, for the Wait that follows it. */
 export type Post =
-  /** Its one Wait has been recorded. */
+  /** A Wait has been recorded for it, and only one is allowed. */
   | { readonly kind: "awaited" }
   /** This rank takes no part. */
   | { readonly kind: "nothing" }
   /** A library's transfer completes with the event. */
   | { readonly kind: "event"; readonly event: EventId }
   /**
-   * One-sided: completes when peers have signalled and `stream` is done; `stream` is null where this rank only
-   * signalled.
+   * One-sided: completes once peers have signalled and `stream` is done. `stream` is null if this rank only signals.
    */
   | { readonly kind: "signals"; readonly stream: CommandStreamId | null; readonly signals: readonly AwaitedSignal[] }
-  /** Completes with what the stream holds: no peer is waited for, or a Wait on that stream has taken the signals. */
+  /**
+   * Completes with the work of the stream: there is no peer to wait for, or an earlier Wait on that stream took the
+   * signals.
+   */
   | { readonly kind: "stream"; readonly stream: CommandStreamId };
 
-/** A wait that is issued on the stream that is current at the Wait. */
+/** A signal that the Wait waits for on the stream that is then current. */
 type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;
 
-/** Posts a library's transfer on the communicator's stream, after what the current stream holds. */
+/** Posts a library's transfer on the communicator's stream, after the work of the current stream. */
 export function postTransfer(streams: Streams, communicator: string, operation: Collective | PointToPointGroup): Post {
   const stream = communicatorStream(streams, communicator);
   order(streams, streams.current, stream);

@@ -1,7 +1,7 @@
-/** Base64 to bytes. Part of every host, but not of the ECMAScript library that the core compiles with. */
+/** Decodes base64. Every host has a decoder, but the ECMAScript library that the core compiles with does not. */
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** `text` has the standard alphabet, padded. */
+/** `text` uses the standard alphabet with padding. */
 export function decodeBase64(text: string): Uint8Array {
   const digits = text.replace(/=+$/u, "");
   const bytes = new Uint8Array(Math.floor((digits.length * 3) / 4));

@@ -1,11 +1,11 @@
 /**
- * The only place where generated code becomes a function, so that a page with a strict Content Security Policy has one
- * place to check. The text is always Braid's own: names and numbers of the user's program never enter it as text.
+ * The only place that compiles generated code, so that a page with a strict Content Security Policy has one place to
+ * check. The text contains only Braid's own names and numbers, never names from the user's program.
  */
 
 /**
- * The function `(...parameters) => { body }`, strict, that sees the entries of `environment` as constants.
- * The caller answers for F fitting the text.
+ * The strict function `(...parameters) => { body }`, with the entries of `environment` as constants in scope. The
+ * caller guarantees that the text has type F.
  */
 export function compileFunction<F>(
   parameters: readonly string[],

@@ -1,7 +1,7 @@
-/** An object whose fields are set one by one. */
+/** An object under construction, whose fields are set one by one. */
 export type Draft<T> = { -readonly [K in keyof T]?: T[K] | undefined };
 
-/** The object, now that all of its fields are set: the caller guarantees it, and TypeScript cannot see it. */
+/** The finished object. The caller guarantees that all fields are set; TypeScript cannot check it. */
 export function finished<T>(draft: Draft<T>): T {
   return draft as T;
 }

@@ -1,6 +1,6 @@
 /**
- * `invariant` states what Braid itself guarantees. Its failure is a bug of Braid, never of the user:
- * the message carries the context that a bug report needs.
+ * `invariant` checks a guarantee of Braid itself. A failure is a bug in Braid, never a mistake of the user. The message
+ * has the context for a bug report.
  */
 export class InvariantError extends Error {
   override readonly name = "InvariantError";

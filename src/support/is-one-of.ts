@@ -1,4 +1,4 @@
-/** Whether a string is one of a list of literals: for values that come from outside the type checker. */
+/** Whether a value from outside the type checker is one of a list of string literals. */
 export function isOneOf<T extends string>(values: readonly T[], value: unknown): value is T {
   return values.some((candidate) => candidate === value);
 }

@@ -1,6 +1,8 @@
-/** Finds the known name that a mistyped one most likely stands for. */
+/** Finds the known name that a misspelled name most likely means. */
 
-/** The nearest of `known` within a third of the name's length (at least 1 edit), or undefined. Case is ignored. */
+/**
+ * The known name with the fewest edits, up to a third of the name's length (at least 1), or undefined. Case is ignored.
+ */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(name.length / 3));
   let best: string | undefined;
@@ -12,7 +14,7 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return best;
 }
 
-/** `did you mean X?`, or `otherwise` where nothing known is near. */
+/** `did you mean X?`, or `otherwise` if no known name is near. */
 export function suggestion(name: string, known: readonly string[], otherwise: string): string {
   const candidate = nearest(name, known);
   return candidate === undefined ? otherwise : `did you mean ${candidate}?`;

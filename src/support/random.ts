@@ -1,6 +1,6 @@
 /**
- * Seeded random numbers for inputs, schedules and tests: the same seed gives the same sequence on every
- * machine. The generator is sfc32 (Chris Doty-Humphrey, PractRand), seeded through splitmix32.
+ * Seeded random numbers for inputs, interleavings and tests. A seed gives the same sequence on every machine. The
+ * generator is sfc32 (Chris Doty-Humphrey, PractRand), seeded through splitmix32.
  */
 export interface Random {
   /** A 32-bit unsigned integer. */

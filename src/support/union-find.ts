@@ -1,4 +1,4 @@
-/** Disjoint sets over 0 .. count-1, with path halving: near-constant time per call. */
+/** Disjoint sets over 0 .. count-1, with path halving: nearly constant time per call. */
 export interface UnionFind {
   /** The representative of the set that holds `element`. */
   readonly find: (element: number) => number;
@@ -17,7 +17,7 @@ export function createUnionFind(count: number): UnionFind {
     return current;
   };
   const union = (a: number, b: number): void => {
-    // The smaller element represents, so that results do not depend on the order of unions.
+    // The smaller element becomes the representative, so that results do not depend on the order of unions.
     const [first, second] = [find(a), find(b)].sort((x, y) => x - y);
     if (first !== undefined && second !== undefined) parent[second] = first;
   };

@@ -1,4 +1,6 @@
-/** Ends every switch over a union: a missing case is a compile error, and a bad value at run time a clear one. */
+/**
+ * Ends every switch over a union. A missing case is a compile error; an invalid value at run time throws a clear error.
+ */
 export function unreachable(value: never): never {
   throw new Error(`invariant: no case for ${JSON.stringify(value)}`);
 }

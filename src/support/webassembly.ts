@@ -1,6 +1,6 @@
 /**
- * The part of the WebAssembly API that Braid uses, typed here because the core compiles without the DOM's and Node's types. The
- * global object is looked up when called: importing this needs no WebAssembly.
+ * Types for the subset of the WebAssembly API that Braid uses, because the core compiles without the types of the DOM
+ * and Node. The global object is looked up at each call, so importing this file does not need WebAssembly.
  */
 
 /** A WebAssembly.Memory. It must have a maximum if it is shared. */
@@ -26,7 +26,7 @@ function api(): Api {
 
 const pageBytes = 65536;
 
-/** A memory of at least `bytes`, at most 4 GiB, that does not grow. */
+/** A memory of at least `bytes` bytes, at most 4 GiB, that cannot grow. */
 export function createWasmMemory(bytes: number, { shared = false } = {}): WasmMemory {
   const pages = Math.max(1, Math.ceil(bytes / pageBytes));
   return new (api().Memory)({ initial: pages, maximum: pages, shared });
@@ -36,7 +36,7 @@ export function isShared(memory: WasmMemory): boolean {
   return Object.prototype.toString.call(memory.buffer) === "[object SharedArrayBuffer]";
 }
 
-/** Compiles and instantiates a module whose only import is `env.memory` and which exports functions of numbers. */
+/** Compiles and instantiates a module that imports only `env.memory` and exports functions of numbers. */
 export function instantiateWasm(bytes: Uint8Array, memory: WasmMemory): WasmExports {
   const { Module, Instance } = api();
   return new Instance(new Module(bytes), { env: { memory } }).exports;

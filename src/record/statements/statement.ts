@@ -154,8 +154,8 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
 const awaited: Post = { kind: "awaited" };
 
 /**
- * A library's transfer can be waited for once, as in nvFuser; a one-sided half on several streams. Throws `not-posted`,
- * `already-waited`.
+ * A library's transfer can be waited for once, as in nvFuser; a one-sided half can be waited for on several streams.
+ * Throws `not-posted`, `already-waited`.
  */
 function recordWait(recorder: Recorder, { target }: Wait): void {
   const { posts, streams, tape } = recorder;
@@ -188,7 +188,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
     case "signals":
       if (post.stream !== null) order(streams, post.stream, current);
       for (const signal of post.signals) emit(tape, { ...signal, stream: current });
-      // A signal can be taken once; a second Wait follows the stream that took it.
+      // Only one wait can take a signal. A second Wait follows the stream that took it.
       posts.set(target, { kind: "stream", stream: current });
       return;
     case "stream":

@@ -1,6 +1,6 @@
 /**
  * Every distinct region that a Program's commands and callers touch, numbered; per node which regions it reads and
- * writes; and per region which others share bytes with it (region-overlaps.ts).
+ * writes; and per region which others share bytes with it (shared-regions.ts).
  */
 import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
