@@ -17,7 +17,12 @@ const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\
 /** Pages with their generated text, by path from the root of the project. */
 export function generatedDocs(root: string): ReadonlyMap<string, string> {
   const passes = readdirSync(join(root, "docs/passes")).filter((name) => name.endsWith(".md"));
-  const pages = ["docs/verifier.md", "docs/findings.md", ...passes.map((name) => `docs/passes/${name}`)];
+  const pages = [
+    "docs/verifier.md",
+    "docs/findings.md",
+    "docs/findings-more.md",
+    ...passes.map((name) => `docs/passes/${name}`),
+  ];
   const fixtureText = (name: string): string =>
     readFileSync(join(root, "test/fixtures", name.includes(".") ? name : `${name}.txt`), "utf8").trimEnd();
   return new Map([

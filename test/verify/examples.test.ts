@@ -1,5 +1,5 @@
 /**
- * An example of every finding and note, of which docs/findings.md shows most: test/fixtures/findings has a dump and what `braid verify` prints of it, or command lists
+ * An example of every finding and note, of which docs/findings.md and findings-more.md show most: test/fixtures/findings has a dump and what `braid verify` prints of it, or command lists
  * with their findings. `npx vitest run test/verify/examples -u` writes the texts anew, `npm run docs` the pages.
  */
 import { readdirSync } from "node:fs";
