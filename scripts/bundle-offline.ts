@@ -120,13 +120,16 @@ function isNeeded(file: string): boolean {
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
-/** Folders of the lock file's packages that are no development dependencies and are installed for this platform. */
+/**
+ * Folders of the lock file's packages that run. npm marks as `devOptional` what only development and an optional peer
+ * of a dependency ask for, as TypeScript, a peer of valibot.
+ */
 function productionPackages(): readonly string[] {
   const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8")) as {
-    readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>;
+    readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>;
   };
   return Object.entries(lock.packages)
-    .filter(([name, { dev }]) => name !== "" && dev !== true)
+    .filter(([name, { dev, devOptional }]) => name !== "" && dev !== true && devOptional !== true)
     .map(([name]) => name);
 }
 
