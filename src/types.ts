@@ -3,7 +3,13 @@
  * has a class for end in `Data` here.
  */
 export type * from "./host/nodes.ts";
-export type { CollectiveType, CommunicationType, CommunicatorBackend, ReduceOpType } from "./host/collectives.ts";
+export type {
+  CollectiveType,
+  CommunicationType,
+  CommunicatorBackend,
+  OneSidedProtocol,
+  ReduceOpType,
+} from "./host/collectives.ts";
 export type {
   BuildContext,
   BuildRequest,

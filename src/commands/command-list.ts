@@ -7,6 +7,7 @@ import type { Buffer } from "./buffer.ts";
 import type { Command, CommandBase, Origin, Signal, StreamInfo, WaitSignal } from "./command.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Collective } from "./transfer.ts";
+import type { OneSidedProtocol } from "../host/collectives.ts";
 import type { View } from "./view.ts";
 
 /**
@@ -15,7 +16,7 @@ import type { View } from "./view.ts";
  */
 export interface OneSided {
   /** get: the receiver copies. put: the sender copies. */
-  readonly protocol: "get" | "put";
+  readonly protocol: OneSidedProtocol;
   readonly role: "send" | "recv";
   readonly peer: number;
   /** k, counted from 0 over the rank's ops of this role with this peer. */

@@ -124,9 +124,14 @@ export function requireVerified<C extends AnyCompilation>(compilation: C): C {
 
 /** Throws `bad-option` and `option-unknown`. */
 function requireCompileOptions(given: CompileOptions): void {
-  const { devices: _, sizes: __, scalars: ___, schedule = {}, notes: ____, ...others } = given;
-  requireOptions([...loweringNames, "streams", "on", "verify"], others);
-  requireOptions(scheduleNames, schedule);
+  requireOptions([...loweringNames, "streams", "on", "verify"], given, [
+    "devices",
+    "sizes",
+    "scalars",
+    "schedule",
+    "notes",
+  ]);
+  requireOptions(scheduleNames, given.schedule ?? {});
 }
 
 /** The options that lowering takes. */

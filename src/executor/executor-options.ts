@@ -6,8 +6,8 @@ import { requireWholeNumber } from "../diagnostics/whole-number.ts";
 import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
-import type { OptionValue } from "../compile/options.ts";
-import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
+import { loweringNames, type OptionValue } from "../compile/options.ts";
+import { pickOptions, requireOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
@@ -43,15 +43,25 @@ export interface RunOptions {
   readonly trace?: boolean;
 }
 
+/** What an executor takes beside the rows of the schema. */
+const otherNames = [
+  "devices",
+  "on",
+  "localRanks",
+  "schedule",
+  "profile",
+] as const satisfies readonly (keyof ExecutorOptions)[];
+
 /**
- * What an executor itself takes, with defaults; `profile` is null where nothing is to be chosen. Throws `device-count`, `bad-argument` and
- * `bad-option`.
+ * What an executor itself takes, with defaults; `profile` is null where nothing is to be chosen. Throws `device-count`, `bad-argument`,
+ * `bad-option` and `option-unknown`.
  */
 export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly timeout: number;
   readonly profile: MachineProfile | null;
 } {
   const { devices, localRanks, profile } = options;
+  requireOptions([...loweringNames, "streams", "verify", "scheduleChoice", "timeout"], options, otherNames);
   requireWholeNumber(callOf("devices"), devices, 1);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
   const names = ["timeout", "scheduleChoice"] as const;

@@ -183,6 +183,9 @@ export function isRooted(type: CommunicationType): boolean {
 
 export type CommunicatorBackend = "nccl" | "cuda" | "ucc";
 
+/** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
+export type OneSidedProtocol = "get" | "put";
+
 /** As dumps spell them. */
 export const backendNames: { readonly [B in CommunicatorBackend]: string } = { nccl: "NCCL", cuda: "CUDA", ucc: "UCC" };
 

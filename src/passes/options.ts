@@ -1,5 +1,5 @@
 /** What the passes may be told, with every value decided. Defaults, flags and checks are in src/compile/options/. */
-import type { CommunicatorBackend } from "../host/collectives.ts";
+import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 
 export interface LoweringOptions {
   /** The communication backend that the host program is written for, and that its communications name. */
@@ -7,7 +7,7 @@ export interface LoweringOptions {
   /** How a DID axis that becomes a Stream axis is lowered. */
   readonly p2p: "linear" | "rotated" | "broadcast";
   /** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
-  readonly protocol: "get" | "put";
+  readonly protocol: OneSidedProtocol;
   /** false: Stream axes are ignored, and all communication of an op comes before or after all of its computation. */
   readonly overlap: boolean;
   /** Stream i+1 waits for the point-to-point communication of stream i, in the first round over the streams. */

@@ -2,6 +2,7 @@
  * The state of one recording: the host program, the values of its names, and the tables that it fills. It exists for
  * one call of `record`.
  */
+import type { OneSidedProtocol } from "../host/collectives.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
 import type { Collective, PointToPoint, PointToPointGroup } from "../commands/transfer.ts";
@@ -28,7 +29,7 @@ export interface RecordOptions {
   /** The value of the program's `numberOfStreams`: the worker streams that a Stream loop alternates over. */
   readonly streams: number;
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
-  readonly protocol: "get" | "put";
+  readonly protocol: OneSidedProtocol;
 }
 
 export interface Recorder {

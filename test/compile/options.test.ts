@@ -1,5 +1,8 @@
 /** The schema of options: every row is complete, and says what its layer takes. */
 import { Command } from "commander";
+import { compile, Fusion, lower, MultiDeviceExecutor, neg, record } from "braid";
+import { createCpuBackend } from "braid/cpu";
+import { createCudaBackend, soloRendezvous } from "braid/cuda";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import {
   flagOf,
@@ -82,5 +85,57 @@ describe("one value through every door", () => {
     const given = givenOptions(command, [name]);
     expect(given).toEqual({ [name]: value });
     expect(resolveOptions([name], given)).toEqual(resolveOptions([name], { [name]: value }));
+  });
+});
+
+describe("names that an option had, or that no option has", () => {
+  const f = new Fusion();
+  f.output(neg(f.input([4], "float")));
+  const host = lower(f);
+  const compilation = compile(f, { devices: 1 });
+
+  /** As callers without type checks pass them. */
+  const calls: Readonly<Record<string, (given: object) => unknown>> = {
+    lower: (given) => lower(f, { ...given }),
+    record: (given) => record(host, { rank: 0, ...given }),
+    compile: (given) => compile(f, { devices: 1, ...given }),
+    createCpuBackend: (given) => createCpuBackend({ ...given }),
+    createCudaBackend: (given) => createCudaBackend({ rendezvous: soloRendezvous(), ...given }),
+    executor: (given) => MultiDeviceExecutor.create(f, { devices: 1, ...given }),
+    "executor of a Compilation": (given) => MultiDeviceExecutor.create(compilation, { devices: 1, ...given }),
+  };
+
+  it.each([
+    ["lower", "pointToPoint", "now called p2p", "write p2p"],
+    ["record", "numberOfStreams", "now called streams", "write streams"],
+    ["compile", "interStreamSynchronization", "now called interStreamSync", "write interStreamSync"],
+    ["compile", "copyLane", "now called copyStream, and is part of schedule", "write schedule: { copyStream }"],
+    ["compile", "inPlace", "inPlace is part of schedule", "write schedule: { inPlace }"],
+    ["createCpuBackend", "schedule", "now called interleaving", "write interleaving"],
+    ["createCpuBackend", "worker", "there is no option worker", "did you mean workers?"],
+    ["createCudaBackend", "graphs", "there is no option graphs", "did you mean graph?"],
+    ["executor", "choice", "now called scheduleChoice", "write scheduleChoice"],
+    ["executor", "disablePasses", "now called disablePass", "write disablePass"],
+    ["executor", "mergeProducts", "now called mergeGemms, and is part of schedule", "write schedule: { mergeGemms }"],
+    ["executor of a Compilation", "numberOfStreams", "now called streams", "write streams"],
+    ["executor of a Compilation", "localRank", "there is no option localRank", "did you mean localRanks?"],
+  ])("%s({ %s })", async (call, name, message, help) => {
+    const made = async (): Promise<unknown> => calls[call]?.({ [name]: 1 });
+    await expect(made).rejects.toMatchObject({
+      diagnostics: [{ code: "option-unknown", message: expect.stringContaining(message) as string, help }],
+    });
+  });
+
+  it("leaves values to the schema, in every call", async () => {
+    for (const [call, given] of [
+      ["createCpuBackend", { blas: "on" }],
+      ["createCudaBackend", { graph: "never" }],
+      ["createCudaBackend", { timeout: 0 }],
+      ["executor of a Compilation", { timeout: "1" }],
+      ["executor of a Compilation", { scheduleChoice: "fast" }],
+    ] as const) {
+      const made = async (): Promise<unknown> => calls[call]?.(given);
+      await expect(made, call).rejects.toMatchObject({ diagnostics: [{ code: "bad-option" }] });
+    }
   });
 });

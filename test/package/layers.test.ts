@@ -41,7 +41,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   simulate: [...data, "kernels", "trace"],
   compile: core,
   tune: [...core, "compile"],
-  backends: [...data, "machine", "kernels", "trace"],
+  backends: [...data, "machine", "kernels", "trace", "compile"],
   launch: ["support", "diagnostics", "commands", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],

@@ -5,7 +5,9 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../../diagnostics/whole-number.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
+import { options as schema, type OptionValue } from "../../compile/options.ts";
+import { requireOptions } from "../../compile/options/resolve.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import type { Backend, Group, OpenOptions } from "../backend.ts";
 import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";
 
@@ -20,21 +22,20 @@ export interface CpuOptions extends MachineGroupOptions {
   readonly blas?: BlasUse;
 }
 
-export const blasUses = ["auto", "off"] as const;
-export type BlasUse = (typeof blasUses)[number];
+export type BlasUse = OptionValue<"blas">;
+export const blasUses: readonly BlasUse[] = schema.blas.kind.choices;
 
+const otherNames = keysOf({
+  workers: true,
+  interleaving: true,
+  queues: true,
+  transfers: true,
+} satisfies Record<Exclude<keyof CpuOptions, "blas">, true>);
+
+/** Throws `bad-argument`, `bad-option` and `option-unknown`. */
 export function createCpuBackend(options: CpuOptions = {}): Backend {
+  requireOptions(["blas"], options, otherNames);
   if (options.workers !== undefined) requireWholeNumber("createCpuBackend({ workers })", options.workers, 0);
-  if (options.blas !== undefined && !isOneOf(blasUses, options.blas)) {
-    fail({
-      code: "bad-argument",
-      message: "option blas of createCpuBackend has a bad value",
-      place: { kind: "call", text: "createCpuBackend({ blas })" },
-      found: String(options.blas),
-      expected: `one of ${blasUses.join(", ")}`,
-      help: 'pass "off" for the same bits on every machine, "auto" for speed',
-    });
-  }
   return { name: "cpu", open: (world) => openGroup(world, options) };
 }
 

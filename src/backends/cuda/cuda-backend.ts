@@ -6,25 +6,29 @@ import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagno
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
 import { prepareProgram } from "./prepared-program.ts";
+import { options as schema, type OptionValue } from "../../compile/options.ts";
+import { requireOptions } from "../../compile/options/resolve.ts";
 import type { GraphUse } from "./run/runner.ts";
 import { openSession, type Session } from "./session.ts";
 import type { Rendezvous } from "./world.ts";
 
-export const graphUses = ["auto", "on", "off"] as const satisfies readonly GraphUse[];
+export const graphUses: readonly GraphUse[] = schema.graph.kind.choices;
 
 export interface CudaOptions {
   readonly rendezvous: Rendezvous;
   /** `auto`, the default: replay a CUDA graph from the second run on if every rank can capture one. */
   readonly graph?: GraphUse;
   /** Seconds for NCCL to connect, and for runs that do not name a timeout; 30 if omitted. */
-  readonly timeout?: number;
+  readonly timeout?: OptionValue<"timeout">;
   /** Where compiled kernels are kept; null for nowhere. Defaults to the user's cache folder. */
   readonly cacheFolder?: string | null;
 }
 
 const usualTimeout = 30;
 
+/** Throws `bad-option` and `option-unknown`. */
 export function createCudaBackend(options: CudaOptions): Backend {
+  requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder"]);
   return { name: "cuda", open: async (world) => openGroup(world, options) };
 }
 

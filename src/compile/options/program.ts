@@ -1,6 +1,7 @@
 /** Options that say which program is meant: devices, parameters, sizes, and what to read in a dump. */
+import type { ParseOptions } from "../../host/parse/parse.ts";
 import { anyNumbers, namedNumbers, oneOf, sizeValues, wholeNumber } from "./kinds.ts";
-import { onMachines, onPrograms, type OptionRow } from "./row.ts";
+import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
 
@@ -43,4 +44,4 @@ export const programRows = {
     default: 0,
     help: "the rank to lower for",
   },
-} as const satisfies Readonly<Record<string, OptionRow>>;
+} as const satisfies Readonly<Record<string, OptionRow>> & RowsFor<Pick<ParseOptions, "roots">>;

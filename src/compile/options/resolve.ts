@@ -10,6 +10,7 @@ import {
   type Options,
   options,
   rowOf,
+  scheduleNames,
 } from "../options.ts";
 import { renamedOption } from "./renamed.ts";
 
@@ -23,19 +24,25 @@ export function resolveOptions<K extends OptionName>(names: readonly K[], given:
   return values;
 }
 
-/** The same check, without defaults. */
+/** The same check, without defaults. `others` are names that the caller takes as well, and checks itself. */
 export function requireOptions<K extends OptionName>(
   names: readonly K[],
   given: object,
+  others: readonly string[] = [],
 ): asserts given is GivenOptions<K> {
-  requireResolved(names, given);
+  requireResolved(names, given, others);
 }
 
-function requireResolved<K extends OptionName>(names: readonly K[], given: object): asserts given is Options<K> {
+function requireResolved<K extends OptionName>(
+  names: readonly K[],
+  given: object,
+  others: readonly string[] = [],
+): asserts given is Options<K> {
   for (const [name, value] of givenEntries(given)) {
     const known = names.find((each) => each === name);
-    if (known === undefined) unknownOption(name, names);
-    else if (!rowOf(known).kind.accepts(value)) badValue(known, value);
+    if (known !== undefined) {
+      if (!rowOf(known).kind.accepts(value)) badValue(known, value);
+    } else if (!others.includes(name)) unknownOption(name, [...others, ...names]);
   }
 }
 
@@ -80,6 +87,8 @@ export function optionText(name: OptionName): string {
 }
 
 function unknownOption(name: string, known: readonly string[]): never {
+  const scheduled = renamedOption(name, scheduleNames) ?? scheduleNames.find((each) => each === name);
+  if (scheduled !== undefined && known.includes("schedule")) misplaced(name, scheduled);
   const present = renamedOption(name, known);
   return fail({
     code: "option-unknown",
@@ -88,5 +97,21 @@ function unknownOption(name: string, known: readonly string[]): never {
     found: name,
     expected: present ?? `one of ${known.join(", ")}`,
     help: present === null ? suggestion(name, known, "leave it out") : `write ${present}`,
+  });
+}
+
+/** The API takes schedule options together, as `schedule`. */
+function misplaced(name: string, present: string): never {
+  const place = `schedule: { ${present} }`;
+  return fail({
+    code: "option-unknown",
+    message:
+      name === present
+        ? `option ${name} is part of schedule`
+        : `option ${name} is now called ${present}, and is part of schedule`,
+    place: { kind: "option", text: name },
+    found: name,
+    expected: place,
+    help: `write ${place}`,
   });
 }

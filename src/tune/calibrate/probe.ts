@@ -3,6 +3,7 @@ import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { compile, requireVerified, verified } from "../../compile/compile.ts";
+import type { OptionValue } from "../../compile/options.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -31,7 +32,7 @@ export interface ProbePlace {
 }
 
 /** Whether runs are replays of CUDA graphs, on back ends that have them. */
-export type ProbeGraph = "auto" | "off";
+export type ProbeGraph = Exclude<OptionValue<"graph">, "on">;
 
 export interface ProbeHost {
   readonly devices: number;

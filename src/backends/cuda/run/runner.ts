@@ -4,6 +4,7 @@
  * Nothing is allocated or awaited before the launch. Runs in a row are one launch each, without waiting in between.
  */
 import type { Program } from "../../../commands/program.ts";
+import type { OptionValue } from "../../../compile/options.ts";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, RunReport } from "../../backend.ts";
@@ -20,7 +21,7 @@ import type { WorldClock } from "./world-clock.ts";
 import { type Deadline, streamIsIdle, waitUntil } from "./stuck/wait.ts";
 import type { Out } from "../bindings/driver-api.ts";
 
-export type GraphUse = "auto" | "on" | "off";
+export type GraphUse = OptionValue<"graph">;
 
 export interface RunnerOptions {
   readonly graph: GraphUse;
