@@ -64,7 +64,7 @@ export function program<P extends Parameters, B extends Built>(
     defaults: Object.freeze({ ...defaults }),
     build: ({ devices, rank = 0, params = {} }: BuildRequest<P>): B => {
       const built = build({ devices, rank, params: checked(devices, params, defaults) });
-      return isBuilt(built)
+      return isFusion(built) || isHostProgram(built)
         ? built
         : notBuilt(place, "the program does not return a Fusion or a HostProgram", built, "a Fusion, or a HostProgram");
     },
@@ -78,10 +78,6 @@ export function program<P extends Parameters, B extends Built>(
               : notBuilt(place, "the reference of the program does not return a Fusion", made, "a Fusion");
           },
   });
-}
-
-function isBuilt(value: unknown): boolean {
-  return isFusion(value) || isHostProgram(value);
 }
 
 function checked<P extends Parameters>(devices: number, params: Partial<P>, defaults: P): P {

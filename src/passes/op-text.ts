@@ -6,12 +6,8 @@ import type { Place } from "../diagnostics/diagnostic.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
 
-function opName(op: Op): string {
-  return "op" in op ? op.op : op.kind.toLowerCase();
-}
-
 function opText(op: Op): string {
-  return `T${op.output} = ${opName(op)}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+  return `T${op.output} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 
 /** The op as the place of a diagnostic. */

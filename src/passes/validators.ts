@@ -134,16 +134,12 @@ function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {
   return program.body.flatMap((statement) =>
     statement.kind === "ForLoop"
       ? walk(statement.body)
-          .filter((inner) => inner.kind === "ForLoop" && sameIndex(inner, statement))
+          .filter((inner) => inner.kind === "ForLoop" && inner.index.name === statement.index.name)
           .map((inner) =>
             finding("two nested loops bind the same index", inner, "a loop in a loop", "loops side by side"),
           )
       : [],
   );
-}
-
-function sameIndex(a: Extract<Statement, { kind: "ForLoop" }>, b: Extract<Statement, { kind: "ForLoop" }>): boolean {
-  return a.index.name === b.index.name;
 }
 
 function hasNoResharding(program: HostProgram): readonly Diagnostic[] {

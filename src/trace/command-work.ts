@@ -2,7 +2,7 @@
 import { accesses } from "../commands/accesses.ts";
 import { asUnit, shapesOf } from "../commands/as-unit.ts";
 import type { Command } from "../commands/command.ts";
-import type { Kernel, Operand } from "../commands/kernel.ts";
+import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { Region } from "../commands/region.ts";
 import { elementCount, type View } from "../commands/view.ts";
@@ -58,13 +58,9 @@ export function peerOf(
 export function flopsOf(kernel: Kernel): number {
   if (kernel.kind === "fill") return 0;
   // However many outputs the result goes to.
-  if (kernel.kind === "combine") return sumOf(kernel.inputs.slice(1));
+  if (kernel.kind === "combine") return kernel.inputs.slice(1).reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const unit = asUnit(kernel);
   return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, shapesOf(unit, step)), 0);
-}
-
-function sumOf(operands: readonly Operand[]): number {
-  return operands.reduce((sum, { shape }) => sum + elementCount(shape), 0);
 }
 
 function viewBytes(view: View | null): number {

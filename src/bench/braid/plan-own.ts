@@ -57,7 +57,8 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
   const form = formOf(name, options);
   const { devices } = problem;
   const { chunks = devices, outputs = 1 } = options;
-  const { backend = usualBackend(form), streams } = options;
+  // NCCL for the serial baseline and for the one form that only NCCL has; copies between devices otherwise.
+  const { backend = form === "serial" || form === "linear" ? "nccl" : "cuda", streams } = options;
   const p2p = form === "linear" || form === "broadcast" ? form : "rotated";
   const shape = { form, chunks, outputs };
   const compilation = compile(buildPrimitive(form, problem, shape), {
@@ -96,11 +97,6 @@ function requirePieces({ name, options }: OwnImplementation, { primitive }: Prob
   if (chunks !== undefined && form !== null && form !== "collective") chunksWithoutLoop(form, chunks);
   if (outputs > 1 && !takesOutputs(form ?? "rotated", primitive))
     outputsWithoutLoop(form ?? "rotated", primitive, outputs);
-}
-
-/** NCCL for the serial baseline and for the one form that only NCCL has; copies between devices otherwise. */
-function usualBackend(form: Form): "nccl" | "cuda" {
-  return form === "serial" || form === "linear" ? "nccl" : "cuda";
 }
 
 function loweringOf(

@@ -44,7 +44,9 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   const table = new Table({ ...plainBorders, head: keep(columns), colAligns: alignments });
   for (const line of lines) table.push(keep(line));
   const notes = rows.flatMap((row) => {
-    const words = shortened(row.failure) ?? (row.source === "measured" ? chosenNote(row) : row.source);
+    // For Braid's own; versions of others are in the CSV.
+    const words =
+      shortened(row.failure) ?? (row.source === "measured" ? (row.name === "braid" ? row.note : null) : row.source);
     return words === null ? [] : [`${row.source === "measured" ? labelOf(row) : `* ${row.name}`}: ${words}`];
   });
   return [...trimmedLines(table.toString()), ...notes];
@@ -56,11 +58,6 @@ function shortened(failure: string | null): string | null {
   const [first = "", last] = [lines[0], lines.at(-1)];
   if (failure === null || lines.length < 2 || last === undefined) return failure;
   return `${first}: ${last.trim()}`;
-}
-
-/** For Braid's own; versions of others are in the CSV. */
-function chosenNote({ name, note }: BenchRow): string | null {
-  return name === "braid" ? note : null;
 }
 
 function cells(row: BenchRow, colors: Colors): string[] {

@@ -40,7 +40,7 @@ export async function loadProgram(file: string): Promise<LoadedProgram> {
     transform: maps.transform,
   });
   const module: unknown = await inUserCode(file, maps, async () => await jiti.import(absolute));
-  const exported = defaultExport(module);
+  const exported = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
   if (isProgramFile(exported)) return { program: exported, maps };
   return fail({
     code: "program-invalid",
@@ -81,10 +81,6 @@ async function unreadable(absolute: string): Promise<string | undefined> {
   const extension = path.extname(absolute);
   if (extensions.some((known) => known === extension)) return undefined;
   return extension === "" ? "no extension" : `a file that ends in ${extension}`;
-}
-
-function defaultExport(module: unknown): unknown {
-  return typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
 }
 
 function exportNames(module: unknown): string {

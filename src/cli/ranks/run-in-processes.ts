@@ -27,13 +27,9 @@ export async function runInProcesses(
     out: terminal.out,
     err: terminal.err,
   });
-  if (result.end !== null && !isCheckFailure(result)) terminal.err(`${failureText(result)}\n`);
+  // A check that failed was reported by rank 0, whose status ends the world when all others have left.
+  if (result.end !== null && !(result.statuses[0] === exitStatus.checkFailed)) terminal.err(`${failureText(result)}\n`);
   return statusOfWorld(result);
-}
-
-/** A check that failed was reported by rank 0, whose status ends the world when all others have left. */
-function isCheckFailure({ statuses }: WorldResult): boolean {
-  return statuses[0] === exitStatus.checkFailed;
 }
 
 function statusOfWorld({ statuses, end }: WorldResult): ExitStatus {

@@ -7,7 +7,6 @@ import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
 import type { RunResult } from "./run-file.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
-import type { TraceFile } from "./trace-file.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
 
 export function runText(result: RunResult, { outColors, columns }: Terminal): string {
@@ -21,7 +20,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     headline(result),
     ...trimmedLines(table.toString()),
     ...outputs.flatMap(unlikeText),
-    ...(trace === null ? [] : [traceText(trace)]),
+    ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     "",
   ].join("\n");
 }
@@ -74,10 +73,6 @@ function timeline(result: RunResult, columns: number): readonly string[] {
 
 function overlap({ last: { program, report } }: RunResult): readonly RankOverlap[] {
   return overlapOf(program, report.trace);
-}
-
-function traceText({ path, bytes }: TraceFile): string {
-  return `trace: ${path}, ${(bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`;
 }
 
 /** A plain object for JSON. Errors that are not finite are texts, since JSON has no such numbers. */

@@ -26,7 +26,7 @@ import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
 import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
 import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
 import { parseScope, type ScopeContext } from "./scope.ts";
-import { parseTransforms } from "./transforms.ts";
+import { parseTransforms } from "../syntax/transforms.ts";
 import { parseUnits, unitTable } from "./units.ts";
 
 /** What a constant root of a communication is: a device id, a position in the team, or what the dump's era prints. */
@@ -76,9 +76,10 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const units = parseUnits(context);
   expectAcrossLines(scanner, containerEnd);
   const all = tensorsByNumber(tensors.byNumber);
+  // Dumps before 2025-05 print no mesh on slices. They print a Stream axis by one of its first names.
   const program: HostProgram = {
     kind: "HostProgram",
-    tensors: slicesPrintMeshes(printed) ? all : inheritMeshes(all, context.lines.keys()),
+    tensors: !/Stream(?:Idx)?\d/u.test(printed) ? all : inheritMeshes(all, context.lines.keys()),
     inputs,
     outputs,
     streams: streamsOf(context.streams),
@@ -94,11 +95,6 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
 /** Dumps from 2026-01 on print verbs as calls. */
 function isCallStyle(text: string): boolean {
   return ["Wait(", "SetCurrentStream(", "Synchronize(", "GetCurrentStream()"].some((verb) => text.includes(verb));
-}
-
-/** Dumps before 2025-05 print no mesh on slices. They print a Stream axis by one of its first names. */
-function slicesPrintMeshes(text: string): boolean {
-  return !/Stream(?:Idx)?\d/u.test(text);
 }
 
 /**

@@ -32,7 +32,7 @@ import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/va
 import { createTensorTable, largestNumber, type TensorTable } from "../syntax/values/tensor-table.ts";
 import type { OpContext } from "../syntax/ops/op-syntax.ts";
 import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
-import { parseTransforms } from "./transforms.ts";
+import { parseTransforms } from "../syntax/transforms.ts";
 import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
 
 const unitName = "HostUnit";

@@ -13,7 +13,7 @@ import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle 
 import { indentation } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 import { printScope } from "./statement.ts";
-import { transformLines } from "./transforms.ts";
+import { transformLines } from "../syntax/transforms.ts";
 import { walk } from "../traverse.ts";
 
 export interface PrintOptions {

@@ -78,7 +78,8 @@ function checkOutput(
     ];
   }
   const partial = partialAxes(op, tensors);
-  const isChunk = partial.length > 0 || isContractionChunk(op);
+  // Whether the op contracts a chunk of the extent that the output's reduced axis prints.
+  const isChunk = partial.length > 0 || ((op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined);
   const logical = output.domain.logical.filter((axis) => !partial.includes(axis));
   const fits =
     logical.length === axes.length &&
@@ -99,11 +100,6 @@ function checkOutput(
       help: "give the output the op's axes, the reduced ones included",
     },
   ];
-}
-
-/** Whether the op contracts a chunk of the extent that the output's reduced axis prints. */
-function isContractionChunk(op: Op): boolean {
-  return (op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined;
 }
 
 function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {

@@ -8,7 +8,7 @@ import { type Affine, coefficientOf } from "./affine.ts";
 import type { Access, Loop, Nest } from "./nest.ts";
 
 export function arrangeLoops(nest: Nest): Nest {
-  const accesses = accessesOf(nest);
+  const accesses = [...loadsOf(nest), nest.target];
   const divided = new Set<number>();
   for (const atom of nest.atoms) {
     if (atom.kind !== "loop") for (const term of atom.dividend.terms) divided.add(term.atom);
@@ -57,10 +57,6 @@ export function accumulatesRows(nest: Nest): boolean {
   if (row === undefined || reduced === undefined) return false;
   const cost = (loop: Loop): number => loadsOf(nest).reduce((total, access) => total + stride(access, loop), 0);
   return cost(row) < cost(reduced);
-}
-
-function accessesOf(nest: Nest): readonly Access[] {
-  return [...loadsOf(nest), nest.target];
 }
 
 function loadsOf(nest: Nest): readonly Access[] {

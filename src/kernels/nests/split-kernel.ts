@@ -38,7 +38,8 @@ const lineBytes = 64;
  */
 export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[] {
   const { axes, ranges } = chooseCut(kernel, parts) ?? { axes: [], ranges: [] };
-  if (ranges.length < 2) return [whole(kernel)];
+  if (ranges.length < 2)
+    return [{ kernel: kernel, inputOffsets: kernel.inputs.map(() => 0), outputOffsets: kernel.outputs.map(() => 0) }];
   const ofLength = new Map<number, Kernel>();
   return ranges.map(({ start, stop }) => {
     const length = stop - start;
@@ -53,10 +54,6 @@ export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[
       outputOffsets: kernel.outputs.map((operand, i) => offset(operand, at(outputs, i))),
     };
   });
-}
-
-function whole(kernel: Kernel): KernelPart {
-  return { kernel, inputOffsets: kernel.inputs.map(() => 0), outputOffsets: kernel.outputs.map(() => 0) };
 }
 
 interface Cut {

@@ -40,7 +40,8 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     const own = [...at(uses, value).values()];
     if (own.length === 0 && !stored.has(value)) continue;
     const repeats = own.length > 1 || own.some((use) => use.store);
-    if (mustStore(step) || (repeats && !isViewStep(step))) stored.add(value);
+    if (step.kind === "Reduction" || step.kind === "Matmul" || step.kind === "Linear" || (repeats && !isViewStep(step)))
+      stored.add(value);
     const nest = own[0]?.nest;
     if (!stored.has(value) && !isViewStep(step) && nest !== undefined) {
       const count = (inlined.get(nest) ?? 0) + 1;
@@ -60,10 +61,6 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     }
   }
   return stored;
-}
-
-function mustStore({ kind }: UnitStep): boolean {
-  return kind === "Reduction" || kind === "Matmul" || kind === "Linear";
 }
 
 /** How the index of a step's operand differs from the index of its output; null if they are equal. */

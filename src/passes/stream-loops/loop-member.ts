@@ -81,17 +81,13 @@ function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[
   return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);
 }
 
-function sameTeam(a: PeerTeam | null, b: PeerTeam): boolean {
-  return a?.type === b.type && a.mesh.equals(b.mesh);
-}
-
 /**
  * Whether the op may run in a loop in which `team` exchanges. At any moment the devices of the team are at different
  * chunks (in a rotated loop) or iterations (in a linear one). The op's tensors must lie on the team's mesh, and it may
  * only communicate among devices with the same position along the team's type.
  */
 export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
-  if (form !== null) return sameTeam(peers, team);
+  if (form !== null) return peers?.type === team.type && peers.mesh.equals(team.mesh);
   const onMesh = [...op.inputs, op.output].every((id) => sameMesh(at(tensors, id).mesh, team.mesh));
   return onMesh && reshardedOperands(op, tensors).every(({ types }) => !types.includes(team.type));
 }

@@ -36,7 +36,7 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
   for (const [position, command] of list.commands.entries()) {
     if (command.kind === "recordEvent" || command.kind === "waitEvent") continue;
     const touches = memory.touches(command);
-    const seen = isNoticed(list.rank, touches, foreign);
+    const seen = touches.some((touch) => touch.rank !== list.rank) || conflict(touches, foreign);
     const role: Role = { command, touches, seen, guarantee: command.kind === "waitSignal" ? next(command.slot) : null };
     const matters = seen || isBlocking(command) || isSignalling(command);
     const before = matters
@@ -80,10 +80,6 @@ function withoutRepeated(before: readonly Noticed[], rank: number, { command, to
     for (const each of news.senders) senders.add(each);
     return isNew;
   });
-}
-
-function isNoticed(rank: number, touches: readonly Touch[], foreign: readonly Touch[]): boolean {
-  return touches.some((touch) => touch.rank !== rank) || conflict(touches, foreign);
 }
 
 interface Role {

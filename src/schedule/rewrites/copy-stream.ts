@@ -45,7 +45,7 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
     (command) =>
       command.kind === "copy" &&
       at(rank.streams, command.stream).role !== "copy" &&
-      touchesPeer(program, rank.rank, command),
+      [command.source, command.destination].some(({ buffer }) => at(program.buffers, buffer).rank !== rank.rank),
   );
   if (!crossesLink.includes(true)) return { rank, positions: rank.commands.map((_, i) => i) };
   const copies = makeId<CommandStreamId>(rank.streams.length);
@@ -84,12 +84,4 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
   }
   const streams = [...rank.streams, info];
   return { rank: { ...rank, streams, eventCount: events, commands, origins, transferOf }, positions };
-}
-
-function touchesPeer(
-  { buffers }: Program,
-  rank: number,
-  { source, destination }: Extract<Command, { kind: "copy" }>,
-): boolean {
-  return [source, destination].some(({ buffer }) => at(buffers, buffer).rank !== rank);
 }

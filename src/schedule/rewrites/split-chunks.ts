@@ -29,7 +29,8 @@ function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
   let next = freshId(draft.nodes);
   const replaced = new Map<number, readonly DraftNode[]>();
   for (const [position, node] of draft.nodes.entries()) {
-    if (node.command.kind !== "copy" || !crossesLink(node.command, draft.rank, memory)) continue;
+    if (node.command.kind !== "copy" || !memory.touches(node.command).some((touch) => touch.rank !== draft.rank))
+      continue;
     const partner = partnerOf(draft.nodes, position, memory);
     if (partner === null || replaced.has(partner.node.id)) continue;
     const pieces = cutTogether(node.command, partner, memory, parts);
@@ -57,7 +58,7 @@ interface Partner {
  * do so too.
  */
 function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory): Partner | null {
-  const [source, destination] = touchesOf(nodes, position, memory);
+  const [source, destination] = memory.touches(at(nodes, position).command);
   if (source === undefined || destination === undefined) return null;
   const readers: DraftNode[] = [];
   for (const node of nodes.slice(position + 1)) {
@@ -77,10 +78,6 @@ function asPartner(node: DraftNode, copied: Touch, memory: Memory): Partner | nu
   if (command.kind !== "launch" || !isGemm(at(memory.kernels, command.kernel))) return null;
   const operand = memory.touches(command).findIndex((touch) => sameBytes(touch, copied));
   return operand < 0 || operand > command.inputs.length ? null : { node, command, operand };
-}
-
-function touchesOf(nodes: readonly DraftNode[], position: number, memory: Memory): readonly Touch[] {
-  return memory.touches(at(nodes, position).command);
 }
 
 interface Pieces {
@@ -109,10 +106,6 @@ function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, 
     if (copies !== null && agree === true) return { copies, products };
   }
   return null;
-}
-
-function crossesLink(copy: Copy, rank: number, memory: Memory): boolean {
-  return memory.touches(copy).some((touch) => touch.rank !== rank);
 }
 
 /** Cuts a GEMM or a copy along one axis: part i holds [bounds[i], bounds[i + 1]) of it. */

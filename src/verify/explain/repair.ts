@@ -46,7 +46,8 @@ export function repairProgram(program: Program, missing: FindMissing): Repair | 
     // A wait may fix what orders would, so waits come first.
     const found = lacks.waits.length > 0 ? lacks.waits.map((slot) => waitFor(program, slot, wanted)) : wanted;
     const more = withoutImplied([...orders, ...found]);
-    if (found.length === 0 || sameOrders(more, orders)) return null;
+    if (found.length === 0 || (more.length === orders.length && more.every((order) => orders.includes(order))))
+      return null;
     orders = more;
   }
   return isRight(insertOrders(program, orders).program, missing) ? smallest(program, orders, missing) : null;
@@ -148,8 +149,4 @@ function implies(a: Order, b: Order): boolean {
     a.from.command >= b.from.command &&
     a.to.command <= b.to.command
   );
-}
-
-function sameOrders(a: readonly Order[], b: readonly Order[]): boolean {
-  return a.length === b.length && a.every((order) => b.includes(order));
 }

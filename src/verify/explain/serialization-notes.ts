@@ -8,7 +8,6 @@
  * Iterations share data if one writes what the other touches. Only neighbours are compared, and only work on worker
  * streams: order on a library's stream is intended.
  */
-import type { StreamInfo } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { capturePasts, type Past } from "../order/captures.ts";
 import type { RawFinding } from "./raw-finding.ts";
@@ -75,7 +74,7 @@ function comesBefore(
 function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {
   const loops = new Map<string, Map<number, Iteration>>();
   for (const { rank, commands, origins, streams } of graph.program.ranks) {
-    const isWorker = workersOf(streams);
+    const isWorker = new Set(streams.flatMap(({ id, role }) => (role === "worker" ? [id] : [])));
     for (const [index, { path, iteration }] of origins.entries()) {
       const value = iteration.at(-1);
       const node = nodeOf(graph, rank, index);
@@ -91,10 +90,6 @@ function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number,
     }
   }
   return loops;
-}
-
-function workersOf(streams: readonly StreamInfo[]): ReadonlySet<number> {
-  return new Set(streams.flatMap(({ id, role }) => (role === "worker" ? [id] : [])));
 }
 
 function onOtherStreams({ chainOf }: Graph, a: Iteration, b: Iteration): boolean {

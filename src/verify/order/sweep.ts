@@ -31,11 +31,6 @@ export interface SweepResult {
   readonly peakRows: number;
 }
 
-/** Kinds that order others and touch no memory. A wait that is tried again starts again, with the same clock. */
-function isOrdering(kind: number): boolean {
-  return kind >= nodeKinds.record && kind <= nodeKinds.take;
-}
-
 export function sweep(graph: Graph, runs: number, observer: SweepObserver): SweepResult {
   const { chains, chainNodes, chainStart, kind, argument, eventWaits, nodeCount } = graph;
   const clocks = createClocks(chains.length);
@@ -59,7 +54,8 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
     const step = (chain: number, node: number, position: number, visit: number): boolean => {
       const what = argument[node] ?? -1;
       const kindHere = kind[node] ?? nodeKinds.work;
-      if (observer.every === true && isOrdering(kindHere)) {
+      // Kinds that order others and touch no memory. A wait that is tried again starts again, with the same clock.
+      if (observer.every === true && kindHere >= nodeKinds.record && kindHere <= nodeKinds.take) {
         observer.starts?.(node, visit, chain, position, clocks.view(chain));
       }
       switch (kindHere) {

@@ -57,7 +57,7 @@ export function loadLines(context: BodyContext, copy: string): readonly string[]
 export function valueLines(context: BodyContext, copy: string, element: string): readonly string[] {
   return context.nest.body.map((instruction, i) => {
     const text = context.given.get(i) ?? valueText(context, instruction, i, copy, element);
-    return `const ${scalarTypes[typeOf(instruction)]} ${valueName(context, i)} = ${text};`;
+    return `const ${scalarTypes[instruction.kind === "apply" ? instruction.expression.type : computeType[instruction.access.dtype]]} ${valueName(context, i)} = ${text};`;
   });
 }
 
@@ -108,10 +108,6 @@ function valueText(
 function elementOf(context: BodyContext, access: Access, position: number, copy: string, element: string): string {
   const index = formOf(context, access) === "same" ? "0" : element;
   return `${registerName(context, position)}[${copy}][${index}]`;
-}
-
-function typeOf(instruction: Instruction): keyof typeof scalarTypes {
-  return instruction.kind === "apply" ? instruction.expression.type : computeType[instruction.access.dtype];
 }
 
 function formOf({ nest, loop }: BodyContext, access: Access): ReturnType<typeof accessForm> {
