@@ -9,15 +9,15 @@ import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
+import { rowOf } from "../ir/ops/rows.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { linear, matmul } from "./contraction.ts";
-import { fromTensor, toTensor, type Value } from "./value.ts";
+import { elementAt, fromTensor, makeValue, toTensor, type Value } from "./value.ts";
 import { binary, cast, unary } from "./pointwise.ts";
-import { broadcast, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
 
 export interface OracleResult {
@@ -81,18 +81,14 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
       return binary(op.op, first, at(operands, 1), shape);
     case "Reduction":
       return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes));
-    case "Broadcast":
-      return broadcast(first, op.flags, shape);
-    case "Squeeze":
-      return squeeze(first, op.axes);
-    case "Permute":
-      return permute(first, op.order);
     case "Reshape":
-      return reshape(first, shape);
+      return { ...first, shape };
+    case "Broadcast":
+    case "Squeeze":
+    case "Permute":
     case "Slice":
-      return slice(first, op.ranges);
     case "Select":
-      return select(first, op.axis, evaluateExtent(op.index, sizes));
+      return rearranged(op, first, shape, sizes);
     case "Matmul":
       return matmul(first, at(operands, 1), shape, hopsOf(op, tensors, sizes));
     case "Linear":
@@ -100,6 +96,19 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     default:
       return unreachable(op);
   }
+}
+
+/** The output of a view: each element is one of the input, with its bound. */
+function rearranged(op: Op, input: Value, shape: readonly number[], sizes: Sizes): Value {
+  const position = op.kind === "Select" ? evaluateExtent(op.index, sizes) : 0;
+  const sources = rowOf(op).sources(op, input.shape.length, position);
+  invariant(sources !== null, "a view says where it reads each axis", op);
+  return makeValue(input.dtype, shape, (index) =>
+    elementAt(
+      input,
+      sources.map(({ axis, offset }) => (axis === null ? 0 : at(index, axis)) + offset),
+    ),
+  );
 }
 
 /**

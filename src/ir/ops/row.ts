@@ -50,6 +50,13 @@ export interface OpRow<T extends OpBase> {
   respec(op: T, operands: readonly Tensor[], output: Tensor, place: Call): SpecOf<T>;
   /** Which operand and output axes have the same index (axis-map.ts). `output` excludes axes of partial results. */
   pairs(op: T, operands: readonly Axes[], output: Axes): readonly AxisPair[];
+  /**
+   * Of a view: for each axis of its operand, which has `rank` axes, where the elements of the output are read. `index`
+   * is that of a select. Null for a reshape, and for ops that are no views.
+   */
+  sources(op: AttributesOf<T>, rank: number, index: number): readonly AxisSource[] | null;
+  /** The op on operands that lack axis `cut[i]`, which the output lacks too; null for an operand that is whole. */
+  sliced(op: T, cut: readonly (number | null)[]): T;
   /** The output axes that number the devices' partial results (axis-map.ts). */
   partial(op: T, operands: readonly Axes[], output: Axes): Axes;
   /** The operand axes that the op reduces, contracts or cuts. A device needs all of such an axis. */
@@ -66,6 +73,12 @@ export interface OutputAxes {
   readonly axes: readonly AxisShape[];
   /** Axis i gets the (numbering[i])-th new IterDomain number. The default is axis order. */
   readonly numbering?: readonly number[];
+}
+
+/** The index along an axis of an operand: that along an axis of the output, or 0 for null, plus an offset. */
+export interface AxisSource {
+  readonly axis: number | null;
+  readonly offset: number;
 }
 
 /** An axis of the operand at position `operand` of an op. */

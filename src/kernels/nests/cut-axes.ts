@@ -7,7 +7,7 @@ import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import type { Shapes } from "../../ir/ops/row.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { isViewStep } from "./view-index.ts";
+import { isViewStep, viewSources } from "./view-index.ts";
 
 /** Per value, the axis that is cut, or null if every part uses the whole value. */
 export type CutAxes = readonly (number | null)[];
@@ -75,28 +75,22 @@ type OperandCut = number | "whole" | "torn";
 function operandCut(step: UnitStep, position: number, axis: number, shapes: Shapes): OperandCut {
   const shape = at(shapes.operands, position);
   const extent = at(shapes.output, axis);
+  if (isViewStep(step)) {
+    const sources = viewSources(step, shape.length);
+    if (sources === null) return reshapedAxis(shape, shapes.output, axis);
+    const own = sources.findIndex((source) => source.axis === axis);
+    return shape[own] === extent ? own : "torn";
+  }
   switch (step.kind) {
-    case "Set":
     case "Unary":
     case "Cast":
     case "Binary":
       return shape[axis] === 1 ? "whole" : axis;
     case "Reduction":
-    case "Squeeze":
       return at(
         [...shape.keys()].filter((i) => !step.axes.includes(i)),
         axis,
       );
-    case "Broadcast":
-      return axis - step.flags.slice(0, axis).filter(Boolean).length;
-    case "Permute":
-      return at(step.order, axis);
-    case "Reshape":
-      return reshapedAxis(shape, shapes.output, axis);
-    case "Slice":
-      return shape[axis] === extent ? axis : "torn";
-    case "Select":
-      return axis < step.axis ? axis : axis + 1;
     case "Matmul":
       return matmulAxis(position, axis, shapes);
     case "Linear":

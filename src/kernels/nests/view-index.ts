@@ -3,10 +3,9 @@
  * nothing.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
-import type { ViewKind } from "../../ir/ops/row.ts";
+import type { AxisSource, ViewKind } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import type { IndexSpace } from "./index-space.ts";
 import { contiguousStrides } from "../../commands/view.ts";
@@ -25,28 +24,17 @@ export function viewIndex(
   outputShape: readonly number[],
   space: IndexSpace,
 ): readonly Affine[] {
-  switch (step.kind) {
-    case "Set":
-      return index;
-    case "Broadcast":
-      return index.filter((_, i) => step.flags[i] !== true);
-    case "Squeeze": {
-      const kept = index.values();
-      return inputShape.map((_, axis) =>
-        step.axes.includes(axis) ? constantIndex(0) : (kept.next().value ?? constantIndex(0)),
-      );
-    }
-    case "Permute":
-      return inputShape.map((_, axis) => at(index, step.order.indexOf(axis)));
-    case "Reshape":
-      return reshapeIndex(index, inputShape, outputShape, space);
-    case "Slice":
-      return index.map((axis, i) => sum([axis, constantIndex(at(step.ranges, i).start)]));
-    case "Select":
-      return index.toSpliced(step.axis, 0, constantIndex(step.index));
-    default:
-      return unreachable(step);
-  }
+  const sources = viewSources(step, inputShape.length);
+  if (sources === null) return reshapeIndex(index, inputShape, outputShape, space);
+  return sources.map(({ axis, offset }) => {
+    if (axis === null) return constantIndex(offset);
+    return step.kind === "Slice" ? sum([at(index, axis), constantIndex(offset)]) : at(index, axis);
+  });
+}
+
+/** Where each axis of the input is read; null for a reshape. */
+export function viewSources(step: ViewStep, rank: number): readonly AxisSource[] | null {
+  return rowOf(step).sources(step, rank, step.kind === "Select" ? step.index : 0);
 }
 
 /**

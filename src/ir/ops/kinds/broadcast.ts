@@ -2,10 +2,9 @@
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts";
 import { constant } from "../../scalar/scalar.ts";
-import { zip } from "../axis-pairs.ts";
 import { type Call, rankOf, reject, shapeText } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { view } from "./families.ts";
+import { axisView } from "./families.ts";
 
 export interface BroadcastOp extends OpBase {
   readonly kind: "Broadcast";
@@ -30,7 +29,7 @@ export function broadcastSpec(tensor: Tensor, flags: readonly boolean[], place: 
 }
 
 export const broadcastRow: OpRow<BroadcastOp> = {
-  ...view,
+  ...axisView<BroadcastOp>(({ flags }) => flags.flatMap((flag, axis) => (flag ? [] : [{ axis, offset: 0 }]))),
   standalone: false,
   shape: ({ flags }, operands) => {
     const own = withoutReductions(at(operands, 0).domain.logical).values();
@@ -42,8 +41,4 @@ export const broadcastRow: OpRow<BroadcastOp> = {
     return { axes };
   },
   respec: ({ flags }, operands, _, place) => broadcastSpec(at(operands, 0), flags, place),
-  pairs: ({ flags }, operands, output) => {
-    const kept = withoutReductions(output).filter((_, i) => flags[i] !== true);
-    return zip(0, at(operands, 0), kept);
-  },
 };

@@ -9,7 +9,7 @@ import { type AxisPair, pair } from "../axis-pairs.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
 import type { Axes, OpBase, OpRow, Shapes } from "../row.ts";
-import { countOf } from "./families.ts";
+import { countOf, shifted } from "./families.ts";
 
 /** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
 export interface ContractionBase extends OpBase {
@@ -30,6 +30,15 @@ export const contraction = {
   isView: false,
   dtype: numberDType,
   misfit: () => null,
+  sources: () => null,
+  // Takes the axes out of the orders in which the operands are read.
+  sliced: <T extends ContractionBase>(op: T, cut: readonly (number | null)[]): T => {
+    if (op.orders === undefined) return op;
+    const orders = op.orders.map((order, operand) =>
+      order === null ? null : order.flatMap((axis) => (axis === cut[operand] ? [] : [shifted(axis, cut[operand])])),
+    );
+    return { ...op, orders };
+  },
   // A bias and a previous output each add one operation per element.
   flops: ({ accumulate }: Pick<ContractionBase, "accumulate">, { operands, output }: Shapes) =>
     countOf(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),

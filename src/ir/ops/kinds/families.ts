@@ -1,8 +1,9 @@
 /** Fields that the rows of views, and of elementwise ops, share. */
 import { withoutReductions } from "../../domain.ts";
-import { type AxisPair, zip } from "../axis-pairs.ts";
+import { at } from "../../../support/invariant.ts";
+import { type AxisPair, pair, zip } from "../axis-pairs.ts";
 import { operandDType } from "../dtype-rules.ts";
-import { type Axes, elementWork, type Shapes } from "../row.ts";
+import { type Axes, type AxisSource, elementWork, type Shapes } from "../row.ts";
 
 const none: readonly never[] = [];
 
@@ -11,6 +12,8 @@ const local = {
   partial: (): Axes => none,
   whole: () => none,
   misfit: () => null,
+  sources: () => null,
+  sliced: <T>(op: T): T => op,
 } as const;
 
 /** An op of one operand that moves elements without computing. */
@@ -22,6 +25,38 @@ export const view = {
   flops: () => 0,
   work: () => 0,
 } as const;
+
+/** A view that keeps its axes apart: all but reshape. `pairs` follow from the sources. */
+export function axisView<A>(sources: (op: A, rank: number, index: number) => readonly AxisSource[]): AxisView<A> {
+  return {
+    ...view,
+    sources,
+    pairs: (op, operands, output) => {
+      const [from, to] = [at(operands, 0), withoutReductions(output)];
+      return sources(op, from.length, 0).flatMap(({ axis }, i) =>
+        axis === null ? [] : [pair(0, at(from, i), at(to, axis))],
+      );
+    },
+  };
+}
+
+type AxisView<A> = Omit<typeof view, "sources"> & {
+  readonly sources: (op: A, rank: number, index: number) => readonly AxisSource[];
+  readonly pairs: (op: A, operands: readonly Axes[], output: Axes) => readonly AxisPair[];
+};
+
+/** Sources of an operand with `rank` axes, of which `removed` are not in the output. */
+export function sourcesWithout(removed: readonly number[], rank: number, offset: number): readonly AxisSource[] {
+  let next = 0;
+  return Array.from({ length: rank }, (_, i): AxisSource =>
+    removed.includes(i) ? { axis: null, offset } : { axis: next++, offset: 0 },
+  );
+}
+
+/** The number of an axis after another one, or none, is removed. */
+export function shifted(axis: number, removed: number | null | undefined): number {
+  return typeof removed === "number" && axis > removed ? axis - 1 : axis;
+}
 
 /** An op whose output elements depend only on the operands' elements at the same index. */
 export const elementwise = {

@@ -1,10 +1,9 @@
 /** Reorders axes. */
 import { at } from "../../../support/invariant.ts";
 import { type Tensor, withoutReductions } from "../../domain.ts";
-import { pair } from "../axis-pairs.ts";
 import { type Call, rankOf, reject, resolveAxes } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { view } from "./families.ts";
+import { axisView } from "./families.ts";
 
 export interface PermuteOp extends OpBase {
   readonly kind: "Permute";
@@ -29,7 +28,7 @@ export function permuteSpec(tensor: Tensor, order: readonly number[], place: Cal
 }
 
 export const permuteRow: OpRow<PermuteOp> = {
-  ...view,
+  ...axisView<PermuteOp>(({ order }) => order.map((_, i) => ({ axis: order.indexOf(i), offset: 0 }))),
   standalone: false,
   shape: ({ order }, operands) => {
     const input = withoutReductions(at(operands, 0).domain.logical);
@@ -37,8 +36,4 @@ export const permuteRow: OpRow<PermuteOp> = {
     return { axes: order.map((axis) => at(input, axis)), numbering: order };
   },
   respec: ({ order }, operands, _, place) => permuteSpec(at(operands, 0), order, place),
-  pairs: ({ order }, operands, output) => {
-    const kept = withoutReductions(output);
-    return at(operands, 0).map((axis, i) => pair(0, axis, at(kept, order.indexOf(i))));
-  },
 };

@@ -9,7 +9,7 @@ import { type Call, rankOf, reject, resolveAxes } from "../call.ts";
 import { numberDType, operandDType } from "../dtype-rules.ts";
 import { reductionFunctions, type ReductionOpType } from "../functions/reduction.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
-import { countOf } from "./families.ts";
+import { countOf, shifted } from "./families.ts";
 
 export interface ReductionOp extends OpBase {
   readonly kind: "Reduction";
@@ -52,6 +52,8 @@ export const reductionRow: OpRow<ReductionOp> = {
   partial: partialAxes,
   whole: ({ axes }, operands) => axes.map((axis) => ({ operand: 0, axis: at(at(operands, 0), axis) })),
   misfit: () => null,
+  sources: () => null,
+  sliced: (op, [cut]) => ({ ...op, axes: op.axes.map((axis) => shifted(axis, cut)) }),
   flops: (_, { operands, output }) => countOf(at(operands, 0)) - countOf(output),
   work: (_, { operands }) => elementWork * countOf(at(operands, 0)),
 };

@@ -4,10 +4,9 @@ import { type Tensor, withoutReductions } from "../../domain.ts";
 import { constantValue, foldAdd } from "../../scalar/fold.ts";
 import { printScalar } from "../../scalar/print.ts";
 import { constant, type Scalar } from "../../scalar/scalar.ts";
-import { zip } from "../axis-pairs.ts";
 import { type Call, reject, resolveAxis } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { view } from "./families.ts";
+import { axisView, shifted, sourcesWithout } from "./families.ts";
 import { indexMisfit } from "./slice.ts";
 
 export interface SelectOp extends OpBase {
@@ -35,12 +34,12 @@ export function selectSpec(tensor: Tensor, axis: number, index: number, place: C
 }
 
 export const selectRow: OpRow<SelectOp> = {
-  ...view,
+  ...axisView<SelectOp>(({ axis }, rank, index) => sourcesWithout([axis], rank, index)),
   standalone: true,
   shape: ({ axis }, operands) => ({ axes: withoutReductions(at(operands, 0).domain.logical).toSpliced(axis, 1) }),
   // `record` checks the index, because it may depend on loops.
   respec: (op) => op,
-  pairs: ({ axis }, operands, output) => zip(0, at(operands, 0).toSpliced(axis, 1), withoutReductions(output)),
+  sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
   whole: ({ axis }, operands) => [{ operand: 0, axis: at(at(operands, 0), axis) }],
   misfit: ({ axis, index }, { input, valueOf }) => {
     const position = valueOf(index);

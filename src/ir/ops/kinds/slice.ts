@@ -7,7 +7,7 @@ import { constant } from "../../scalar/scalar.ts";
 import { zip } from "../axis-pairs.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { view } from "./families.ts";
+import { axisView } from "./families.ts";
 
 export interface SliceOp extends OpBase {
   readonly kind: "Slice";
@@ -56,7 +56,7 @@ export function sliceSpec(
 }
 
 export const sliceRow: OpRow<SliceOp> = {
-  ...view,
+  ...axisView<SliceOp>(({ ranges }) => ranges.map(({ start }, axis) => ({ axis, offset: start }))),
   standalone: true,
   shape: ({ ranges }, operands) => ({
     axes: withoutReductions(at(operands, 0).domain.logical).map(({ iterType }, i) => {
@@ -71,6 +71,7 @@ export const sliceRow: OpRow<SliceOp> = {
   },
   pairs: ({ ranges }, operands, output) =>
     zip(0, at(operands, 0), withoutReductions(output)).filter(({ producer }, i) => isWhole(at(ranges, i), producer)),
+  sliced: (op, [cut]) => ({ ...op, ranges: op.ranges.filter((_, axis) => axis !== cut) }),
   whole: ({ ranges }, operands) =>
     at(operands, 0).flatMap((axis, i) => (isWhole(at(ranges, i), axis) ? [] : [{ operand: 0, axis }])),
   misfit: ({ ranges }, { input }) => {

@@ -2,10 +2,9 @@
 import { at } from "../../../support/invariant.ts";
 import { isUnitAxis, type Tensor, withoutReductions } from "../../domain.ts";
 import { printScalar } from "../../scalar/print.ts";
-import { zip } from "../axis-pairs.ts";
 import { type Call, reject, resolveAxes } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { view } from "./families.ts";
+import { axisView, sourcesWithout } from "./families.ts";
 
 export interface SqueezeOp extends OpBase {
   readonly kind: "Squeeze";
@@ -31,13 +30,10 @@ export function squeezeSpec(tensor: Tensor, axes: readonly number[], place: Call
 }
 
 export const squeezeRow: OpRow<SqueezeOp> = {
-  ...view,
+  ...axisView<SqueezeOp>(({ axes }, rank) => sourcesWithout(axes, rank, 0)),
   standalone: false,
-  shape: ({ axes }, operands) => ({ axes: kept(axes, withoutReductions(at(operands, 0).domain.logical)) }),
+  shape: ({ axes }, operands) => ({
+    axes: withoutReductions(at(operands, 0).domain.logical).filter((_, i) => !axes.includes(i)),
+  }),
   respec: ({ axes }, operands, _, place) => squeezeSpec(at(operands, 0), axes, place),
-  pairs: ({ axes }, operands, output) => zip(0, kept(axes, at(operands, 0)), withoutReductions(output)),
 };
-
-function kept<A>(squeezed: readonly number[], axes: readonly A[]): readonly A[] {
-  return axes.filter((_, i) => !squeezed.includes(i));
-}

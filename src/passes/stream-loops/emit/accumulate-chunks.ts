@@ -14,7 +14,7 @@ import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import {
   addAxis,
   addTensor,
@@ -27,7 +27,7 @@ import {
 import { withoutBias } from "../../reshard/linear-bias.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
-import { contractionWithoutAxis } from "./slice-op.ts";
+import { withoutLoopedAxis } from "./slice-op.ts";
 
 type Contraction = MatmulOp | LinearOp;
 type ContractionMember = LoopMember & { readonly op: Contraction };
@@ -50,7 +50,8 @@ export function accumulationStatements(
   waits: boolean,
 ): readonly Statement[] {
   const { edit, slicer, iteration } = context;
-  const sliced = contractionWithoutAxis(op, read, stream, edit.tensors);
+  const sliced = withoutLoopedAxis(op, read, stream, edit.tensors);
+  invariant(isContraction(sliced), "slicing keeps the kind of an op", sliced);
   const isWholeContraction = at(edit.tensors, op.output).domain.logical.at(-1)?.id === stream.id;
   const bindings: Statement[] = [];
   const slices = op.inputs.map((input, operand) => {

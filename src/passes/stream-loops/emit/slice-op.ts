@@ -6,7 +6,8 @@
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { operandAxes } from "../../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { rowOf } from "../../../ir/ops/rows.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";
 
@@ -19,41 +20,14 @@ export function withoutLoopedAxis(
   looped: IterDomain,
   tensors: readonly Tensor[],
 ): Op {
-  const first = at(tensors, at(op.inputs, 0));
-  const position = withoutReductions(first.domain.logical).findIndex((axis) => axis.id === axes[0]?.id);
-  const shift = (axis: number): number => (position >= 0 && axis > position ? axis - 1 : axis);
-  switch (op.kind) {
-    case "Set":
-    case "Binary":
-      return op;
-    case "Linear":
-    case "Matmul":
-      return contractionWithoutAxis(op, axes, looped, tensors);
-    case "Reduction":
-      return { ...op, axes: op.axes.map(shift) };
-    case "Slice":
-      return { ...op, ranges: op.ranges.filter((_, axis) => axis !== position) };
-    case "Select":
-      return { ...op, axis: shift(op.axis) };
-    case "Unary":
-    case "Cast":
-    case "Broadcast":
-    case "Squeeze":
-    case "Permute":
-    case "Reshape":
-      invariant(false, "only standalone host ops are sliced", op);
-  }
-}
-
-/** `withoutLoopedAxis` of a contraction. */
-export function contractionWithoutAxis<T extends MatmulOp | LinearOp>(
-  op: T,
-  axes: readonly (IterDomain | null)[],
-  looped: IterDomain,
-  tensors: readonly Tensor[],
-): T {
+  const row = rowOf(op);
+  invariant(row.standalone, "only standalone host ops are sliced", op);
   if (op.kind === "Matmul") requireSliceableMatmul(op, axes, looped, tensors);
-  return withSlicedOrders(op, axes, tensors);
+  const cut = op.inputs.map((id, operand) => {
+    const position = withoutReductions(at(tensors, id).domain.logical).findIndex(({ id }) => id === axes[operand]?.id);
+    return position < 0 ? null : position;
+  });
+  return row.sliced(op, cut);
 }
 
 /** Without its M or N axis, a batched operand would be read as a matrix whose rows are the batch. */
@@ -75,20 +49,4 @@ function requireSliceableMatmul(
     expected: "Stream on a batch axis, or operands without batch axes",
     help: "parallelize a batch axis with Stream instead",
   });
-}
-
-/** Takes the sliced axes out of the orders in which the operands are read. */
-function withSlicedOrders<T extends MatmulOp | LinearOp>(
-  op: T,
-  axes: readonly (IterDomain | null)[],
-  tensors: readonly Tensor[],
-): T {
-  if (op.orders === undefined) return op;
-  const orders = op.orders.map((order, operand) => {
-    const stored = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
-    const position = stored.findIndex((axis) => axis.id === axes[operand]?.id);
-    if (order === null || position < 0) return order;
-    return order.flatMap((axis) => (axis === position ? [] : [axis > position ? axis - 1 : axis]));
-  });
-  return { ...op, orders };
 }
