@@ -3,7 +3,8 @@
  * the lines that the user wrote. (Node maps only what its own loaders load.)
  */
 import { SourceMap, type SourceMapPayload } from "node:module";
-import { createJiti, type TransformOptions, type TransformResult } from "jiti";
+import type { TransformOptions, TransformResult } from "jiti";
+import { createJiti } from "./jiti.ts";
 
 export interface Position {
   readonly line: number;
