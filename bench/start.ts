@@ -1,0 +1,60 @@
+/**
+ * How long the built command line takes to start: `npx jiti bench/start.ts [BASELINE]`, where BASELINE is another checkout, built. The
+ * processes take turns, so that other work on the machine slows all of them down alike. CPU time is user and system time.
+ */
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+import process from "node:process";
+
+const root = path.dirname(import.meta.dirname);
+const rounds = 15;
+const example = path.join(root, "examples/allgather-matmul.ts");
+const commands = { "braid --version": ["--version"], "braid lower": ["lower", example, "--devices", "2"] };
+
+/** Preloaded into the measured process: at its end it writes its CPU time in microseconds on its fourth stream. */
+const meter = `data:text/javascript,${encodeURIComponent(`
+  import { writeSync } from "node:fs";
+  process.on("exit", () => {
+    const { user, system } = process.cpuUsage();
+    writeSync(3, String(user + system));
+  });
+`)}`;
+
+interface Sample {
+  /** Both in milliseconds. */
+  readonly cpu: number;
+  readonly wall: number;
+}
+
+function start(args: readonly string[]): Sample {
+  const begin = performance.now();
+  const { status, output } = spawnSync(process.execPath, ["--import", meter, ...args], {
+    stdio: ["ignore", "ignore", "inherit", "pipe"],
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`${args.join(" ")} ended with status ${status}`);
+  return { cpu: Number(output[3]) / 1e3, wall: performance.now() - begin };
+}
+
+function median(values: readonly number[]): number {
+  return Math.round(values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0);
+}
+
+const folders = [root, ...process.argv.slice(2)];
+const contenders = [
+  { name: "node alone", args: ["--eval", ""] },
+  ...Object.entries(commands).flatMap(([name, args]) =>
+    folders.map((folder) => ({
+      name: folder === root ? name : `${name} (${folder})`,
+      args: [path.join(folder, "dist/cli/main.js"), ...args],
+    })),
+  ),
+];
+const samples = Array.from({ length: rounds }, () => contenders.map(({ args }) => start(args)));
+console.table(
+  contenders.map(({ name }, contender) => ({
+    process: name,
+    "median CPU ms": median(samples.map((round) => round[contender]?.cpu ?? 0)),
+    "median wall ms": median(samples.map((round) => round[contender]?.wall ?? 0)),
+  })),
+);
