@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { packageFile } from "../backends/package-file.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { reportError } from "./terminal/report-error.ts";
 import type { Terminal } from "./terminal/terminal.ts";
@@ -66,7 +67,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 }
 
 function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  const text = readFileSync(packageFile("package.json"), "utf8");
   const [, version = "unknown"] = /"version": "([^"]+)"/.exec(text) ?? [];
   return version;
 }

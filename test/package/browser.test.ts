@@ -12,9 +12,7 @@ function staticImports(file: string, seen = new Map<string, string[]>()): Map<st
   const outside: string[] = [];
   seen.set(file, outside);
   const text = readFileSync(file, "utf8");
-  for (const [, specifier = ""] of text.matchAll(
-    /^(?:import|export)\b[^;]*?from\s+"([^"]+)";|^import\s+"([^"]+)";/gm,
-  )) {
+  for (const [, specifier = ""] of text.matchAll(/^(?:import|export)\b(?:[^;"]*?from)?\s*"([^"]+)";/gm)) {
     if (specifier.startsWith(".")) staticImports(path.resolve(path.dirname(file), specifier), seen);
     else outside.push(specifier);
   }
@@ -34,6 +32,12 @@ describe("the entry of braid", () => {
   it("imports no Node module and no package but valibot", () => {
     const outside = [...modules.values()].flat().filter((specifier) => specifier !== "valibot");
     expect(outside).toEqual([]);
+  });
+
+  it("imports none once it is built", () => {
+    const built = staticImports(path.resolve(source, "../dist/index.js"));
+    expect(built.size).toBeGreaterThan(2);
+    expect([...built.values()].flat().filter((specifier) => specifier !== "valibot")).toEqual([]);
   });
 
   it("gets nothing more with valibot", () => {

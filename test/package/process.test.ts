@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nodeScript } from "../support/node-script.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const main = path.join(root, "dist/cli/main.js");
@@ -49,6 +50,19 @@ describe("the braid process", () => {
     );
   });
 
+  it("names the line of the user's file, not of a built file", async () => {
+    const text = `import { Fusion, matmul, program } from "braid";
+export default program({}, () => {
+  const f = new Fusion();
+  return matmul(f.input([4, 8]), f.input([9, 4]));
+});
+`;
+    writeFileSync(path.join(work, "mistaken.ts"), text);
+    const { status, err } = await node(main, "lower", "mistaken.ts");
+    expect(status).toBe(2);
+    expect(err).toMatch(/^error\[shape-mismatch\].*\n  note: called at mistaken\.ts:4:\d+\n$/s);
+  });
+
   it("writes no colour into pipes, and leaves no file behind", async () => {
     const { out, err } = await node(main, "run", example, "--devices", "2", "--check");
     expect(out + err).not.toContain("\u001b");
@@ -66,8 +80,12 @@ describe("the braid process", () => {
 });
 
 describe("progress", () => {
+  let progress: string;
+  beforeAll(async () => {
+    progress = await nodeScript("src/cli/terminal/progress.ts");
+  });
   const script = (milliseconds: number, interactive: boolean): string => `
-    import { withProgress } from ${JSON.stringify(path.join(root, "dist/cli/terminal/progress.js"))};
+    import { withProgress } from ${JSON.stringify(progress)};
     const busy = (until) => { while (performance.now() < until); };
     const result = await withProgress({ interactive: ${interactive} }, async (step) => {
       step("first");

@@ -1,13 +1,14 @@
 /** Starts PyTorch's process of this rank. The processes of all ranks form their own process group on a free port. */
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
+import { packageFile } from "../../backends/package-file.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { Environment } from "../../launch/rank-environment.ts";
 import type { Exchange } from "../exchange.ts";
 import type { PeerStart } from "../run-bench.ts";
 import { startPeer } from "./torch-peer.ts";
 
-const script = fileURLToPath(new URL("../../../bench/peers/torch_peer.py", import.meta.url));
+const script = fileURLToPath(packageFile("bench/peers/torch_peer.py"));
 /** PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
 const startTimeout = 180_000;
 

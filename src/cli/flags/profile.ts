@@ -1,5 +1,6 @@
 /** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
 import { readFile } from "node:fs/promises";
+import { packageFile } from "../../backends/package-file.ts";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -51,7 +52,7 @@ function mismatch(text: string, found: string, expected: string): never {
 }
 
 /** The machine profiles that come with Braid: `profiles/NAME.json` of the package, wherever it is installed. */
-const folder = new URL("../../../profiles/", import.meta.url);
+const folder = packageFile("profiles/");
 const extension = ".json";
 
 /** In alphabetical order; none where the folder is missing, as in a copy of the built files alone. */

@@ -4,11 +4,12 @@
  * Braid are recognised by shape.
  */
 import { once } from "node:events";
+import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { packageFile } from "../../backends/package-file.ts";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Position, SourceMaps } from "./source-maps.ts";
-import path from "node:path";
 
 /** Deep enough to reach the user's frame below Braid's and the loader's own. */
 const stackFrames = 100;
@@ -45,7 +46,7 @@ async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
 }
 
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
-  const site = callSite(error, maps, fileURLToPath(import.meta.url));
+  const site = callSite(error, maps);
   if (isDiagnosticError(error)) {
     return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site, file));
   }
@@ -89,22 +90,22 @@ function firstLine(error: unknown): string {
 
 /**
  * Finds the user's own line in an error's stack: the innermost frame that belongs neither to Braid nor to a package
- * nor to Node. What called the code that runs the user's (`runner`) is no longer the user's.
+ * nor to Node. What called `inUserCode` is no longer the user's.
  */
 interface CallSite extends Position {
   /** Relative to the working directory if it lies below it, else absolute. */
   readonly path: string;
 }
 
-/** The folder that holds Braid's modules: `dist`, or `src` when the sources run. */
-const ownFolder = fileURLToPath(new URL("../..", import.meta.url));
+/** The folders that hold Braid's modules: the built ones, and the sources where those run. */
+const ownFolders = ["dist/", "src/"].map((folder) => fileURLToPath(packageFile(folder)));
 
-/** Undefined where no line of the user's code was running. `runner` is the module that called it. */
-function callSite(error: unknown, maps: SourceMaps, runner: string): CallSite | undefined {
+/** Undefined where no line of the user's code was running. */
+function callSite(error: unknown, maps: SourceMaps): CallSite | undefined {
   if (!(error instanceof Error) || error.stack === undefined) return undefined;
   for (const text of error.stack.split("\n")) {
+    if (isRunner(text)) return undefined;
     const frame = parseFrame(text);
-    if (frame?.path === runner) return undefined;
     if (frame !== undefined && isUsers(frame.path)) {
       return { path: displayPath(frame.path), ...maps.original(frame.path, frame) };
     }
@@ -126,6 +127,14 @@ function parseFrame(text: string): CallSite | undefined {
   return path.isAbsolute(file) ? { path: file, line: Number(line), column: Number(column) } : undefined;
 }
 
+/** By name, not by file: a built file holds `inUserCode` beside functions that the user's code calls. */
+function isRunner(text: string): boolean {
+  return text
+    .trimStart()
+    .replace(/^at (async )?/, "")
+    .startsWith(`${inUserCode.name} (`);
+}
+
 function isUsers(file: string): boolean {
-  return !file.startsWith(ownFolder) && !file.split(path.sep).includes("node_modules");
+  return !ownFolders.some((folder) => file.startsWith(folder)) && !file.split(path.sep).includes("node_modules");
 }

@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { packageFile } from "../../backends/package-file.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { worldEnded } from "../../launch/join-world.ts";
 import { spawnRanks, type WorldResult } from "../../launch/spawn-ranks.ts";
@@ -11,7 +12,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment } from "./where-to-run.ts";
 
-const main = fileURLToPath(new URL("../main.js", import.meta.url));
+const main = fileURLToPath(packageFile("dist/cli/main.js"));
 
 export async function runInProcesses(
   devices: number,

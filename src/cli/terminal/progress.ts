@@ -3,6 +3,7 @@
  * work keeps this thread busy.
  */
 import { Worker } from "node:worker_threads";
+import { packageFile } from "../../backends/package-file.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Names the next step: `lowering`. */
@@ -19,7 +20,7 @@ const patience = 500;
 export async function withProgress<T>(terminal: Terminal, work: (step: Step) => Promise<T>): Promise<T> {
   if (!terminal.interactive) return work(() => {});
   const flags = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(new URL("./progress-worker.js", import.meta.url), {
+  const worker = new Worker(packageFile("dist/cli/terminal/progress-worker.js"), {
     workerData: flags,
     execArgv: [],
   });

@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { invariant } from "../../../support/invariant.ts";
+import { packageFile } from "../../package-file.ts";
 import type { FromWorker, SharedProgram, ToWorker, WorkerFailure, WorkerIdentity } from "./messages.ts";
 
 export interface WorkerPool {
@@ -30,10 +31,9 @@ export class WorkerDeath extends Error {
   }
 }
 
-/** When run from the sources (tests), workers run the built files: Node 20 cannot load TypeScript in a thread. */
+/** The built file even where the sources run (tests): Node 20 cannot load TypeScript in a thread. */
 function workerUrl(): URL {
-  const built = import.meta.url.endsWith(".ts") ? "../../../../dist/backends/cpu/threads/worker.js" : "./worker.js";
-  return new URL(built, import.meta.url);
+  return packageFile("dist/backends/cpu/threads/worker.js");
 }
 
 interface Pending {
