@@ -41,8 +41,8 @@ Every example on ${devices} devices with ${streams} streams, under every combina
 verifies, runs, and has the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
 
 A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}. Where they differ, it says so.
-Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every example. test/matrix writes and
-checks this page.
+Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every example. \`npx vitest run test/matrix\`
+checks this page, and writes it with \`-u\`.
 
 ${table}
 `;
