@@ -77,6 +77,7 @@ const otherPaths: ReadonlySet<string> = new Set([
   "campaigns/results.md",
   "test/fixtures/findings/CODE.hir",
   "test/fixtures/findings/CODE.txt",
+  "bench/configs/choice-PRIMITIVE.json",
   "pipeline.ts",
 ]);
 
@@ -134,8 +135,9 @@ describe("flags", () => {
 
 const flag = /(?<![\w-])--?[a-z](?:[a-z-]*[a-z])?(?![\w-])/g;
 
-/** Of launchers, containers, and the offline bundle. */
+/** Of launchers, containers and vitest. */
 const otherFlags: ReadonlySet<string> = new Set([
+  "-u",
   "--gpus-per-task",
   "--gpu-bind",
   "--gpus",
