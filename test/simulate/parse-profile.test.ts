@@ -1,8 +1,12 @@
 /** What is said of machine profiles that are not as they should be. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError } from "braid";
+import { type Diagnostic, DiagnosticError } from "braid";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { roundProfile } from "./profile.ts";
+
+const profiles = path.resolve(import.meta.dirname, "../../profiles");
 
 it("reads what was written", () => {
   expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
@@ -100,3 +104,79 @@ describe("refuses", () => {
     expect(first?.place).toMatchObject({ text: expect.stringContaining("machine.json") as string });
   });
 });
+
+describe("says what is wrong, and what is expected", () => {
+  const { costs, products } = roundProfile;
+  const [grid] = products;
+  const { microseconds: _, ...untimed } = roundProfile.memory[0] ?? { microseconds: 0 };
+  const { signal: __, ...costsWithoutSignal } = costs;
+  it.each([
+    ["an unknown entry", { ...roundProfile, reduction: [] }, "reduction", "did you mean reductions?"],
+    ["an unknown cost", { ...roundProfile, costs: { ...costs, gossip: 1 } }, "gossip", "leave it out"],
+    [
+      "an unknown entry of a grid",
+      { ...roundProfile, products: [{ ...grid, teraflop: [1] }] },
+      "teraflop",
+      "did you mean teraflops?",
+    ],
+    [
+      "an unknown entry of a timing",
+      { ...roundProfile, transfers: [{ type: "group", ranks: 2, timings: [{ bytes: 1, microseconds: 2, rank: 0 }] }] },
+      "rank",
+      "leave it out",
+    ],
+  ])("%s", (_name, value, found, help) => {
+    expect(diagnosticOf(value)).toMatchObject({
+      message: `a machine profile has an unknown entry ${found}`,
+      place: { text: expect.stringMatching(new RegExp(String.raw`\.${found} in machine\.json$`)) as string },
+      found,
+      expected: expect.stringMatching(/^one of \w+, /) as string,
+      help,
+    });
+  });
+
+  it.each([
+    [{ ...roundProfile, costs: costsWithoutSignal }, "profile.costs.signal", "nothing", 'an entry "signal"'],
+    [{ ...roundProfile, memory: [untimed] }, "profile.memory[0].microseconds", "nothing", 'an entry "microseconds"'],
+    [[], "profile", "[]", "an object"],
+    [{ ...roundProfile, costs: [] }, "profile.costs", "[]", "an object"],
+    [{ ...roundProfile, costs: 3 }, "profile.costs", "3", "an object"],
+    [{ ...roundProfile, transfers: {} }, "profile.transfers", "{}", "a list that is not empty"],
+    [{ ...roundProfile, machine: 7 }, "profile.machine", "7", "a text"],
+    [{ ...roundProfile, costs: { ...costs, run: null } }, "profile.costs.run", "null", "a number"],
+    [{ ...roundProfile, costs: { ...costs, join: "0" } }, "profile.costs.join", '"0"', "a number"],
+    [
+      { ...roundProfile, products: [{ ...grid, teraflops: [0] }] },
+      "profile.products[0].teraflops[0]",
+      "0",
+      "a number greater than 0",
+    ],
+    [
+      { ...roundProfile, products: [{ ...grid, teraflops: [1, 2] }] },
+      "profile.products[0].teraflops",
+      "[1,2]",
+      "1 rates, one per point of the grid",
+    ],
+  ])("%j", (value, place, found, expected) => {
+    expect(diagnosticOf(value)).toMatchObject({
+      code: "profile-invalid",
+      place: { kind: "option", text: `${place} in machine.json` },
+      found,
+      expected,
+    });
+  });
+});
+
+it.each(readdirSync(profiles))("reads every entry of the shipped profile %s", (file) => {
+  const text = readFileSync(path.join(profiles, file), "utf8");
+  expect(parseProfile(text, file)).toEqual(JSON.parse(text));
+});
+
+function diagnosticOf(value: unknown): Diagnostic | undefined {
+  try {
+    parseProfile(JSON.stringify(value), "machine.json");
+  } catch (error) {
+    if (error instanceof DiagnosticError) return error.diagnostics[0];
+  }
+  return undefined;
+}
