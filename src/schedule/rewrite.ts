@@ -1,9 +1,9 @@
-/** A schedule rewrite: a pure function from Programs to Programs that mean the same, as a value with its name. */
+/** A schedule rewrite: a pure function from a Program to an equivalent Program, as a value with a name. */
 import type { Program } from "../commands/program.ts";
 
 export interface Rewrite<Choice> {
-  /** As docs/schedules.md calls its section. */
+  /** The name of its section in docs/schedules.md. */
   readonly name: string;
-  /** The same object where it has nothing to do. */
+  /** Returns the same object if it has nothing to change. */
   readonly run: (program: Program, choice: Choice) => Program;
 }

@@ -18,28 +18,37 @@ import { splitChunks } from "./rewrites/split-chunks.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 
 export interface ScheduleOptions {
-  /** Leaves out local copies whose readers can read the original, or whose writer can write to the copy's place. */
+  /** Removes local copies whose readers can read the original, or whose writer can write to the copy's destination. */
   readonly inPlace?: boolean;
-  /** Moves GEMMs that no other rank waits for after those that one does. */
+  /** Moves GEMMs that no other rank waits for after those that another rank waits for. */
   readonly ownLast?: boolean;
-  /** Cuts peer copies, and the GEMMs that they feed or that feed them, into this many parts each. */
+  /** Splits peer copies, and the GEMMs that read or write their data, into this many chunks each. */
   readonly splitChunks?: number;
-  /** Sizes of the groups of chunk GEMMs that become one GEMM, in order of arrival; the last size is that of all further groups. */
+  /** Sizes of the groups of chunk GEMMs that become one GEMM, in order of arrival. The last size repeats. */
   readonly mergeGemms?: Grouping;
-  /** GEMMs take turns on this many streams, peer copies have a stream of their own. 1: GEMMs run on the caller's stream. */
+  /**
+   * GEMMs alternate over this many streams, and peer copies run on a separate stream. With 1, GEMMs run on the caller's
+   * stream.
+   */
   readonly computeStreams?: number;
   /**
-   * Sizes of the groups of partial results that are added as they arrive, on a stream of their own; the last size is that of all further
-   * groups. The sum is then in the order of arrival, which may change its last bits.
+   * Sizes of the groups of partial results that are added as they arrive, on a separate stream. The last size repeats.
+   * The order of the sum is the order of arrival, which may change the last bits of the result.
    */
   readonly earlySums?: Grouping;
-  /** Peer copies of at most this many bytes are made by a kernel of few blocks on GPUs, not by the copy engines. */
+  /** On GPUs, peer copies of at most this many bytes run as a kernel of few blocks instead of on the copy engines. */
   readonly kernelCopies?: number;
-  /** Groups all waits for peers before the first copy, and signals that only the end waits for after the last. */
+  /**
+   * Moves all waits for peers before the first copy, and signals that only the end of a run waits for after the last
+   * copy.
+   */
   readonly batchSignals?: boolean;
-  /** GEMMs that run beside kernel copies, or beside kernels in peers' memory, leave this many SMs of a GPU free for them. */
+  /**
+   * GEMMs that run concurrently with kernel copies, or with kernels in peers' memory, leave this many SMs free for
+   * them.
+   */
   readonly smMargin?: number;
-  /** `dedicated`: peer copies run on a copy stream of each device; `inline`: on the streams of the host program. */
+  /** `dedicated`: peer copies run on one copy stream per device. `inline`: on the streams of the host program. */
   readonly copyStream?: CopyStream;
 }
 
@@ -48,7 +57,7 @@ type Name = keyof Values;
 
 interface ScheduleRow<Value> {
   readonly run: Rewrite<Value>["run"];
-  /** The rewrite moves commands but keeps every recorded event: an edge that was missing is still missing after it. */
+  /** The rewrite keeps every recorded event, so a missing event is still missing after it. */
   readonly keepsEvents?: true;
 }
 
@@ -69,17 +78,17 @@ const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
   copyStream: { run: copyStream.run, keepsEvents: true },
 };
 
-/** Applying the rewrites one by one in this order makes the same Program as all at once. */
+/** Applying the rewrites one by one in this order gives the same Program as applying all at once. */
 export const rewriteOrder: readonly Name[] = keysOf(rewrites);
 
-/** The rewritten Program; the same object where nothing is asked for or nothing applies. */
+/** The rewritten Program, or the same object if no rewrite applies. */
 export function applySchedule(program: Program, options: ScheduleOptions): Program {
   return rewriteOrder.reduce((rewritten, name) => applyRow(name, rewritten, options), program);
 }
 
 /**
- * Whether a rewrite that is asked for regenerates events. It then orders everything that the recorded list orders, which would mask a
- * missing event.
+ * Whether one of the requested rewrites regenerates events. It then orders everything that the recorded list orders,
+ * which would mask a missing event.
  */
 export function regeneratesEvents(options: ScheduleOptions): boolean {
   return rewriteOrder.some((name) => {

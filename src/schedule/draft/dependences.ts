@@ -1,6 +1,6 @@
 /**
- * Which nodes of a draft must come before which: those that `sync` names and, for each byte touched, the earlier
- * accesses that conflict. A write over contiguous bytes hides the accesses it covers, which keeps long lists cheap.
+ * Dependences between the nodes of a draft: those that `sync` names and, for each byte, earlier conflicting accesses. A
+ * write of contiguous bytes replaces the accesses that it covers, which keeps long lists cheap.
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
@@ -12,15 +12,15 @@ interface Past {
   readonly position: number;
 }
 
-/** The accesses to one place. */
+/** The accesses to one arena. */
 interface History {
   writes: Past[];
   reads: Past[];
 }
 
 /**
- * By position in `nodes`: positions of nodes that must come before it, ascending. Contains the direct ones, but not all
- * that follow from others.
+ * By position in `nodes`: the positions of nodes that must come before it, ascending. It has all direct dependences but
+ * not all transitive ones.
  */
 export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): readonly (readonly number[])[] {
   const positionOf = new Map(nodes.map(({ id }, position) => [id, position]));
@@ -36,8 +36,8 @@ export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): read
     for (const touch of touches) {
       const history = histories.get(touch.place);
       if (history === undefined) continue;
-      addMeeting(history.writes, touch, before);
-      if (touch.writes) addMeeting(history.reads, touch, before);
+      addConflicting(history.writes, touch, before);
+      if (touch.writes) addConflicting(history.reads, touch, before);
     }
     for (const touch of touches) {
       const history = histories.get(touch.place) ?? { writes: [], reads: [] };
@@ -52,7 +52,7 @@ export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): read
   });
 }
 
-function addMeeting(past: readonly Past[], touch: Touch, before: Set<number>): void {
+function addConflicting(past: readonly Past[], touch: Touch, before: Set<number>): void {
   for (const other of past) if (regionsMeet(other.touch, touch)) before.add(other.position);
 }
 

@@ -1,7 +1,7 @@
 /**
  * A Draft is one rank's list in the form that rewrites edit: the commands without events, in an order that is correct
- * on one queue. The order of commands that touch the same memory follows from their positions. Order that keeps other
- * ranks correct is written down (`sync`). Events only implement these orders on streams; `writeDraft` regenerates them.
+ * on one queue. The positions of commands that touch the same memory define their order. `sync` lists the orders that
+ * other ranks rely on. Events only implement these orders on streams, and `writeDraft` regenerates them.
  *
  *     recordEvent a, waitEvent b, copy, recordEvent c, waitEvent c, signal   ->   copy; signal (sync: the copy)
  */
@@ -11,16 +11,16 @@ import type { Guarantee } from "./signal-guarantees.ts";
 export type DraftCommand = Exclude<Command, { readonly kind: "recordEvent" | "waitEvent" }>;
 
 export interface DraftNode {
-  /** Unique in this rank's draft. Rewrites keep it; new nodes get new ids. */
+  /** Unique in this rank's draft. Rewrites keep ids, and new nodes get new ones. */
   readonly id: number;
   readonly command: DraftCommand;
   readonly origin: Origin;
   readonly transfer: TransferId | null;
-  /** Positions, in the list that was read, of the commands that this one stands for. */
+  /** Positions, in the list that was read, of the commands that this node replaces. */
   readonly sources: readonly number[];
-  /** For a wait for a signal: what the signal guarantees; null for "any access", and for other commands. */
+  /** What the awaited signal guarantees; null for "any access", and for commands other than waitSignal. */
   readonly guarantee: Guarantee | null;
-  /** Ids of nodes that must complete before it, for the sake of other ranks. */
+  /** Ids of nodes that must complete before this one because other ranks rely on it. */
   readonly sync: readonly number[];
 }
 
@@ -30,7 +30,7 @@ export interface Draft {
   readonly nodes: readonly DraftNode[];
 }
 
-/** The nodes with those in `replaced` (by id) replaced by others; every `sync` then names the new ones. */
+/** Replaces nodes by id. Every `sync` then names the new nodes. */
 export function replaceNodes(
   nodes: readonly DraftNode[],
   replaced: ReadonlyMap<number, readonly DraftNode[]>,
@@ -41,7 +41,7 @@ export function replaceNodes(
   );
 }
 
-/** `sync` with ids replaced; a removed node is replaced by none. */
+/** `sync` with ids replaced. A removed node has no replacement. */
 export function renameSync(
   nodes: readonly DraftNode[],
   ids: ReadonlyMap<number, readonly number[]>,
@@ -54,7 +54,7 @@ export function renameSync(
   });
 }
 
-/** An id that no node has; the ids after it are free as well. */
+/** An id that no node has. All larger ids are free, too. */
 export function freshId(nodes: readonly DraftNode[]): number {
   return nodes.reduce((least, { id }) => Math.max(least, id + 1), 0);
 }

@@ -1,6 +1,6 @@
 /**
- * Applies an edit to the draft of every rank: reads the lists, edits them, writes them, and updates the rest of the
- * Program: the positions of transfers' members, and the kernels still in use.
+ * Applies an edit to the draft of every rank: reads the lists, edits them, and writes them. It then updates the rest of
+ * the Program: the positions of transfers' participants, and the kernels still in use.
  */
 import type { KernelId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
@@ -18,13 +18,13 @@ export interface EditContext {
   readonly memory: Memory;
   /** The drafts of all ranks, as they were read. */
   readonly drafts: readonly Draft[];
-  /** What other ranks do to a rank's memory. */
+  /** The accesses of other ranks to a rank's memory. */
   readonly foreignTouches: (rank: number) => readonly Touch[];
 }
 
 /**
- * `edit` returns the same draft if it has nothing to do. If no rank has, the Program stays the same object. Otherwise
- * all lists are written, because a rewrite may rely on the issue order of other ranks.
+ * `edit` returns the same draft if it has nothing to change. If no draft changes, the result is the same Program.
+ * Otherwise all lists are written, because a rewrite may rely on the issue order of other ranks.
  */
 export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
   const memory = createMemory(program);
@@ -46,10 +46,10 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   }));
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    participants: transfer.participants.map((member) => {
-      const command = at(written, member.rank).positions.get(member.command);
-      invariant(command !== undefined, "rewrites keep transfers", member);
-      return { ...member, command };
+    participants: transfer.participants.map((participant) => {
+      const command = at(written, participant.rank).positions.get(participant.command);
+      invariant(command !== undefined, "rewrites keep transfers", participant);
+      return { ...participant, command };
     }),
   }));
   return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });

@@ -1,4 +1,4 @@
-/** The axes along which GEMMs of equal kernels can be neighbours, and which axis of each operand that is. */
+/** The axes along which GEMMs of equal kernels can be adjacent, and the corresponding axis of each operand. */
 import type { Command } from "../../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
@@ -19,7 +19,7 @@ export interface GemmAxis {
   readonly inputs: readonly (number | null)[];
 }
 
-/** M, N, then batch axes. The contracted axis is not one: GEMMs that are neighbours along it would have to be added. */
+/** M, N, then batch axes. The contracted axis is excluded: GEMMs that are adjacent along it would have to be added. */
 export function gemmAxes(kernel: GemmKernel): readonly GemmAxis[] {
   const rank = at(kernel.outputs, 0).shape.length;
   const [rows, columns] = [rank - 2, rank - 1];

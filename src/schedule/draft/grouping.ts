@@ -1,7 +1,7 @@
-/** Cuts a list into groups of given sizes: `1-3-4` cuts ten into one, three, four and two. */
+/** Divides a list into groups of given sizes: `1-3-4` divides ten elements into one, three, four and two. */
 import { at } from "../../support/invariant.ts";
 
-/** Sizes of groups; the last one repeats. */
+/** The last size repeats. */
 export type Grouping = readonly number[];
 
 export function grouped<T>(items: readonly T[], sizes: Grouping): readonly (readonly T[])[] {

@@ -1,6 +1,6 @@
 /**
- * Joins GEMMs of one kernel into fewer, larger ones: each run of neighbours along one result axis becomes one GEMM of
- * that many times the extent. GEMMs at equal distances that are not neighbours along any axis become one batched GEMM.
+ * Joins GEMMs of one kernel into fewer, larger ones. A run of n adjacent GEMMs along one result axis becomes one GEMM
+ * with n times the extent. GEMMs at equal distances that are not adjacent along any axis become one batched GEMM.
  */
 import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
@@ -16,28 +16,31 @@ export interface GemmNode extends DraftNode {
 
 export interface JoinedGemms {
   /** Two or more, in the given order. */
-  readonly members: readonly GemmNode[];
+  readonly parts: readonly GemmNode[];
   /** On the stream of one of them. */
   readonly command: Launch;
 }
 
-/** All `products` launch one kernel. Those without a neighbour are not in the result. */
-export function joinGemms(products: readonly GemmNode[], memory: Memory): readonly JoinedGemms[] {
-  if (products.length < 2) return [];
-  const kernel = at(memory.kernels, at(products, 0).command.kernel);
-  invariant(isGemm(kernel), "products launch product kernels", { kind: kernel.kind });
-  let best: readonly (readonly GemmNode[])[] = products.map((product) => [product]);
+/** All `gemms` launch one kernel. Those without a neighbour are not in the result. */
+export function joinGemms(gemms: readonly GemmNode[], memory: Memory): readonly JoinedGemms[] {
+  if (gemms.length < 2) return [];
+  const kernel = at(memory.kernels, at(gemms, 0).command.kernel);
+  invariant(isGemm(kernel), "joined nodes launch GEMMs", { kind: kernel.kind });
+  let best: readonly (readonly GemmNode[])[] = gemms.map((gemm) => [gemm]);
   let joined: readonly JoinedGemms[] = [];
   for (const [form, axis] of formsOf(kernel)) {
-    const runs = neighbourRuns(products, form, axis);
+    const runs = neighbourRuns(gemms, form, axis);
     if (runs.length >= best.length) continue;
     best = runs;
-    joined = runs.flatMap((run) => (run.length < 2 ? [] : [joinRun(products, run, form, axis, memory)]));
+    joined = runs.flatMap((run) => (run.length < 2 ? [] : [joinRun(gemms, run, form, axis, memory)]));
   }
   return joined;
 }
 
-/** The kernel with each axis that it has, then with a batch axis of one element, which only separate GEMMs need. */
+/**
+ * The kernel with each of its result axes, then with an added batch axis of one element, for GEMMs that are not
+ * adjacent.
+ */
 function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])[] {
   const batched = ({ dtype, shape, strides }: Operand): Operand => ({
     dtype,
@@ -53,31 +56,31 @@ function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])
   return [...gemmAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
 }
 
-/** The GEMMs in order of their results, cut where neighbours are not adjacent in every operand. */
+/** The GEMMs in order of their results, divided into runs that are adjacent in every operand. */
 function neighbourRuns(
-  products: readonly GemmNode[],
+  gemms: readonly GemmNode[],
   kernel: GemmKernel,
   axis: GemmAxis,
 ): readonly (readonly GemmNode[])[] {
-  const sorted = products.toSorted((one, other) => {
+  const sorted = gemms.toSorted((one, other) => {
     const [a, b] = [at(one.command.outputs, 0), at(other.command.outputs, 0)];
     return a.buffer - b.buffer || a.offset - b.offset;
   });
   const runs: GemmNode[][] = [];
   let step = "";
-  for (const [i, product] of sorted.entries()) {
+  for (const [i, gemm] of sorted.entries()) {
     const run = runs.at(-1);
-    const next = i === 0 ? null : stepBetween(at(sorted, i - 1).command, product.command, kernel, axis);
+    const next = i === 0 ? null : stepBetween(at(sorted, i - 1).command, gemm.command, kernel, axis);
     const joins = run !== undefined && next !== null && (run.length === 1 || next.join(" ") === step);
     if (joins) {
-      run.push(product);
+      run.push(gemm);
       step = next.join(" ");
-    } else runs.push([product]);
+    } else runs.push([gemm]);
   }
   return runs;
 }
 
-/** By operand, inputs first: the elements from one GEMM to the next; null if they are not neighbours. */
+/** By operand, inputs first: the elements from one GEMM to the next; null if they are not adjacent. */
 function stepBetween(a: Launch, b: Launch, kernel: GemmKernel, axis: GemmAxis): readonly number[] | null {
   const operands = [...kernel.inputs, ...kernel.outputs];
   const axes = [...axis.inputs, axis.output];
@@ -98,13 +101,13 @@ function isStep({ shape, strides }: Operand, axis: number | null, elements: numb
   if (axis === null) return elements === 0;
   const extent = at(shape, axis);
   if (extent > 1) return elements === extent * at(strides, axis);
-  // An axis of one element may have any stride that keeps the others' elements apart.
+  // The stride of an axis of one element is free, if it keeps the elements of the other axes apart.
   const span = shape.reduce((last, count, other) => last + (count - 1) * at(strides, other), 1);
   return elements === 0 || (Number.isInteger(elements) && elements >= span);
 }
 
 function joinRun(
-  products: readonly GemmNode[],
+  gemms: readonly GemmNode[],
   run: readonly GemmNode[],
   kernel: GemmKernel,
   axis: GemmAxis,
@@ -123,6 +126,6 @@ function joinRun(
         };
   const inputs = kernel.inputs.map((operand, i) => grown(operand, at(axis.inputs, i), at(step, i)));
   const outputs = kernel.outputs.map((operand) => grown(operand, axis.output, at(step, step.length - 1)));
-  const members = products.filter((product) => run.includes(product));
-  return { members, command: { ...first, kernel: memory.kernelId({ ...kernel, inputs, outputs }) } };
+  const parts = gemms.filter((gemm) => run.includes(gemm));
+  return { parts, command: { ...first, kernel: memory.kernelId({ ...kernel, inputs, outputs }) } };
 }

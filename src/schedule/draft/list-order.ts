@@ -1,4 +1,4 @@
-/** The order that the streams and events of one rank's list give its commands. */
+/** The order of one rank's commands that the list's streams and events define. */
 import type { RankProgram } from "../../commands/program.ts";
 import { at, invariant } from "../../support/invariant.ts";
 

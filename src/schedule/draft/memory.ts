@@ -1,5 +1,5 @@
 /**
- * What commands of one Program do to memory, by place. Buffers that share bytes of an arena conflict here too, so a
+ * The memory accesses of a Program's commands, by arena. Buffers that share bytes of an arena conflict here too, so a
  * rewrite that keeps the order of conflicting commands also keeps lifetimes apart.
  */
 import { accessesOf } from "../../commands/accesses.ts";
@@ -18,7 +18,7 @@ import { regionsMeet, type Runs, runsOf } from "./regions-meet.ts";
 const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
 
 export interface Touch extends Runs {
-  /** The rank whose memory it is. */
+  /** The rank that owns the memory. */
   readonly rank: number;
   /** A number for each arena of each rank. */
   readonly place: number;
@@ -30,10 +30,10 @@ export interface Memory {
   readonly buffers: Program["buffers"];
   /** The Program's kernels and those that rewrites add. */
   readonly kernels: readonly Kernel[];
-  /** The id of a kernel, which is added if it is new. */
+  /** The id of a kernel. A new kernel is added. */
   readonly kernelId: (kernel: Kernel) => KernelId;
   readonly touches: (command: Command) => readonly Touch[];
-  /** A new contiguous temporary of a rank, which shares bytes with no other buffer. */
+  /** A new contiguous temporary of a rank. It shares bytes with no other buffer. */
   readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
   /** Bytes of a rank's arena of temporaries. */
   readonly temporaryBytes: (rank: number) => number;
@@ -88,13 +88,13 @@ export function touchesMeet(a: Touch, b: Touch): boolean {
   return a.place === b.place && regionsMeet(a, b);
 }
 
-/** Whether both are the same bytes in the same nesting. Returns false if two nestings of one set of bytes differ. */
+/** Whether both are the same bytes in the same nesting. False if two nestings of one set of bytes differ. */
 export function sameBytes(a: Touch, b: Touch): boolean {
   if (a.place !== b.place || a.start !== b.start || a.end !== b.end || a.bytes !== b.bytes) return false;
   return JSON.stringify(a.dims) === JSON.stringify(b.dims);
 }
 
-/** Whether the order of two commands matters to memory: they share a byte that one of them writes. */
+/** Whether two commands share a byte that one of them writes, so that their order matters. */
 export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
   return a.some((one) => b.some((other) => (one.writes || other.writes) && touchesMeet(one, other)));
 }

@@ -1,7 +1,4 @@
-/**
- * Makes commands that read or write one side of a copy use the other side. Both hold the same elements at the same
- * distances.
- */
+/** Redirects commands from one side of a copy to the other. Both sides hold the same elements at the same distances. */
 import type { BufferRef } from "../../commands/buffer.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
@@ -16,9 +13,7 @@ export function isEven({ source, destination }: Copy): boolean {
   return box !== null && sameNumbers(at(box.strides, 0), at(box.strides, 1));
 }
 
-/**
- * The command with its reads of the copy's destination replaced by reads of the source; null if a read goes beyond it.
- */
+/** The command, reading the copy's source instead of its destination; null if a read reaches beyond the destination. */
 export function moveInputs(
   command: DraftCommand,
   touches: readonly Touch[],
@@ -33,10 +28,7 @@ export function moveInputs(
   return { ...command, inputs: inputs.map((input, i) => (isIn[i] === true ? moved(input, from, source) : input)) };
 }
 
-/**
- * The launch with its one output, which fills the copy's source, written to the destination; null for any other
- * command.
- */
+/** The launch, writing the copy's destination. Its one output must fill the copy's source; otherwise null. */
 export function moveOutput(
   command: DraftCommand,
   touches: readonly Touch[],

@@ -1,22 +1,22 @@
 /**
- * What a draft is written in: nodes one by one, and those of a meeting around a kernel in peers' memory together, so that no rewrite puts
- * another command between them.
+ * Groups the nodes of a draft. A barrier with its kernel in peers' memory is one group, so that no rewrite inserts a
+ * command into it. All other nodes are groups of one.
  */
 import { barriersIn } from "../../commands/barriers.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 
-/** By position: whether a node is part of a meeting. */
-export function inMeetings({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly boolean[] {
-  const isMet = nodes.map(() => false);
-  for (const { first, last } of meetingsOf(nodes, rank, memory)) isMet.fill(true, first, last + 1);
-  return isMet;
+/** By position: whether a node is part of a barrier around a kernel. */
+export function inBarriers({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly boolean[] {
+  const inBarrier = nodes.map(() => false);
+  for (const { first, last } of barriersOf(nodes, rank, memory)) inBarrier.fill(true, first, last + 1);
+  return inBarrier;
 }
 
-/** The positions of all nodes, those of a meeting together. */
+/** The positions of all nodes, by group. */
 export function groupsOf({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly (readonly number[])[] {
-  const lastOf = new Map(meetingsOf(nodes, rank, memory).map(({ first, last }) => [first, last]));
+  const lastOf = new Map(barriersOf(nodes, rank, memory).map(({ first, last }) => [first, last]));
   const groups: number[][] = [];
   for (let position = 0; position < nodes.length;) {
     const end = (lastOf.get(position) ?? position) + 1;
@@ -26,7 +26,7 @@ export function groupsOf({ nodes, rank }: Draft, memory: Pick<Program, "buffers"
   return groups;
 }
 
-function meetingsOf(
+function barriersOf(
   nodes: readonly DraftNode[],
   rank: number,
   memory: Pick<Program, "buffers">,
@@ -38,7 +38,7 @@ function meetingsOf(
   );
 }
 
-/** Dependences between groups, by place in the list of groups. */
+/** Dependences between groups, by index of the group. */
 export function groupDependences(
   groups: readonly (readonly number[])[],
   dependences: readonly (readonly number[])[],

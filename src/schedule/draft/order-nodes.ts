@@ -1,23 +1,21 @@
 /**
- * The order in which the commands of a draft are issued: first all that can proceed without another rank, signals as
- * early as possible, and a blocking command only when nothing else is left, as late as its dependents allow. The same
- * holds for a free that nothing needs, which would otherwise make its stream wait for the last use. A barrier around a
- * kernel in peers' memory is issued whole, like one blocking command, and its signals only then.
+ * The issue order of a draft's commands. Commands that can proceed without another rank come first, signals as early as
+ * possible. A blocking command is issued only if nothing else is left, as late as its dependents allow. The same holds
+ * for a free that nothing depends on, which would otherwise make its stream wait for the last use. A barrier around a
+ * kernel in peers' memory is issued as a whole, like one blocking command, and its signals with it.
  *
- * The list therefore completes on one queue if the draft did. Proof: of all ranks' heads, all blocking, take the one
- * that comes first in an order in which the drafts complete. What it waits for stands after another blocking command of
- * its rank that comes earlier still. With barriers this needs drafts that complete with each barrier whole, which holds
- * if it held for the list that was read.
+ * The list therefore completes on one queue if the draft did. Proof: consider the heads of all ranks' queues, all
+ * blocking, and an order in which the drafts complete. Take the head that is first in that order. The signal that it
+ * waits for comes, in its rank's list, after another blocking command that is earlier in the order: a contradiction.
+ * With barriers, the drafts must complete with each barrier as a whole. This holds if it held for the list that was
+ * read.
  */
 import { isBlocking } from "../../commands/command.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { dependentsOf } from "./dependences.ts";
 import type { DraftNode } from "./draft.ts";
 
-/**
- * Places in `groups` in issue order: each is a node, or the nodes of a meeting. `dependences` between them, as of
- * `groupDependences`.
- */
+/** Indices into `groups`, in issue order. `dependences` are between groups, from `groupDependences`. */
 export function issueOrder(
   groups: readonly (readonly DraftNode[])[],
   dependences: readonly (readonly number[])[],
@@ -48,8 +46,9 @@ export function issueOrder(
 }
 
 /**
- * Places in the draft; a signal or an alloc stands just behind what it needs, a wait for a signal or a free just before the first command that
- * needs it, or at the end. A meeting has its own place.
+ * Sort keys: positions in the draft. A signal or an alloc comes right after the nodes that it depends on. A wait for a
+ * signal, or a free, comes right before the first command that depends on it, or at the end. A barrier keeps its
+ * position.
  */
 function issueKeys(
   groups: readonly (readonly DraftNode[])[],
@@ -57,7 +56,7 @@ function issueKeys(
   dependents: readonly (readonly number[])[],
 ): readonly number[] {
   const keys = groups.map((_, group) => group);
-  const kinds = groups.map((nodes) => (nodes.length === 1 ? at(nodes, 0).command.kind : "meeting"));
+  const kinds = groups.map((nodes) => (nodes.length === 1 ? at(nodes, 0).command.kind : "barrier"));
   for (const [group, kind] of kinds.entries()) {
     if (kind !== "signal" && kind !== "alloc") continue;
     const earliest = kind === "alloc" ? -2 : -1;
@@ -74,7 +73,7 @@ function issueKeys(
 
 interface Queue {
   readonly push: (position: number) => void;
-  /** The position with the least key (of equal keys, the least position); undefined if there is none. */
+  /** The position with the smallest key (among equal keys, the smallest position); undefined if there is none. */
   readonly pop: () => number | undefined;
 }
 

@@ -1,26 +1,26 @@
 /**
- * Which events the commands of one rank need, given their streams and dependences. Every stream has a clock: how far it
- * knows each stream to have come. A dependence that the clock covers costs nothing. The others are taken latest first,
- * because the latest event of a stream covers all before it.
+ * Plans the events of one rank's commands, given their streams and dependences. Every stream has a clock of how far it
+ * knows each stream to have progressed. A dependence that the clock covers needs no event. The others are handled
+ * latest first, because the latest event of a stream covers all earlier ones.
  */
 import { at, invariant } from "../../support/invariant.ts";
 
 export interface Step {
-  /** Place in the dependences: of a command, or of a meeting, whose events stand before and behind it. */
+  /** The index in the dependences: of a command, or of a barrier, whose events come before and after it as a whole. */
   readonly group: number;
   readonly stream: number;
-  /** An alloc or a free, which do nothing at run time. */
+  /** Whether it is an alloc or a free, which do nothing at run time. */
   readonly isMark: boolean;
 }
 
 export interface EdgePlan {
-  /** The step before which stream 0 records the start of the run, which the other streams wait for. */
+  /** The step before which stream 0 records the start of the run. The other streams wait for that event. */
   readonly start: number;
   /** Steps after which an event is recorded on their stream; -1 is the start of the run. */
   readonly recorded: ReadonlySet<number>;
-  /** By step: the steps whose events its stream waits for before it. */
+  /** By step: the steps whose events its stream waits for first. */
   readonly waits: readonly (readonly number[])[];
-  /** The steps that stream 0 waits for at the end, which is before step `end`: only frees follow. */
+  /** The steps that stream 0 waits for at the end, before step `end`. Only frees follow. */
   readonly joins: readonly number[];
   readonly end: number;
 }

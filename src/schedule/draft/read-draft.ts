@@ -1,10 +1,9 @@
 /**
- * Reads one rank's list into a Draft. Events are dropped. Of the order that they and the streams gave, the part that
- * other ranks rely on is kept as `sync`: what a signal reports must have happened before it, and what follows a wait
- * must stay after it.
+ * Reads one rank's list into a Draft and drops its events. `sync` keeps the part of their order that other ranks rely
+ * on: the work that a signal reports comes before the signal, and commands that rely on a wait come after the wait.
  *
- * Only commands that another rank can notice count: those that touch a peer's memory, or own memory that peers touch
- * too, unless both only read. A GEMM that reads what a copy has brought is not among them.
+ * Only commands that another rank can observe matter: those that access a peer's memory, or own memory that peers
+ * access too, unless both only read. A GEMM that reads data from a copy is not among them.
  */
 import { isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { RankProgram } from "../../commands/program.ts";
@@ -14,11 +13,11 @@ import { concerns, type Done, doneByOthers, type Guarantee, guaranteeTo } from "
 import { conflict, type Memory, type Touch } from "./memory.ts";
 import type { Draft, DraftCommand, DraftNode } from "./draft.ts";
 
-/** What a rank must know of the others to read its own list. */
+/** Facts about other ranks that reading a rank's list requires. */
 export interface Others {
-  /** What other ranks do to this rank's memory. */
+  /** The accesses of other ranks to this rank's memory. */
   readonly foreign: readonly Touch[];
-  /** What the n-th signal of a slot guarantees. */
+  /** The guarantee of the n-th signal of a slot. */
   readonly guarantee: (slot: SlotId, n: number) => Guarantee | null;
 }
 
@@ -31,7 +30,7 @@ export function readDraft(list: RankProgram, order: ListOrder, memory: Memory, {
     return history === null ? null : doneByOthers(history, list.rank);
   };
   const nodes: DraftNode[] = [];
-  /** Nodes that a later one may have to stay after, with their role. */
+  /** Nodes that later nodes may have to follow, with their roles. */
   const noticed: Noticed[] = [];
   for (const [position, command] of list.commands.entries()) {
     if (command.kind === "recordEvent" || command.kind === "waitEvent") continue;
@@ -64,9 +63,9 @@ interface Noticed {
 }
 
 /**
- * Drops waits that guarantee an access nothing beyond earlier waits. A signal reports all that its sender has done, so
- * the second chunk's signal also reports that the first has arrived. For each rank whose memory is touched, at least
- * one wait remains that says it has begun.
+ * Drops waits that guarantee nothing beyond earlier waits for this access. A signal reports everything that its sender
+ * has done, so the second chunk's signal also reports that the first chunk has arrived. At least one wait remains for
+ * each rank whose memory is accessed; it reports that the rank has begun.
  */
 function withoutRepeated(before: readonly Noticed[], rank: number, { command, touches }: Role): readonly Noticed[] {
   if (isSignalling(command) || isBlocking(command)) return before;
@@ -86,11 +85,11 @@ interface Role {
   readonly command: DraftCommand;
   readonly touches: readonly Touch[];
   readonly seen: boolean;
-  /** For a wait for a signal; null for "any access". */
+  /** For a wait for a signal; null means "any access". */
   readonly guarantee: Guarantee | null;
 }
 
-/** Whether an order of the two matters to other ranks. Two accesses to the same memory keep their order in any case. */
+/** Whether other ranks rely on the order of the two. Two accesses to the same memory keep their order in any case. */
 function mustStay(rank: number, earlier: Role, later: Role): boolean {
   if (isSignalling(later.command) && (earlier.seen || isBlocking(earlier.command))) return true;
   if (isBlocking(earlier.command) && later.seen) return concerns(earlier.guarantee, rank, later.touches);

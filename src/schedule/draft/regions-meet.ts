@@ -1,13 +1,13 @@
 /**
- * Whether two sets of strided runs share a byte, exactly. The verifier has its own arithmetic for this. It must find
- * what a rewrite gets wrong, so the two share no code.
+ * Whether two sets of strided runs share a byte, exactly. The verifier has separate arithmetic for this: it must find
+ * mistakes of rewrites, so the two share no code.
  *
  *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, but they share no byte
  */
 import type { RegionDim } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 
-/** Strided runs from byte `start` of some memory to before byte `end`. Dims as in a Region, strides descending. */
+/** Strided runs in the bytes [start, end). Dims as in a Region, in descending order of stride. */
 export interface Runs {
   readonly start: number;
   readonly end: number;
@@ -26,14 +26,14 @@ export function regionsMeet(a: Runs, b: Runs): boolean {
   return blocksMeet(b.start - a.start, a, 0, b, 0);
 }
 
-/** Bytes from the first to after the last of the part from dim `from` on. */
+/** The number of bytes from the first to the last byte of the dims from `from` on. */
 function reach(dims: readonly RegionDim[], from: number, bytes: number): number {
   let last = bytes;
   for (let i = from; i < dims.length; i++) last += (at(dims, i).count - 1) * at(dims, i).stride;
   return last;
 }
 
-/** Compares `a` from dim `i` on with `b` from dim `j` on, where b's part starts `distance` bytes after a's. */
+/** Compares `a` from dim `i` on with `b` from dim `j` on, where b starts `distance` bytes after a. */
 function blocksMeet(distance: number, a: Runs, i: number, b: Runs, j: number): boolean {
   const outerA = a.dims[i];
   const outerB = b.dims[j];
@@ -44,7 +44,7 @@ function blocksMeet(distance: number, a: Runs, i: number, b: Runs, j: number): b
   const { count, stride } = outerA;
   const inner = reach(a.dims, i + 1, a.bytes);
   if (outerB?.stride === stride) {
-    // Block n of a and block n + k of b are `distance + k * stride` apart, whatever n.
+    // Block n of a and block n + k of b are `distance + k * stride` apart for every n.
     const first = Math.max(1 - count, Math.floor((-reach(b.dims, j + 1, b.bytes) - distance) / stride) + 1);
     const last = Math.min(outerB.count - 1, Math.ceil((inner - distance) / stride) - 1);
     for (let k = first; k <= last; k++) if (blocksMeet(distance + k * stride, a, i + 1, b, j + 1)) return true;

@@ -1,7 +1,7 @@
 /**
- * What a signal guarantees the rank that waits for it: what its sender has done to others' memory before, that the
- * sender's own memory may be touched from then on, and everything that was guaranteed to the sender by signals that it
- * had waited for.
+ * The guarantee of a signal for the rank that waits for it: the sender's earlier accesses to other ranks' memory are
+ * done, the sender's own memory may be accessed from then on, and so is everything that earlier signals guaranteed to
+ * the sender.
  */
 import type { SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -12,7 +12,7 @@ import { conflict, type Memory, type Touch } from "./memory.ts";
 export interface Guarantee {
   /** The ranks whose own memory it covers. */
   readonly senders: ReadonlySet<number>;
-  /** Accesses to the memory of other ranks, and to own memory that others touch. */
+  /** Accesses to the memory of other ranks, and to own memory that other ranks access. */
   readonly done: readonly Done[];
 }
 
@@ -25,8 +25,8 @@ export interface Done extends Touch {
 const longestHistory = 256;
 
 /**
- * Whether a command of `rank` with these touches has to stay after a wait for the signal. `guarantee`: null for "any
- * access".
+ * Whether a command of `rank` with these accesses has to come after a wait for the signal. A null `guarantee` means
+ * "any access".
  */
 export function concerns(guarantee: Guarantee | null, rank: number, touches: readonly Touch[]): boolean {
   if (guarantee === null) return true;
@@ -35,8 +35,8 @@ export function concerns(guarantee: Guarantee | null, rank: number, touches: rea
 }
 
 /**
- * What a wait guarantees a command of `rank` with these touches: about the same memory, and about which ranks' memory;
- * null for "any access".
+ * The guarantees of a wait that matter to a command of `rank` with these accesses: those about the same memory, and the
+ * ranks whose memory it covers. null means "any access".
  */
 export function guaranteeTo(
   guarantee: Guarantee | null,
@@ -51,28 +51,28 @@ export function guaranteeTo(
   };
 }
 
-/** Without what `rank`, which waits, has done itself. */
+/** The guarantee without the accesses of `rank`, the waiting rank itself. */
 export function doneByOthers(guarantee: Guarantee, rank: number): Guarantee {
   return { ...guarantee, done: guarantee.done.filter(({ by }) => by !== rank) };
 }
 
 /**
- * Before a signal: a wait, with its number on its slot, or touches of memory of more than one rank; null for a
- * transfer.
+ * An element of a signal's past: a wait, with its number on its slot, or accesses to memory that several ranks touch.
+ * null is a transfer.
  */
 type Before =
   | { readonly kind: "wait"; readonly slot: SlotId; readonly n: number }
   | { readonly kind: "touches"; readonly touches: readonly Done[] }
   | null;
 
-/** What comes before the signal: everything before `base`, an earlier signal of its rank, and `before`. */
+/** The past of a signal: the past of `base`, an earlier signal of its rank, and `before`. */
 interface Signalled {
   readonly rank: number;
   readonly base: Signalled | null;
   readonly before: readonly Before[];
 }
 
-/** For the n-th signal of a slot. `foreign`: what other ranks do to a rank's memory. */
+/** For the n-th signal of a slot. `foreign` lists the accesses of other ranks to a rank's memory. */
 export function signalGuarantees(
   program: Program,
   orders: readonly ListOrder[],
@@ -83,11 +83,11 @@ export function signalGuarantees(
   const known = new Map<Signalled, Guarantee | null>();
   const guarantee = (slot: SlotId, n: number): Guarantee | null => {
     const signal = signals.get(slot)?.[n];
-    // A wait without its signal never ends, in any order.
+    // A wait without a signal never ends in any order.
     if (signal === undefined) return null;
     const unknown: Signalled[] = [];
     for (let each: Signalled | null = signal; each !== null && !known.has(each); each = each.base) unknown.push(each);
-    // A signal that waits for itself never comes either.
+    // A signal that depends on itself never comes.
     for (const each of unknown) known.set(each, null);
     for (const each of unknown.toReversed()) {
       known.set(
@@ -124,8 +124,8 @@ function historyOf(
 }
 
 /**
- * By slot, in list order: what streams and events put before each signal. Each is given by what it adds to an earlier
- * one; otherwise the time would grow with the square of the list.
+ * By slot, in list order: the past of each signal, as a difference from an earlier signal. Full pasts would take time
+ * quadratic in the length of the list.
  */
 function signalsOf(
   { ranks }: Program,
@@ -141,7 +141,7 @@ function signalsOf(
     const waits = new Map<SlotId, number>();
     for (const [position, command] of commands.entries()) {
       if (command.kind === "signal") {
-        // What is before the base is before this one, too.
+        // The base's past is part of this signal's past, too.
         const base = earlier.findLast((other) => order.before(other.position, position));
         const before = counting.flatMap((other) =>
           order.before(other.position, position) && (base === undefined || !order.before(other.position, base.position))

@@ -1,7 +1,7 @@
 /**
  * Writes a Draft as a list: commands in issue order, each on its stream, with as few events as their dependences need.
- * Edges that streams and earlier events already imply are left out. All streams begin after the caller's and end before
- * it. No event stands inside a barrier.
+ * Dependences that streams and earlier events already imply need none. All streams begin after the caller's and end
+ * before it. No event is inside a barrier.
  */
 import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../../commands/command.ts";
 import type { RankProgram } from "../../commands/program.ts";

@@ -1,20 +1,20 @@
 /**
- * Gathers signals into two barriers of all ranks, at the beginning and at the end of a run, where that costs only
- * waiting time. The waits for peers to be ready stand together before the first copy. The signals that their memory has
- * been read stand together after the last. Both sides of a barrier are on the copy stream: a run of signals and waits
- * on one stream is one call, and one node of a graph.
+ * Collects signals into two barriers of all ranks, at the beginning and at the end of a run, if that costs only waiting
+ * time. The waits for ready peers come together before the first copy. The signals that peers' memory has been read
+ * come together after the last copy. Both sides of a barrier are on the copy stream: consecutive signals and waits on
+ * one stream are one call, and one node of a graph.
  *
  *     wait 1, copy 1, signal 1, wait 2, copy 2, signal 2     ->     wait 1, wait 2, copy 1, copy 2, signal 1, signal 2
  *
- * It applies to waits for signals that ranks give without waiting themselves, so no cycle of waits can arise, and to
- * signals that only the end of a run waits for. Signals around a kernel in peers' memory belong to the kernel and stay.
+ * It applies to waits for signals that ranks send without waiting first, so no cycle of waits can arise, and to signals
+ * that only the end of a run waits for. Signals around a kernel in peers' memory belong to the kernel and stay.
  */
 import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
-import { inMeetings } from "../draft/node-groups.ts";
+import { inBarriers } from "../draft/node-groups.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 export const batchSignals: Rewrite<true> = {
@@ -30,17 +30,17 @@ export const batchSignals: Rewrite<true> = {
 };
 
 /**
- * On every stream: moves waits for signals that are given at once before the first command that needs one of them.
- * Whatever needs one needs all.
+ * On every stream, moves waits for signals that are sent at once before the first command that depends on one of them.
+ * The commands that depended on one then depend on all.
  */
 function batchWaits(draft: Draft, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
   const after = dependentsOf(before);
-  const isMet = inMeetings(draft, memory);
+  const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const waits = draft.nodes.flatMap(({ command, guarantee }, position) => {
       const isEarly = guarantee !== null && guarantee.senders.size === 1 && at(before, position).length === 0;
-      const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(isMet, position);
+      const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(inBarrier, position);
       return isOwn && isEarly ? [position] : [];
     });
     const needing = new Set(waits.flatMap((position) => at(after, position)));
@@ -56,15 +56,15 @@ function batchWaits(draft: Draft, { memory }: EditContext): Draft {
 }
 
 /**
- * On every stream: moves signals that only the end of a run waits for after the last command that one of them reports.
+ * On every stream, moves signals that only the end of a run waits for after the last command that one of them reports.
  */
 function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
   const before = dependencesOf(draft.nodes, memory);
-  const isMet = inMeetings(draft, memory);
+  const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const signals = draft.nodes.flatMap(({ command }, position) => {
       const isLast = command.kind === "signal" && command.stream === stream && finals.has(command.slot);
-      return isLast && !at(isMet, position) && at(before, position).length > 0 ? [position] : [];
+      return isLast && !at(inBarrier, position) && at(before, position).length > 0 ? [position] : [];
     });
     const last = Math.max(...signals.flatMap((position) => at(before, position)));
     const anchor = draft.nodes[last];
@@ -86,7 +86,7 @@ function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
   return new Set([...finals].filter((slot) => !others.has(slot)));
 }
 
-/** By position: whether only frees need it, which nothing needs. */
+/** By position: whether nothing depends on the node except frees that nothing depends on. */
 function letsNothingGoOn(
   nodes: readonly DraftNode[],
   before: readonly (readonly number[])[],
@@ -98,9 +98,9 @@ function letsNothingGoOn(
 }
 
 /**
- * Moves signals that are given at once to the copy stream if it begins with waits, and waits that unblock nothing if it
- * ends with this rank's last signals. The copy stream begins with the run, and after the last signal a wait delays
- * nothing.
+ * Moves signals that are sent at once to the copy stream if it begins with waits. Moves waits that unblock nothing
+ * there if it ends with this rank's last signals. The copy stream begins with the run, and a wait after the last signal
+ * delays nothing.
  */
 function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
   const { nodes, streams } = draft;
@@ -109,16 +109,16 @@ function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
   const first = nodes.findIndex(isOnCopyStream);
   const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
   if (copies === undefined || first === -1 || last === undefined) return draft;
-  const isMet = inMeetings(draft, memory);
+  const inBarrier = inBarriers(draft, memory);
   const before = dependencesOf(nodes, memory);
   // Memory that an alloc marks as usable from the start of the run is ready then.
   const isStart = (position: number): boolean =>
     at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
-  const begins = at(nodes, first).command.kind === "waitSignal" && !at(isMet, first);
-  const ends = isOnCopyStream(last) && !at(isMet, nodes.indexOf(last));
+  const begins = at(nodes, first).command.kind === "waitSignal" && !at(inBarrier, first);
+  const ends = isOnCopyStream(last) && !at(inBarrier, nodes.indexOf(last));
   const isLast = letsNothingGoOn(nodes, before);
   const moving = nodes.filter((node, position) => {
-    if (isOnCopyStream(node) || at(isMet, position)) return false;
+    if (isOnCopyStream(node) || at(inBarrier, position)) return false;
     if (node.command.kind === "signal") return begins && at(before, position).every(isStart);
     return node.command.kind === "waitSignal" && ends && isLast(position);
   });
@@ -138,10 +138,7 @@ function onEachStream(draft: Draft, batch: (draft: Draft, stream: CommandStreamI
   return draft.streams.reduce((left, { id }) => batch(left, id), draft);
 }
 
-/**
- * The draft with the nodes of `batch` removed from their positions and the node `anchor` replaced by a group that holds
- * them.
- */
+/** Removes the nodes of `batch` from their positions, and replaces the node `anchor` by a group that contains them. */
 function gather(
   draft: Draft,
   batch: readonly DraftNode[],

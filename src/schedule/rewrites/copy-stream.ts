@@ -26,9 +26,9 @@ function moveCopiesToStream(program: Program): Program {
   if (moved.every(({ rank }, i) => rank === at(program.ranks, i))) return program;
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    participants: transfer.participants.map((member) => ({
-      ...member,
-      command: at(at(moved, member.rank).positions, member.command),
+    participants: transfer.participants.map((participant) => ({
+      ...participant,
+      command: at(at(moved, participant.rank).positions, participant.command),
     })),
   }));
   return { ...program, ranks: moved.map(({ rank }) => rank), transfers };

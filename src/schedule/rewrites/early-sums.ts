@@ -1,13 +1,13 @@
 /**
- * Adds partial results as they arrive instead of all at the end: a reduction over slots that fill at different times
- * becomes several, in order of arrival, with an accumulator between them. After the last arrival only the last group
- * remains.
+ * Adds partial results as they arrive instead of all at the end. A reduction over slots that fill at different times
+ * becomes several reductions in order of arrival, with an accumulator between them. After the last arrival only the
+ * last group remains.
  *
  *     wait 1, .., wait 7, GEMM; sum of 8 slots    ->    sums:   wait 1, .., wait 4, slots 1 + .. + 4 -> accumulator
  *                                                       caller: wait 5, .., GEMM; accumulator + slots 5 + .. -> result
  *
- * The accumulator is float for half and bfloat16, so each sum still rounds once, but in order of arrival and not of
- * devices. This is the one rewrite that may change the last bits. They are the same in every run.
+ * The accumulator is float for half and bfloat16, so each sum still rounds once, but in order of arrival instead of
+ * device order. This is the only rewrite that may change the last bits. They are the same in every run.
  */
 import type { CommandStreamId, Launch } from "../../commands/command.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
@@ -32,7 +32,7 @@ export const earlySums: Rewrite<Grouping> = {
     ),
 };
 
-/** One of the tensors that are added, and where it lies. */
+/** One of the added tensors, and its memory. */
 interface Part {
   readonly ref: BufferRef;
   readonly operand: Operand;
@@ -79,7 +79,7 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
     sources: [],
     sync: [],
   });
-  // Waits of the early sums move with them: on another stream they would queue after unrelated work.
+  // The waits of the early sums move with them: on another stream they would queue after unrelated work.
   const early = new Set(stages.slice(0, -1).flatMap(({ sync }) => sync));
   const moved = draft.nodes.map((other) =>
     early.has(other.id) && other.command.kind === "waitSignal" && !isNeededBefore(draft, position, other.id)
@@ -93,7 +93,7 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
   };
 }
 
-/** Whether a node before the reduction waits, too. */
+/** Whether a node before the reduction also waits. */
 function isNeededBefore({ nodes }: Draft, position: number, id: number): boolean {
   return nodes.slice(0, position).some(({ sync }) => sync.includes(id));
 }
@@ -121,8 +121,8 @@ function inOrderOfArrival(
 }
 
 /**
- * A key for when the part is complete: own parts by list position, then what peers send by the position of the wait or
- * copy, and last an own part that is the result of the last GEMM.
+ * A sort key for when the slice is complete: own slices by list position, then peers' slices by the position of the
+ * wait or copy, and last an own slice that is the result of the last GEMM.
  */
 function arrivalOf(
   { ref, operand }: Part,

@@ -1,6 +1,6 @@
 /**
- * Marks small copies over links to be made by a kernel instead of the copy engines, which reach their rate only for
- * many megabytes. Order, streams and bytes stay the same.
+ * Marks small peer copies to run as a kernel, because copy engines reach their rate only for many megabytes. Order,
+ * streams and bytes stay the same.
  */
 import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
@@ -9,7 +9,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The largest copy in bytes that a kernel makes. */
+/** The value is the largest copy, in bytes, that a kernel makes. */
 export const kernelCopies: Rewrite<number> = {
   name: "kernel-copies",
   run: (program, most) => {

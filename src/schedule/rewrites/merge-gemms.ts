@@ -1,11 +1,11 @@
 /**
- * Merges GEMMs whose operands and results are neighbours in memory and that share their other operands: the chunks of
- * one matmul. A larger GEMM computes at a higher rate, but starts when the last of its chunks has arrived.
+ * Merges GEMMs whose operands and results are adjacent in memory and that share their other operands: the chunks of one
+ * matmul. A larger GEMM computes at a higher rate, but starts only when its last chunk has arrived.
  *
  *     wait 1, a1 b -> c1; wait 2, a2 b -> c2        ->        wait 1, wait 2, [a1; a2] b -> [c1; c2]
  *
- * Groups follow the order of arrival: "1-3-4" is the first alone, the next three, the next four, and fours from there
- * on. Chunks of a group that are not neighbours (a rotation that wraps around) make one GEMM per run of neighbours.
+ * Groups follow the order of arrival: "1-3-4" merges the first alone, then three, then four, and then always four.
+ * Chunks of a group that are not adjacent (a rotation that wraps around) make one GEMM per adjacent run.
  */
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
@@ -26,13 +26,15 @@ function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
   let nodes = draft.nodes;
   for (const family of families(nodes, memory)) {
     for (const group of grouped(family, grouping)) {
-      for (const joined of joinGemms(group, memory)) nodes = placeJoined(nodes, joined.members, joined.command, memory);
+      for (const joined of joinGemms(group, memory)) nodes = placeJoined(nodes, joined.parts, joined.command, memory);
     }
   }
   return nodes === draft.nodes ? draft : { ...draft, nodes };
 }
 
-/** GEMMs of one kernel, in list order, that could be chunks of one: they write one buffer, or read the same two. */
+/**
+ * GEMMs of one kernel, in list order, that may be chunks of one matmul: they write one buffer, or read the same two.
+ */
 function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonly GemmNode[]> {
   const found = new Map<string, GemmNode[]>();
   for (const node of nodes) {
@@ -51,33 +53,33 @@ function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonl
 }
 
 /**
- * The nodes with one in place of `members`: at the first one's position if the others can move there, else at the last
+ * The nodes with one in place of `parts`: at the first one's position if the others can move there, else at the last
  * one's; unchanged if neither works. The list stays in an order that completes on one queue.
  */
 function placeJoined(
   nodes: readonly DraftNode[],
-  members: readonly GemmNode[],
+  parts: readonly GemmNode[],
   command: Launch,
   memory: Memory,
 ): readonly DraftNode[] {
-  const ids = new Set(members.map(({ id }) => id));
-  const positions = members.map((member) => nodes.findIndex(({ id }) => id === member.id));
+  const ids = new Set(parts.map(({ id }) => id));
+  const positions = parts.map((part) => nodes.findIndex(({ id }) => id === part.id));
   const [first, last] = [Math.min(...positions), Math.max(...positions)];
-  const isFree = (from: number, to: number, member: GemmNode): boolean =>
-    nodes.slice(from, to).every((other) => ids.has(other.id) || mayCross(member, other, memory));
-  const goUp = members.every((member, i) => isFree(first, at(positions, i), member));
-  if (!goUp && !members.every((member, i) => isFree(at(positions, i), last, member))) return nodes;
+  const isFree = (from: number, to: number, part: GemmNode): boolean =>
+    nodes.slice(from, to).every((other) => ids.has(other.id) || mayCross(part, other, memory));
+  const goUp = parts.every((part, i) => isFree(first, at(positions, i), part));
+  if (!goUp && !parts.every((part, i) => isFree(at(positions, i), last, part))) return nodes;
   const place = goUp ? first : last;
   const { id } = at(nodes, place);
   const joined: DraftNode = {
     ...at(nodes, place),
     command: { ...command, stream: at(nodes, place).command.stream },
-    sources: members.flatMap(({ sources }) => sources),
-    sync: [...new Set(members.flatMap(({ sync }) => sync))],
+    sources: parts.flatMap(({ sources }) => sources),
+    sync: [...new Set(parts.flatMap(({ sync }) => sync))],
   };
   return renameSync(
     nodes.flatMap((node) => (node.id === id ? [joined] : ids.has(node.id) ? [] : [node])),
-    new Map([...ids].map((member) => [member, [id]])),
+    new Map([...ids].map((part) => [part, [id]])),
   );
 }
 

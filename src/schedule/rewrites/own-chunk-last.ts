@@ -1,6 +1,6 @@
 /**
- * Moves GEMMs that no other rank waits for after those that one does: the own chunk of a reduce-scatter is computed
- * while the others cross the links.
+ * Moves GEMMs that no other rank waits for after those that another rank waits for. In a reduce-scatter, the own chunk
+ * is then computed while the others are in flight.
  *
  *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
@@ -54,7 +54,7 @@ function leadsToSignal(nodes: readonly DraftNode[], before: readonly (readonly n
   return leads;
 }
 
-/** The position and those up to `last` that depend on it, directly or not. */
+/** The position, and the positions up to `last` that depend on it directly or indirectly. */
 function followers(first: number, last: number, before: readonly (readonly number[])[]): readonly number[] {
   const found = new Set([first]);
   for (let position = first + 1; position <= last; position++) {

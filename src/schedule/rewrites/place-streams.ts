@@ -1,8 +1,8 @@
 /**
- * Gives each kind of work its own streams: copies over links one copy stream per device, in order; GEMMs one or more
- * compute streams in turn. A single compute stream is the caller's, which saves the edges there and back. Kernels in
- * peers' memory are on the copy stream too, with the barriers around them. Other waits go to the stream of what they
- * unblock, signals to the stream of what they report.
+ * Gives each kind of work separate streams: one copy stream per device for peer copies, in order, and one or more
+ * compute streams for GEMMs, in turn. A single compute stream is the caller's, which saves the edges to and from it.
+ * Kernels in peers' memory and their barriers are on the copy stream too. Any other wait goes to the stream that it
+ * unblocks, and a signal to the stream that it reports.
  *
  *     worker 1: wait, copy, signal, GEMM       ->     copies:   wait, copy, signal, wait, copy, signal
  *     worker 2: wait, copy, signal, GEMM              compute:  GEMM, GEMM, each after its copy
@@ -13,11 +13,11 @@ import { at } from "../../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
-import { inMeetings } from "../draft/node-groups.ts";
+import { inBarriers } from "../draft/node-groups.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The number of compute streams. */
+/** The value is the number of compute streams. */
 export const placeStreams: Rewrite<number> = {
   name: "compute-streams",
   run: (program, count) => editRanks(program, (draft, context) => place(draft, context, count)),
@@ -27,8 +27,10 @@ const caller = makeId<CommandStreamId>(0);
 
 function place(draft: Draft, context: EditContext, count: number): Draft {
   const { nodes } = draft;
-  const isMet = inMeetings(draft, context.memory);
-  const isOnCopyStream = nodes.map((node, position) => at(isMet, position) || isLinkCopy(node, draft.rank, context));
+  const inBarrier = inBarriers(draft, context.memory);
+  const isOnCopyStream = nodes.map(
+    (node, position) => at(inBarrier, position) || isLinkCopy(node, draft.rank, context),
+  );
   if (!nodes.some(({ command }, position) => at(isOnCopyStream, position) || isGemmLaunch(command, context.memory)))
     return draft;
   const libraries = draft.streams.filter(({ role }) => role === "communicator");
@@ -55,7 +57,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }
-  // Other kernels and copies go where their input was made, or where their output is read.
+  // Other kernels and copies go to the stream that makes their input, or that reads their output.
   const after = dependentsOf(before);
   const follow = (position: number, others: readonly number[]): void => {
     if (placed[position] !== null) return;

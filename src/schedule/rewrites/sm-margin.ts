@@ -1,7 +1,7 @@
 /**
- * Leaves SMs free where a kernel of few blocks should run beside a GEMM: one in peers' memory, or one that copies over
- * a link. The GEMMs of today's libraries occupy every SM until they end, so such a kernel would wait for them. Only
- * time depends on it. TransformerEngine and FlashAttention call it sm_margin, PyTorch a carveout.
+ * Leaves SMs free if a kernel of few blocks should run concurrently with a GEMM: a kernel in peers' memory, or a kernel
+ * copy. Today's GEMM libraries occupy every SM until they end, so such a kernel would wait for them. The rewrite
+ * affects only time. TransformerEngine and FlashAttention call this sm_margin, PyTorch a carveout.
  *
  *     GEMM 0; GEMM 1; combine 0 | GEMM 2; combine 1     ->     GEMM 0; GEMMs 1 and 2 with a margin
  */
@@ -12,7 +12,7 @@ import { listOrder } from "../draft/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The number of SMs. */
+/** The value is the number of SMs. */
 export const smMargin: Rewrite<number> = {
   name: "sm-margin",
   run: (program, count) => {
@@ -26,19 +26,16 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
     touchesPeers(program, list.rank, command) || (command.kind === "copy" && command.engine === "kernel");
   const positions = (is: (command: Command) => boolean): readonly number[] =>
     list.commands.flatMap((command, position) => (is(command) ? [position] : []));
-  const products = positions((command) => isGemmLaunch(command, program));
+  const gemms = positions((command) => isGemmLaunch(command, program));
   const small = positions(isBeside);
-  if (products.length === 0 || small.length === 0) return list;
+  if (gemms.length === 0 || small.length === 0) return list;
   const { before } = listOrder(list);
-  // For each small kernel the last GEMM that it waits for: later ones may be under way when it begins.
-  const awaited = new Map(
-    small.map((position) => [position, products.findLast((product) => before(product, position)) ?? -1]),
-  );
+  // For each small kernel, the last GEMM that it waits for. Later GEMMs may be running when it begins.
+  const awaited = new Map(small.map((position) => [position, gemms.findLast((gemm) => before(gemm, position)) ?? -1]));
   const marked = new Set(
-    products.filter((product) =>
+    gemms.filter((gemm) =>
       small.some(
-        (position) =>
-          (awaited.get(position) ?? -1) < product && !before(product, position) && !before(position, product),
+        (position) => (awaited.get(position) ?? -1) < gemm && !before(gemm, position) && !before(position, gemm),
       ),
     ),
   );

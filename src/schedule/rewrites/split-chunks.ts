@@ -1,10 +1,11 @@
 /**
- * Cuts a copy over a link, and the GEMM of the same rank that reads or makes its data, into parts, so that the number
- * of chunks does not depend on the number of devices. The first part computes while the second is in flight.
+ * Splits a peer copy, and the GEMM of the same rank that reads or writes its data, into chunks, so that the number of
+ * chunks does not depend on the number of devices. The first chunk computes while the second is in flight.
  *
  *     wait, copy, signal, GEMM     ->     wait, copy 1, copy 2, signal, GEMM 1, GEMM 2
  *
- * The signals stay one pair. It therefore applies where a rank copies for itself: a gather by get, a scatter by put.
+ * The signals stay one pair. The rewrite therefore applies only if a rank copies for itself: a gather by get, a scatter
+ * by put.
  */
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
@@ -19,7 +20,7 @@ import type { Operand } from "../../commands/kernel.ts";
 import { commonBox, elementCount, narrowView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 
-/** The number of parts, or the number of rows (or columns) if that is smaller. */
+/** The value is the number of chunks. It is limited to the number of rows (or columns). */
 export const splitChunks: Rewrite<number> = {
   name: "split-chunks",
   run: (program, parts) => editRanks(program, (draft, { memory }) => splitInDraft(draft, memory, parts)),
@@ -31,13 +32,13 @@ function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
   for (const [position, node] of draft.nodes.entries()) {
     if (node.command.kind !== "copy" || !memory.touches(node.command).some((touch) => touch.rank !== draft.rank))
       continue;
-    const partner = partnerOf(draft.nodes, position, memory);
-    if (partner === null || replaced.has(partner.node.id)) continue;
-    const pieces = cutTogether(node.command, partner, memory, parts);
-    if (pieces === null) continue;
+    const gemm = gemmOf(draft.nodes, position, memory);
+    if (gemm === null || replaced.has(gemm.node.id)) continue;
+    const chunks = cutTogether(node.command, gemm, memory, parts);
+    if (chunks === null) continue;
     for (const [whole, commands] of [
-      [node, pieces.copies],
-      [partner.node, pieces.products],
+      [node, chunks.copies],
+      [gemm.node, chunks.gemms],
     ] as const) {
       const nodes = commands.map((command, i): DraftNode => ({ ...whole, id: i === 0 ? whole.id : next++, command }));
       replaced.set(whole.id, nodes);
@@ -46,18 +47,18 @@ function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
   return replaced.size === 0 ? draft : { ...draft, nodes: replaceNodes(draft.nodes, replaced) };
 }
 
-interface Partner {
+interface CopiedGemm {
   readonly node: DraftNode;
   readonly command: Launch;
-  /** The operand of the GEMM that is copied, counted over all operands, inputs first. */
+  /** The index of the GEMM's operand that is copied, inputs first. */
   readonly operand: number;
 }
 
 /**
- * The one GEMM that reads all that the copy writes, or that alone makes what it reads; null if there is none, or others
- * do so too.
+ * The only GEMM that reads the copy's destination, or the GEMM that writes all of its source. Null if other commands
+ * read the destination or there is no such GEMM.
  */
-function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory): Partner | null {
+function gemmOf(nodes: readonly DraftNode[], position: number, memory: Memory): CopiedGemm | null {
   const [source, destination] = memory.touches(at(nodes, position).command);
   if (source === undefined || destination === undefined) return null;
   const readers: DraftNode[] = [];
@@ -69,26 +70,27 @@ function partnerOf(nodes: readonly DraftNode[], position: number, memory: Memory
   const maker = nodes.slice(0, position).findLast(({ command }) => {
     return memory.touches(command).some((touch) => touch.writes && touchesMeet(touch, source));
   });
-  if (readers.length === 1) return asPartner(at(readers, 0), destination, memory);
-  return maker === undefined || readers.length > 1 ? null : asPartner(maker, source, memory);
+  if (readers.length === 1) return asCopiedGemm(at(readers, 0), destination, memory);
+  return maker === undefined || readers.length > 1 ? null : asCopiedGemm(maker, source, memory);
 }
 
-function asPartner(node: DraftNode, copied: Touch, memory: Memory): Partner | null {
+function asCopiedGemm(node: DraftNode, copied: Touch, memory: Memory): CopiedGemm | null {
   const { command } = node;
   if (command.kind !== "launch" || !isGemm(at(memory.kernels, command.kernel))) return null;
   const operand = memory.touches(command).findIndex((touch) => sameBytes(touch, copied));
   return operand < 0 || operand > command.inputs.length ? null : { node, command, operand };
 }
 
-interface Pieces {
+interface Chunks {
   readonly copies: readonly Copy[];
-  readonly products: readonly Launch[];
+  readonly gemms: readonly Launch[];
 }
 
 /**
- * Along the first result axis for which the parts of the copy are those of the GEMM's operand; null if there is none.
+ * Splits along the first result axis for which the copy's chunks equal those of the GEMM's operand; null if there is
+ * none.
  */
-function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, parts: number): Pieces | null {
+function cutTogether(copy: Copy, { command, operand }: CopiedGemm, memory: Memory, parts: number): Chunks | null {
   const kernel = at(memory.kernels, command.kernel);
   if (!isGemm(kernel)) return null;
   const side = operand < command.inputs.length ? 1 : 0;
@@ -98,17 +100,17 @@ function cutTogether(copy: Copy, { command, operand }: Partner, memory: Memory, 
     const count = Math.min(parts, extent);
     if (count < 2) continue;
     const bounds = Array.from({ length: count + 1 }, (_, i) => Math.floor((i * extent) / count));
-    const products = cutGemm(command, kernel, axis, bounds, memory);
+    const gemms = cutGemm(command, kernel, axis, bounds, memory);
     const copies = cutCopy(copy, bounds);
     const agree = copies?.every((part, i) =>
-      sameBytes(at(memory.touches(part), side), at(memory.touches(at(products, i)), operand)),
+      sameBytes(at(memory.touches(part), side), at(memory.touches(at(gemms, i)), operand)),
     );
-    if (copies !== null && agree === true) return { copies, products };
+    if (copies !== null && agree === true) return { copies, gemms };
   }
   return null;
 }
 
-/** Cuts a GEMM or a copy along one axis: part i holds [bounds[i], bounds[i + 1]) of it. */
+/** Splits a GEMM or a copy along one axis: part i holds the range [bounds[i], bounds[i + 1]). */
 function cutGemm(
   product: Launch,
   kernel: GemmKernel,
@@ -137,8 +139,8 @@ function cutGemm(
 }
 
 /**
- * The copy cut into parts of its elements in row-major order, in the proportion of `bounds`; null if its outermost axis
- * does not divide that way. The caller checks that these are the intended parts.
+ * The copy split into parts of its elements in row-major order, in the proportions of `bounds`; null if its outermost
+ * axis does not divide that way. The caller checks that these are the intended parts.
  */
 function cutCopy(copy: Copy, bounds: readonly number[]): readonly Copy[] | null {
   const box = commonBox([copy.source, copy.destination]);

@@ -1,6 +1,7 @@
 /**
- * Removes a local copy if its readers can read the original, or if the original's producer can write the copy's place.
- * The own shard is then multiplied where it lies, and the own partial result is made where the others' arrive.
+ * Removes a local copy if its readers can read the original, or if the original's producer can write to the copy's
+ * destination. A rank's own shard is then multiplied in place, and its own partial result is written next to those of
+ * its peers.
  *
  *     copy shard -> slot 0; GEMM of slot 0        ->    GEMM of shard
  *     GEMM -> slot 0; copy slot 0 -> partial 2    ->    GEMM -> partial 2
@@ -34,7 +35,7 @@ interface LocalCopy {
   readonly source: Touch;
   readonly destination: Touch;
   readonly isTemporary: { readonly source: boolean; readonly destination: boolean };
-  /** What peers do to the source. */
+  /** The accesses of peers to the source. */
   readonly peers: "nothing" | "read";
 }
 
@@ -59,7 +60,8 @@ function asLocalCopy(
 }
 
 /**
- * The nodes with the copy's readers reading the source; null if one cannot, or if the copy preserves an older value.
+ * The nodes after redirecting the copy's readers to the source; null if one cannot, or if the copy preserves an older
+ * value.
  */
 function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
   const { position, copy, source, destination, isTemporary } = place;
@@ -82,8 +84,8 @@ function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Mem
 }
 
 /**
- * The nodes with the source's producer writing the destination; null if others need the source, or the destination is
- * in use.
+ * The nodes after redirecting the source's producer to the destination; null if other nodes need the source, or the
+ * destination is in use.
  */
 function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
   const { position, copy, source, destination, isTemporary, peers } = place;
@@ -103,7 +105,7 @@ function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memo
   return without(position, nodes, new Map([[maker.id, { ...maker, command }]]));
 }
 
-/** The nodes with some changed and one removed: a copy that no peer can notice. */
+/** The nodes with some changed and one removed: a copy that no peer can observe. */
 function without(
   position: number,
   nodes: readonly DraftNode[],
