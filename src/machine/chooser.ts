@@ -1,4 +1,7 @@
-/** Choosers: which ready queue takes the next step, one for each kind of interleaving. All are deterministic. */
+/**
+ * Choosers: each kind of interleaving has one, which selects the ready queue that takes the next step. All are
+ * deterministic.
+ */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { createRandom, type Random } from "../support/random.ts";
@@ -7,7 +10,7 @@ import { type Execution, hasArrived } from "./execution.ts";
 import { obstacleOf, obstacleText } from "./obstacle.ts";
 import type { ReadyQueues } from "./ready-queues.ts";
 import type { CallerStep, Interleaving, InterleavingStep } from "./interleaving.ts";
-import { commandAt, memberNumber } from "./tables.ts";
+import { commandAt, participantNumber } from "./tables.ts";
 
 export interface Chooser {
   /** A run begins. */
@@ -16,7 +19,7 @@ export interface Chooser {
   next(ready: ReadyQueues): number | null;
 }
 
-/** Throws `interleaving-invalid` if the interleaving names what the Program does not have. */
+/** Throws `interleaving-invalid` if the interleaving names a rank, stream or command that the Program does not have. */
 export function createChooser<Saved>(
   execution: Execution<Saved>,
   interleaving: Interleaving,
@@ -37,7 +40,7 @@ export function createChooser<Saved>(
   }
 }
 
-/** Queue by queue in a circle, each until it blocks. */
+/** Round-robin over the queues, each until it blocks. */
 function inTurns(): Chooser {
   let current = 0;
   return {
@@ -56,7 +59,7 @@ function atRandom(random: Random): Chooser {
   return { begin: () => {}, next: (ready) => (ready.isEmpty() ? null : ready.random(random)) };
 }
 
-/** In turn, but one command completes only when nothing else can move. A held transfer still arrives. */
+/** Round-robin, but one command completes only when nothing else can proceed. A held transfer still arrives. */
 function holding<Saved>(execution: Execution<Saved>, rank: number, command: number): Chooser {
   const { tables, state } = execution;
   const held = heldPlace(execution, rank, command);
@@ -65,7 +68,7 @@ function holding<Saved>(execution: Execution<Saved>, rank: number, command: numb
   const waits = (): boolean => {
     if (released || at(state, tables.layout.cursors + held.queue) !== held.position) return false;
     if (commandAt(tables, rank, command).kind !== "transfer") return true;
-    return hasArrived(execution, memberNumber(tables, rank, command));
+    return hasArrived(execution, participantNumber(tables, rank, command));
   };
   return {
     begin: () => {
@@ -102,7 +105,7 @@ function heldPlace<Saved>({ tables }: Execution<Saved>, rank: number, command: n
   return { queue, position: at(tables.queues, queue).commands.indexOf(command) };
 }
 
-/** The steps of a list, each of which must be possible; then in turn. */
+/** The steps of a list, each of which must be possible; then round-robin. */
 function listed<Saved>(
   execution: Execution<Saved>,
   steps: readonly InterleavingStep[],

@@ -1,6 +1,6 @@
 /**
- * The machine runs a Program on one thread, deterministically. An interleaving chooses which stream takes the next
- * step, and `step` executes it. No clock, no I/O and no memory: the back end's Compute has those.
+ * The machine runs a Program on one thread, deterministically. An interleaving selects the stream that takes the next
+ * step, and `step` executes it. The machine has no clock, no I/O and no memory; the back end's Compute has them.
  */
 import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -16,25 +16,25 @@ import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 
 export interface MachineOptions {
-  /** In turn if omitted. */
+  /** Round-robin by default. */
   readonly interleaving?: Interleaving;
-  /** A queue per stream if omitted. */
+  /** One queue per stream by default. */
   readonly queues?: QueueMode;
   /**
-   * synchronous: no member of a transfer completes before all have arrived. eager: members complete as early as their
-   * own results allow (under a seed, each by a coin). If omitted: eager under a seed, a hold, or a list that says so;
-   * else synchronous.
+   * synchronous: no participant of a transfer completes before all have arrived. eager: participants complete as early
+   * as their own results allow (with a seed, each by a random bit). Default: eager with a seed, a hold, or a list that
+   * says so; otherwise synchronous.
    */
   readonly transfers?: "synchronous" | "eager";
   readonly observer?: Observer;
-  /** Called where a list of steps contains a caller's step. The caller's memory belongs to the back end. */
+  /** Called for a caller's step in a list. The caller's memory belongs to the back end. */
   readonly caller?: (step: CallerStep) => void;
 }
 
 export interface Machine {
   /**
-   * One run of the Program. Throws `stuck`, `slot-overrun`, `interleaving-invalid`, and what Compute or the observer throw;
-   * the next run then starts from zeroed slots. Random numbers continue from run to run.
+   * One run of the Program. Throws `stuck`, `slot-overrun`, `interleaving-invalid`, and errors of Compute and the
+   * observer. After an error, the next run starts from zeroed slots. Random numbers continue from run to run.
    */
   run(): void;
 }
@@ -75,7 +75,7 @@ export function createMachine<Saved>(
   };
 }
 
-/** Whether runs under these options keep inputs of transfers (Compute's `save`). */
+/** Whether runs with these options save inputs of transfers (Compute's `save`). */
 export function hasEagerTransfers({
   interleaving,
   transfers,

@@ -4,7 +4,7 @@ import { originText } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { hasArrived, isComplete, type Progress, runNumber } from "./execution.ts";
-import { commandAt, memberNumber, type Tables } from "./tables.ts";
+import { commandAt, participantNumber, type Tables } from "./tables.ts";
 
 /** A command of one rank, by its position in the rank's list. */
 export interface CommandPosition {
@@ -17,12 +17,13 @@ export interface Obstacle {
   readonly at: CommandPosition;
   readonly kind: "event" | "signal" | "transfer";
   /**
-   * Commands that have not happened yet: the recordEvent, every signal to the slot, the missing members of a transfer.
+   * Commands that have not happened yet: the recordEvent, every signal to the slot, or the missing participants of a
+   * transfer.
    */
   readonly missing: readonly CommandPosition[];
 }
 
-/** What `queue` waits for; null if its next command could run, or if it has finished. */
+/** The obstacle of `queue`; null if its next command could run, or if it has finished. */
 export function obstacleOf(execution: Progress, queue: number): Obstacle | null {
   const { tables, state } = execution;
   const { layout } = tables;
@@ -46,7 +47,7 @@ export function obstacleOf(execution: Progress, queue: number): Obstacle | null 
       return { at: position, kind: "signal", missing: signals.filter((signal) => !hasRun(execution, signal)) };
     }
     case "transfer": {
-      const missing = missingMembers(execution, rank, index);
+      const missing = missingParticipants(execution, rank, index);
       return missing.length === 0 ? null : { at: position, kind: "transfer", missing };
     }
     case "launch":
@@ -61,26 +62,26 @@ export function obstacleOf(execution: Progress, queue: number): Obstacle | null 
   }
 }
 
-/** The members that an arrived member waits for: all others, or in a group its direct peers. */
-function missingMembers(execution: Progress, rank: number, command: number): readonly CommandPosition[] {
+/** The participants that an arrived participant waits for: all others, or its direct peers in a group. */
+function missingParticipants(execution: Progress, rank: number, command: number): readonly CommandPosition[] {
   const { tables } = execution;
-  const own = memberNumber(tables, rank, command);
+  const own = participantNumber(tables, rank, command);
   if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
-  const { transfer: id, position } = at(tables.members, own);
+  const { transfer: id, position } = at(tables.participants, own);
   const table = at(tables.transfers, id);
   const { participants } = at(tables.program.transfers, id);
-  const partners =
+  const peers =
     table.kind === "collective"
       ? [...participants.keys()]
       : at(table.edgesOf, position).map((index) => {
           const { from, to } = at(table.edges, index);
           return from === position ? to : from;
         });
-  return [...new Set(partners)]
-    .filter((partner) => !hasArrived(execution, table.firstMember + partner))
-    .map((partner) => {
-      const member = at(participants, partner);
-      return { rank: member.rank, command: member.command };
+  return [...new Set(peers)]
+    .filter((peer) => !hasArrived(execution, table.firstParticipant + peer))
+    .map((peer) => {
+      const { rank: peerRank, command: peerCommand } = at(participants, peer);
+      return { rank: peerRank, command: peerCommand };
     });
 }
 

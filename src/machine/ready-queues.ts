@@ -1,4 +1,7 @@
-/** The queues that may be able to take a step: a set with constant-time changes and both ways of choosing. */
+/**
+ * The set of queues that may be able to take a step. It supports changes in constant time, and choice in order or at
+ * random.
+ */
 import type { Random } from "../support/random.ts";
 import { at, invariant } from "../support/invariant.ts";
 
@@ -6,7 +9,7 @@ export interface ReadyQueues {
   add(queue: number): void;
   remove(queue: number): void;
   isEmpty(): boolean;
-  /** The first ready queue from `queue` on, in a circle. */
+  /** The first ready queue from `queue` on, wrapping around. */
   from(queue: number): number;
   random(random: Random): number;
 }
@@ -14,7 +17,7 @@ export interface ReadyQueues {
 /** All of the queues 0 .. count-1 are ready. */
 export function createReadyQueues(count: number): ReadyQueues {
   const list = Array.from({ length: count }, (_, queue) => queue);
-  /** Where a queue stands in `list`; -1 while it does not. */
+  /** The index of each queue in `list`; -1 if it is not ready. */
   const positions = Int32Array.from(list);
   return {
     add: (queue) => {

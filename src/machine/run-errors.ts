@@ -1,4 +1,4 @@
-/** The diagnostics of a run that cannot continue, in terms of the host programs' statements. */
+/** The diagnostics of a run that cannot continue. They name the host programs' statements. */
 import { originText, type Signal } from "../commands/command.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
@@ -20,8 +20,8 @@ export function slotOverrun(tables: Tables, rank: number, index: number, { slot 
 }
 
 /**
- * The `stuck` diagnostic of a state in which no queue can continue. Its notes say, for every queue with commands left,
- * what it waits for and on which ranks.
+ * The `stuck` diagnostic of a state in which no queue can continue. Its notes list what each queue with commands left
+ * waits for, and on which ranks.
  */
 export function stuck(progress: Progress): Diagnostic {
   const { obstacles, place, found } = waits(progress);
@@ -36,7 +36,7 @@ export function stuck(progress: Progress): Diagnostic {
   };
 }
 
-/** The `timed-out` diagnostic of an aborted run. Its notes say what was running and what was waiting. */
+/** The `timed-out` diagnostic of an aborted run. Its notes list the running and waiting commands. */
 export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
   const { obstacles, place, found } = waits(progress);
   const { tables, state } = progress;
@@ -57,7 +57,7 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
 }
 
 /**
- * The `command-threw` diagnostic of an error that is not a diagnostic, given as text; `position` is null outside of
+ * The `command-threw` diagnostic for an error that is not a diagnostic, given as text. `position` is null outside of
  * commands.
  */
 export function commandThrew(
@@ -88,7 +88,7 @@ function firstOf(notes: readonly string[]): readonly string[] {
 
 interface Waits {
   readonly obstacles: readonly Obstacle[];
-  /** The place of the first one; absent if none waits. */
+  /** The place of the first obstacle; absent if no queue waits. */
   readonly place: Pick<Diagnostic, "place">;
   readonly found: Pick<Diagnostic, "found">;
 }

@@ -1,6 +1,6 @@
 /**
- * The operational semantics of a Program: what a queue does next, given what has completed. Every back end that runs
- * streams itself calls this. docs/commands.md says the same in words.
+ * The operational semantics of a Program: the next step of a queue, given what has completed. Every back end that runs
+ * streams itself calls this. docs/commands.md defines the same rules in words.
  */
 import type { Command } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
@@ -9,17 +9,17 @@ import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
 import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
 import { slotOverrun } from "./run-errors.ts";
-import { commandAt, eventNumber, memberNumber } from "./tables.ts";
+import { commandAt, eventNumber, participantNumber } from "./tables.ts";
 
 /**
- * end: the queue has completed all its commands. blocked: its next command waits for other queues (`obstacleOf` says
- * which). progress: it ran its next command; for a transfer, its rank arrived, and a later step completes it.
+ * end: the queue has completed all its commands. blocked: its next command waits for other queues (see `obstacleOf`).
+ * progress: it ran its next command; for a transfer, its rank arrived, and a later step completes it.
  */
 export type StepResult = "end" | "blocked" | "progress";
 
 /**
- * Lets `queue` take its next step. Two threads must not call it for one queue at the same time. Throws `slot-overrun`,
- * and what the back end throws; the state must then be reset.
+ * Takes the next step of `queue`. Two threads must not call it for one queue at the same time. Throws `slot-overrun`,
+ * and errors of the back end; the state must then be reset.
  */
 export function step<Saved>(execution: Execution<Saved>, queue: number): StepResult {
   const { tables, state, observer } = execution;
@@ -30,12 +30,12 @@ export function step<Saved>(execution: Execution<Saved>, queue: number): StepRes
   const index = at(commands, cursor);
   const command = commandAt(tables, rank, index);
   if (command.kind === "transfer") {
-    const member = memberNumber(tables, rank, index);
-    if (!hasArrived(execution, member)) {
-      startTransfer(execution, rank, index, member);
+    const participant = participantNumber(tables, rank, index);
+    if (!hasArrived(execution, participant)) {
+      startTransfer(execution, rank, index, participant);
       return "progress";
     }
-    if (!isComplete(execution, member)) return "blocked";
+    if (!isComplete(execution, participant)) return "blocked";
   } else {
     if (!mayRun(execution, rank, command)) return "blocked";
     observer?.start(rank, index);
@@ -48,7 +48,7 @@ export function step<Saved>(execution: Execution<Saved>, queue: number): StepRes
 
 type Local = Exclude<Command, { readonly kind: "transfer" }>;
 
-/** Whether what the command waits for has happened. A wait for a signal takes the signal. */
+/** Whether the command's waits are satisfied. A wait for a signal takes the signal. */
 function mayRun({ tables, state }: Execution<unknown>, rank: number, command: Local): boolean {
   switch (command.kind) {
     case "waitEvent":
@@ -99,10 +99,10 @@ function run<Saved>(execution: Execution<Saved>, rank: number, index: number, co
   }
 }
 
-function startTransfer<Saved>(execution: Execution<Saved>, rank: number, index: number, member: number): void {
+function startTransfer<Saved>(execution: Execution<Saved>, rank: number, index: number, participant: number): void {
   const { tables, state, eager, observer } = execution;
   observer?.start(rank, index);
-  Atomics.store(state, tables.layout.arrivals + member, runNumber(state));
-  if (eager === null) arrive(execution, at(tables.members, member));
-  else arriveEagerly(execution, eager, at(tables.members, member));
+  Atomics.store(state, tables.layout.arrivals + participant, runNumber(state));
+  if (eager === null) arrive(execution, at(tables.participants, participant));
+  else arriveEagerly(execution, eager, at(tables.participants, participant));
 }

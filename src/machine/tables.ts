@@ -1,14 +1,16 @@
 /**
- * What stays the same over all runs of one Program: its queues (the streams, or one per rank), what waits for what, its
- * transfers, and the layout of the state. Everything has dense numbers, so that the state is one Int32Array that
- * threads can share.
+ * The constant facts about the runs of one Program: its queues (the streams, or one per rank), their dependences, its
+ * transfers, and the layout of the state. All ids are dense, so that the state is one Int32Array that threads can
+ * share.
  */
 import type { Command, EventId } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { createTransferTables, type TransferTables } from "./transfers/transfer-tables.ts";
 
-/** streams: a queue per stream. ranks: one queue per rank in list order, the fewest that hardware may have. */
+/**
+ * streams: one queue per stream. ranks: one queue per rank in list order, the smallest number that hardware may have.
+ */
 export type QueueMode = "streams" | "ranks";
 
 /** Commands of one rank that run in order. */
@@ -18,7 +20,7 @@ interface Queue {
   readonly commands: readonly number[];
 }
 
-/** Where the words of each kind begin in the state. */
+/** The first word of each kind in the state. */
 interface StateLayout {
   /** Per queue: how many of its commands have completed in this run. */
   readonly cursors: number;
@@ -26,12 +28,12 @@ interface StateLayout {
   readonly events: number;
   /** Per slot: 1 while a signal has not been waited for. */
   readonly slots: number;
-  /** Per member: the run in which it last arrived. */
+  /** Per participant: the run in which it last arrived. */
   readonly arrivals: number;
-  /** Per member: credits received over all runs. */
+  /** Per participant: credits received over all runs. */
   readonly credits: number;
-  /** Per meeting: how many have arrived, over all runs. */
-  readonly meetings: number;
+  /** Per rendezvous: the number of arrivals over all runs. */
+  readonly rendezvous: number;
   readonly words: number;
 }
 
@@ -40,7 +42,7 @@ export interface Tables extends TransferTables {
   readonly queues: readonly Queue[];
   /** queueOf[rank][stream]. */
   readonly queueOf: readonly (readonly number[])[];
-  /** Events are numbered over all ranks: that of rank r's event e is eventBase[r] + e. */
+  /** Events are numbered over all ranks: event e of rank r is eventBase[r] + e. */
   readonly eventBase: readonly number[];
   /** The queues that wait for an event, and for a slot. */
   readonly eventWaiters: readonly (readonly number[])[];
@@ -70,9 +72,9 @@ export function createTables(program: Program, mode: QueueMode): Tables {
   const events = cursors + queues.length;
   const slots = events + eventCount;
   const arrivals = slots + program.slots.length;
-  const credits = arrivals + transferTables.members.length;
-  const meetings = credits + transferTables.members.length;
-  const words = meetings + transferTables.meetingCount;
+  const credits = arrivals + transferTables.participants.length;
+  const rendezvous = credits + transferTables.participants.length;
+  const words = rendezvous + transferTables.rendezvousCount;
   return {
     ...transferTables,
     program,
@@ -81,7 +83,7 @@ export function createTables(program: Program, mode: QueueMode): Tables {
     eventBase,
     eventWaiters: eventWaiters.map((set) => [...set]),
     slotWaiters: slotWaiters.map((set) => [...set]),
-    layout: { cursors, events, slots, arrivals, credits, meetings, words },
+    layout: { cursors, events, slots, arrivals, credits, rendezvous, words },
   };
 }
 
@@ -93,11 +95,11 @@ export function commandAt({ program }: Tables, rank: number, index: number): Com
   return at(at(program.ranks, rank).commands, index);
 }
 
-/** The member that the transfer command at position `index` of a rank's list is. */
-export function memberNumber({ memberOf }: Tables, rank: number, index: number): number {
-  const member = at(memberOf, rank).get(index);
-  invariant(member !== undefined, "a transfer command is a member of a transfer", { rank, index });
-  return member;
+/** The participant of the transfer command at position `index` of a rank's list. */
+export function participantNumber({ participantOf }: Tables, rank: number, index: number): number {
+  const participant = at(participantOf, rank).get(index);
+  invariant(participant !== undefined, "a transfer command is a participant of a transfer", { rank, index });
+  return participant;
 }
 
 /** The number of a rank's event over all ranks. */

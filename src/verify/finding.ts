@@ -1,11 +1,11 @@
 /**
- * Findings: Diagnostics of the verifier, with their content also as data. An error makes a Program wrong: its edges
- * allow an order of its commands in which it computes something else, never ends, or breaks a rule that back ends rely
- * on. A note says what costs time or memory.
+ * Findings: the verifier's Diagnostics, with their content also as data. An error makes a Program wrong: its edges
+ * allow an order of its commands in which it computes another result, never ends, or breaks a rule that back ends rely
+ * on. A note reports a cost in time or memory.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 
-/** A command, or what a caller does before or after a run. */
+/** A command, or an action of the caller before or after a run. */
 export interface CommandPlace {
   readonly rank: number;
   readonly stream: number;
@@ -13,7 +13,7 @@ export interface CommandPlace {
   readonly streamName: string;
   /** The position in the rank's list; null for the caller. */
   readonly command: number | null;
-  /** The command's kind, or what the caller does. */
+  /** The kind of the command or of the caller's action. */
   readonly kind: string;
   /** As printed. */
   readonly statement: string;
@@ -47,16 +47,16 @@ export interface Finding extends Diagnostic {
   readonly severity: "error" | "note";
   /** The commands involved: both of a race, those of the cycle of a deadlock. */
   readonly commands: readonly CommandPlace[];
-  /** How many commands, or pairs of commands, of the same statements it stands for. */
+  /** The number of commands, or pairs of commands, of the same statements that this finding covers. */
   readonly occurrences: number;
   readonly memory: SharedMemory | null;
-  /** The last command that both come after. */
+  /** The last command that precedes both. */
   readonly ancestor: CommandPlace | null;
   /** The order that is missing. */
   readonly missingEdge: OrderEdge | null;
   /**
-   * Text for `braid run --interleaving` that runs the second command before the first. For a read of unwritten bytes
-   * any order shows it. Null if one run cannot show it.
+   * Text for `braid run --interleaving` that runs the second command before the first. For a read of unwritten bytes,
+   * any interleaving shows the finding. Null if one run cannot show it.
    */
   readonly interleaving: string | null;
 }

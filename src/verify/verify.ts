@@ -1,7 +1,7 @@
 /**
- * Proves a linked Program free of races, deadlocks and misuse of memory, or reports what is wrong. The proof covers
- * every execution that its edges allow, over two consecutive runs, with what the caller does between them.
- * docs/verifier.md has the model, its assumptions and its limits.
+ * Proves a linked Program free of races, deadlocks and misuse of memory, or reports findings. The proof covers every
+ * execution that the Program's edges allow, over two consecutive runs, including the caller's actions between them.
+ * docs/verifier.md describes the model, its assumptions and its limits.
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
@@ -18,11 +18,11 @@ import { toFindings } from "./explain/to-findings.ts";
 
 export interface VerifyOptions {
   /**
-   * Whether findings come with their nearest common ancestor, an interleaving and a repair, each of which takes more
-   * sweeps; true if omitted. The verdict does not depend on it.
+   * Whether findings include their nearest common ancestor, an interleaving and a repair, each of which takes more
+   * sweeps. Default: true. The verdict does not depend on it.
    */
   readonly counterexamples?: boolean;
-  /** Whether a correct Program gets notes on what it could do better; true if omitted. */
+  /** Whether a correct Program gets notes on possible improvements. Default: true. */
   readonly notes?: boolean;
   /** The lines of dumps that findings name. */
   readonly lineOf?: LineOf;
@@ -33,11 +33,13 @@ export interface VerifyReport {
   readonly ok: boolean;
   readonly findings: readonly Finding[];
   /**
-   * The fewest commands found that make the Program correct, checked; null if there is nothing to repair, or no
-   * insertion repairs it.
+   * The smallest set of insertions found that makes the Program correct, confirmed by verification; null if there is
+   * nothing to repair, or no insertion repairs it.
    */
   readonly repair: readonly RepairStep[] | null;
-  /** What was checked: commands of one run over all ranks, streams that have commands, regions of memory. */
+  /**
+   * The size of the checked Program: commands of one run over all ranks, streams with commands, and regions of memory.
+   */
   readonly size: ProgramSize;
 }
 
@@ -48,7 +50,10 @@ export interface ProgramSize {
   readonly regions: number;
 }
 
-/** Time and memory grow with commands times streams. Never throws for a Program that link made. */
+/**
+ * Verifies a linked Program. Time and memory grow with commands times streams. Never throws for a Program that `link`
+ * made.
+ */
 export function verify(
   program: Program,
   { counterexamples = true, notes = true, lineOf }: VerifyOptions = {},
@@ -58,7 +63,7 @@ export function verify(
   const problems = findProblems(graph, table);
   const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
-  // An incorrect Program gets no notes yet.
+  // Only a correct Program gets notes.
   const noted = notes && problems.length === 0 ? noteFindings(graph, table) : [];
   const findings = [
     ...toFindings(
@@ -82,14 +87,14 @@ export function verify(
 }
 
 /**
- * The Program with the fewest insertions found that make it verify, and these insertions; null if none do, as for a
- * deadlock.
+ * The Program with the smallest set of insertions found that makes it verify, and these insertions. Null if there is
+ * none, as for a deadlock.
  */
 export function repair(program: Program): Repair | null {
   return repairProgram(program, missingIn);
 }
 
-/** The report on lists of all ranks that do not link: its findings are link's. */
+/** The report for lists that do not link. Its findings are link's. */
 export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: DiagnosticError): VerifyReport {
   return {
     ok: false,

@@ -1,32 +1,33 @@
 /**
- * Synchronous transfers: what happens when a member arrives. Whoever completes a meeting moves the data and credits those who took
- * part: in a collective nobody goes on before all have come, in a group a member needs its direct partners only.
+ * Synchronous transfers: the effect of a participant's arrival. The participant that completes a rendezvous moves the
+ * data and gives credits to those involved. In a collective nobody continues before all have arrived; in a group a
+ * participant waits only for its direct peers.
  */
 import { at } from "../../support/invariant.ts";
-import { credit, type Execution, meet } from "../execution.ts";
+import { countArrivals, credit, type Execution } from "../execution.ts";
 import type { Move, Phase } from "./moves.ts";
-import type { CollectiveTable, GroupTable, Member } from "./transfer-tables.ts";
+import type { CollectiveTable, GroupTable, Participant } from "./transfer-tables.ts";
 
-export function arrive<Saved>(execution: Execution<Saved>, member: Member): void {
-  const table = at(execution.tables.transfers, member.transfer);
+export function arrive<Saved>(execution: Execution<Saved>, participant: Participant): void {
+  const table = at(execution.tables.transfers, participant.transfer);
   if (table.kind === "collective") arriveAtCollective(execution, table);
-  else arriveAtGroup(execution, table, member.position);
+  else arriveAtGroup(execution, table, participant.position);
 }
 
 function arriveAtCollective<Saved>(execution: Execution<Saved>, table: CollectiveTable): void {
-  const { operations, firstMember, meeting, phases } = table;
-  if (!meet(execution, meeting, 1, operations.length)) return;
+  const { operations, firstParticipant, rendezvous, phases } = table;
+  if (!countArrivals(execution, rendezvous, 1, operations.length)) return;
   performPhases(execution, phases);
-  for (const position of operations.keys()) credit(execution, firstMember + position);
+  for (const position of operations.keys()) credit(execution, firstParticipant + position);
 }
 
 function arriveAtGroup<Saved>(execution: Execution<Saved>, table: GroupTable, position: number): void {
   for (const index of at(table.edgesOf, position)) {
-    const { from, to, meeting, phases } = at(table.edges, index);
-    if (!meet(execution, meeting, from === to ? 2 : 1, 2)) continue;
+    const { from, to, rendezvous, phases } = at(table.edges, index);
+    if (!countArrivals(execution, rendezvous, from === to ? 2 : 1, 2)) continue;
     performPhases(execution, phases);
-    credit(execution, table.firstMember + from);
-    credit(execution, table.firstMember + to);
+    credit(execution, table.firstParticipant + from);
+    credit(execution, table.firstParticipant + to);
   }
 }
 
@@ -37,14 +38,14 @@ function performPhases<Saved>(execution: Execution<Saved>, phases: readonly Phas
   }
 }
 
-/** `savedOf` gives what was saved of the data of the member at a position, or null where it is read live. */
+/** `savedOf` returns the saved data of the participant at a position, or null if its data is read live. */
 export function performMoves<Saved>(
   { compute }: Pick<Execution<Saved>, "compute">,
   moves: readonly Move[],
   savedOf: (position: number) => Saved | null,
 ): void {
   for (const { op, sources, destination } of moves) {
-    const read = sources.map(({ member, view }) => ({ view, saved: savedOf(member) }));
+    const read = sources.map(({ from, view }) => ({ view, saved: savedOf(from) }));
     if (op === null) compute.copy(at(read, 0), destination);
     else compute.combine(op, read, destination);
   }

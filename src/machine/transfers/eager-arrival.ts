@@ -1,20 +1,20 @@
 /**
- * Eager transfers: a member may go on before the others have come, as far as its own result allows. At its arrival a coin says whether its
- * data is saved and its rank let go; what others need of it is later read from what was saved. Where the coin says no, the member
- * stays until all have come, and its data is read as late as that. So a race that only an asynchronous library would show can show
- * itself, while a program without races gives the same bits. One thread only.
+ * Eager transfers: a participant may continue before its peers arrive, as soon as its own result allows. At its arrival
+ * a random bit decides whether its data is saved, so that its rank may continue; its peers later read the saved data.
+ * Otherwise the participant stays until all have arrived, and its data is read then. A race that only an asynchronous
+ * library would expose can thus show, while a program without races gives the same bits. One thread only.
  */
 import { dependsOn } from "../../commands/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { performMoves } from "./arrival.ts";
-import { credit, type Eager, type Execution, hasArrived, isComplete, meet } from "../execution.ts";
+import { countArrivals, credit, type Eager, type Execution, hasArrived, isComplete } from "../execution.ts";
 import { movesTo } from "./moves.ts";
-import type { CollectiveTable, GroupTable, Member } from "./transfer-tables.ts";
+import type { CollectiveTable, GroupTable, Participant } from "./transfer-tables.ts";
 
-export function arriveEagerly<Saved>(execution: Execution<Saved>, eager: Eager<Saved>, member: Member): void {
-  const table = at(execution.tables.transfers, member.transfer);
-  if (table.kind === "collective") arriveAtCollective(execution, eager, table, member.position);
-  else arriveAtGroup(execution, eager, table, member.position);
+export function arriveEagerly<Saved>(execution: Execution<Saved>, eager: Eager<Saved>, participant: Participant): void {
+  const table = at(execution.tables.transfers, participant.transfer);
+  if (table.kind === "collective") arriveAtCollective(execution, eager, table, participant.position);
+  else arriveAtGroup(execution, eager, table, participant.position);
 }
 
 function arriveAtCollective<Saved>(
@@ -23,51 +23,51 @@ function arriveAtCollective<Saved>(
   table: CollectiveTable,
   position: number,
 ): void {
-  const { operations, firstMember, meeting } = table;
+  const { operations, firstParticipant, rendezvous } = table;
   if (eager.coin()) {
-    eager.released.add(firstMember + position);
+    eager.released.add(firstParticipant + position);
     saveInput(execution, eager, table, position);
   }
-  const all = meet(execution, meeting, 1, operations.length);
+  const all = countArrivals(execution, rendezvous, 1, operations.length);
   const pending = [...operations.keys()].filter(
-    (p) => !isComplete(execution, firstMember + p) && (all || mayComplete(execution, eager, table, p)),
+    (p) => !isComplete(execution, firstParticipant + p) && (all || mayComplete(execution, eager, table, p)),
   );
-  // Results overwrite inputs where a collective runs in place, so what is still read live is saved first.
+  // In-place results overwrite inputs, so inputs that are still read live are saved first.
   if (all) for (const p of pending) saveInput(execution, eager, table, p);
   for (const p of pending) {
-    performMoves(execution, movesTo(operations, p), (source) => eager.inputs.get(firstMember + source) ?? null);
-    credit(execution, firstMember + p);
+    performMoves(execution, movesTo(operations, p), (source) => eager.inputs.get(firstParticipant + source) ?? null);
+    credit(execution, firstParticipant + p);
   }
   if (!all) return;
   for (const p of operations.keys()) {
-    eager.inputs.delete(firstMember + p);
-    eager.released.delete(firstMember + p);
+    eager.inputs.delete(firstParticipant + p);
+    eager.released.delete(firstParticipant + p);
   }
 }
 
-/** Whether a member was let go and all whose data its result needs have come. */
+/** Whether a participant may continue early and all the data that its result needs has arrived. */
 function mayComplete<Saved>(
   execution: Execution<Saved>,
   { released }: Eager<Saved>,
-  { operations, firstMember }: CollectiveTable,
+  { operations, firstParticipant }: CollectiveTable,
   position: number,
 ): boolean {
-  if (!released.has(firstMember + position)) return false;
+  if (!released.has(firstParticipant + position)) return false;
   const { type, root } = at(operations, position);
   return dependsOn(type, operations.length, root, position).every((other) =>
-    hasArrived(execution, firstMember + other),
+    hasArrived(execution, firstParticipant + other),
   );
 }
 
 function saveInput<Saved>(
   { compute }: Execution<Saved>,
   { inputs }: Eager<Saved>,
-  { operations, firstMember }: CollectiveTable,
+  { operations, firstParticipant }: CollectiveTable,
   position: number,
 ): void {
   const { input } = at(operations, position);
-  const member = firstMember + position;
-  if (input !== null && !inputs.has(member)) inputs.set(member, compute.save(input));
+  const participant = firstParticipant + position;
+  if (input !== null && !inputs.has(participant)) inputs.set(participant, compute.save(input));
 }
 
 function arriveAtGroup<Saved>(
@@ -78,16 +78,16 @@ function arriveAtGroup<Saved>(
 ): void {
   const letGo = coin();
   for (const index of at(table.edgesOf, position)) {
-    const { from, sendOp, to, meeting, phases } = at(table.edges, index);
-    if (meet(execution, meeting, from === to ? 2 : 1, 2)) {
-      const saved = sends.get(meeting) ?? null;
+    const { from, sendOp, to, rendezvous, phases } = at(table.edges, index);
+    if (countArrivals(execution, rendezvous, from === to ? 2 : 1, 2)) {
+      const saved = sends.get(rendezvous) ?? null;
       for (const { chains } of phases) performMoves(execution, chains.flat(), () => saved);
-      // A sender whose data was saved has had its credit.
-      if (!sends.delete(meeting)) credit(execution, table.firstMember + from);
-      credit(execution, table.firstMember + to);
+      // A sender whose data was saved already has its credit.
+      if (!sends.delete(rendezvous)) credit(execution, table.firstParticipant + from);
+      credit(execution, table.firstParticipant + to);
     } else if (letGo && from === position) {
-      sends.set(meeting, execution.compute.save(at(at(table.operations, from).ops, sendOp).view));
-      credit(execution, table.firstMember + from);
+      sends.set(rendezvous, execution.compute.save(at(at(table.operations, from).ops, sendOp).view));
+      credit(execution, table.firstParticipant + from);
     }
   }
 }

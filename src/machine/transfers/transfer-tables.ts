@@ -1,6 +1,7 @@
 /**
- * The transfers of a Program as the machine runs them: members numbered over all transfers, what each needs to complete, and the
- * moves. A meeting word counts who has come: the members of a collective, or the two ends of one send.
+ * The transfers of a Program as the machine runs them: participants numbered over all transfers, the credits that
+ * complete each, and the moves. A rendezvous counts arrivals: the participants of a collective, or the two ends of one
+ * send.
  */
 import type { TransferId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, TransferEdge } from "../../commands/program.ts";
@@ -8,33 +9,33 @@ import type { Collective, PointToPointGroup } from "../../commands/transfer.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type Chain, collectiveChains, copyChains, type Phase } from "./moves.ts";
 
-/** One member of one transfer. */
-export interface Member {
+/** One participant of one transfer. */
+export interface Participant {
   readonly rank: number;
   /** Position of the transfer in the rank's list. */
   readonly command: number;
   readonly queue: number;
   readonly transfer: TransferId;
-  /** Its position among the members of the transfer. */
+  /** Its position among the participants of the transfer. */
   readonly position: number;
-  /** How many credits complete it in a run: one in a collective, in a group one for each of its sends and receives. */
+  /** The number of credits that complete it in a run: one in a collective; in a group one per send and receive. */
   readonly credits: number;
 }
 
 export interface CollectiveTable {
   readonly kind: "collective";
-  /** The number of the member at position 0; the others follow. */
-  readonly firstMember: number;
+  /** The number of the participant at position 0. The others follow. */
+  readonly firstParticipant: number;
   /** In team order. */
   readonly operations: readonly Collective[];
-  /** One after the other, once all members have arrived. */
+  /** Run in order, once all participants have arrived. */
   readonly phases: readonly Phase[];
-  readonly meeting: number;
+  readonly rendezvous: number;
 }
 
 export interface GroupTable {
   readonly kind: "group";
-  readonly firstMember: number;
+  readonly firstParticipant: number;
   readonly operations: readonly PointToPointGroup[];
   readonly edges: readonly EdgeTable[];
   /** edgesOf[position]: indices of the edges that begin or end there. */
@@ -43,18 +44,18 @@ export interface GroupTable {
 
 interface EdgeTable extends TransferEdge {
   readonly phases: readonly Phase[];
-  readonly meeting: number;
+  readonly rendezvous: number;
 }
 
 export type TransferTable = CollectiveTable | GroupTable;
 
 export interface TransferTables {
-  readonly members: readonly Member[];
-  /** memberOf[rank].get(command): the member that a transfer command is. */
-  readonly memberOf: readonly ReadonlyMap<number, number>[];
+  readonly participants: readonly Participant[];
+  /** participantOf[rank].get(command): the participant of a transfer command. */
+  readonly participantOf: readonly ReadonlyMap<number, number>[];
   /** Indexed by TransferId. */
   readonly transfers: readonly TransferTable[];
-  readonly meetingCount: number;
+  readonly rendezvousCount: number;
   /** In order of their numbers. */
   readonly phases: readonly Phase[];
 }
@@ -64,9 +65,9 @@ export function createTransferTables(
   program: Program,
   queueOf: (rank: number, stream: number) => number,
 ): TransferTables {
-  const members: Member[] = [];
-  const memberOf = program.ranks.map(() => new Map<number, number>());
-  let meetingCount = 0;
+  const participants: Participant[] = [];
+  const participantOf = program.ranks.map(() => new Map<number, number>());
+  let rendezvousCount = 0;
   const phases: Phase[] = [];
   const numbered = (chains: readonly Chain[]): readonly Phase[] => {
     if (chains.length === 0) return [];
@@ -75,10 +76,10 @@ export function createTransferTables(
     return [phase];
   };
   const transfers = program.transfers.map((transfer): TransferTable => {
-    const firstMember = members.length;
+    const firstParticipant = participants.length;
     for (const [position, { rank, command, operation }] of transfer.participants.entries()) {
-      at(memberOf, rank).set(command, members.length);
-      members.push({
+      at(participantOf, rank).set(command, participants.length);
+      participants.push({
         rank,
         command,
         queue: queueOf(rank, at(at(program.ranks, rank).commands, command).stream),
@@ -87,29 +88,29 @@ export function createTransferTables(
         credits: operation.kind === "collective" ? 1 : operation.ops.length,
       });
     }
-    const table = tableOf(transfer, firstMember, meetingCount, numbered);
-    meetingCount += table.kind === "collective" ? 1 : table.edges.length;
+    const table = tableOf(transfer, firstParticipant, rendezvousCount, numbered);
+    rendezvousCount += table.kind === "collective" ? 1 : table.edges.length;
     return table;
   });
-  return { members, memberOf, transfers, meetingCount, phases };
+  return { participants, participantOf, transfers, rendezvousCount, phases };
 }
 
 function tableOf(
   transfer: LinkedTransfer,
-  firstMember: number,
-  firstMeeting: number,
+  firstParticipant: number,
+  firstRendezvous: number,
   numbered: (chains: readonly Chain[]) => readonly Phase[],
 ): TransferTable {
   if (transfer.kind === "collective") {
     const operations = transfer.participants.map(({ operation }) => {
-      invariant(operation.kind === "collective", "the members of a collective are collectives", transfer.id);
+      invariant(operation.kind === "collective", "the participants of a collective are collectives", transfer.id);
       return operation;
     });
     const phases = collectiveChains(operations).flatMap(numbered);
-    return { kind: "collective", firstMember, operations, phases, meeting: firstMeeting };
+    return { kind: "collective", firstParticipant, operations, phases, rendezvous: firstRendezvous };
   }
   const operations = transfer.participants.map(({ operation }) => {
-    invariant(operation.kind === "group", "the members of a group are groups", transfer.id);
+    invariant(operation.kind === "group", "the participants of a group are groups", transfer.id);
     return operation;
   });
   const edgesOf = operations.map((): number[] => []);
@@ -119,7 +120,7 @@ function tableOf(
     if (to !== from) at(edgesOf, to).push(index);
     const send = at(at(operations, from).ops, sendOp);
     const recv = at(at(operations, to).ops, recvOp);
-    return { ...edge, phases: numbered(copyChains(from, send.view, recv.view)), meeting: firstMeeting + index };
+    return { ...edge, phases: numbered(copyChains(from, send.view, recv.view)), rendezvous: firstRendezvous + index };
   });
-  return { kind: "group", firstMember, operations, edges, edgesOf };
+  return { kind: "group", firstParticipant, operations, edges, edgesOf };
 }

@@ -1,11 +1,11 @@
 /**
- * Buffers that the callers bind, and buffers that share bytes: temporaries that link placed in the same memory, one
- * after the other.
+ * Buffers that callers bind, and buffers that share bytes: temporaries that `link` placed in the same memory at
+ * different times.
  */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { at } from "../../support/invariant.ts";
 
-/** By buffer: whether another one shares some of its bytes. */
+/** By buffer: whether another buffer shares some of its bytes. */
 export function sharingBuffers(buffers: readonly PlacedBuffer[]): Uint8Array {
   const shares = new Uint8Array(buffers.length);
   for (const arena of byArena(buffers).values()) {

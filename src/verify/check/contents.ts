@@ -1,5 +1,5 @@
 /**
- * What memory holds over one run, in the order of the sweep: which buffers are alive, and which regions have been
+ * The contents of memory over one run, in the order of the sweep: which buffers are alive, and which regions have been
  * written since their buffer was last undefined (at the start of the run, by alloc and by free). If accesses race, the
  * order of the sweep is one of several; verify drops problems that follow from a race it reports.
  */
@@ -9,7 +9,7 @@ import { findGap, type Gap } from "./coverage.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { RegionTable } from "./region-table.ts";
 
-/** Something wrong with a node that does not come from the order of nodes. */
+/** A mistake at a node that does not depend on the order of nodes. */
 export type ContentsProblem =
   | {
       readonly kind: "unwritten";
@@ -31,7 +31,7 @@ export type ContentsProblem =
   | { readonly kind: "freedTwice"; readonly node: number; readonly buffer: number; readonly other: number | null }
   /** An alloc of a buffer that `other` has allocated in the same run, without a free in between. */
   | { readonly kind: "allocatedTwice"; readonly node: number; readonly buffer: number; readonly other: number }
-  /** An alloc of bytes that another live buffer has too. */
+  /** An alloc of bytes that another live buffer has. */
   | {
       readonly kind: "bytesInUse";
       readonly node: number;
@@ -42,7 +42,7 @@ export type ContentsProblem =
     };
 
 export interface Contents {
-  /** A node of the run starts. An alloc takes bytes that the buffers in `before` had. */
+  /** A node of the run starts. If it is an alloc, `before` lists the buffers that had its bytes. */
   starts(node: number, before: readonly number[]): void;
   readonly problems: readonly ContentsProblem[];
 }

@@ -1,6 +1,6 @@
 /**
- * Whether the regions that were written cover one that is read. If the written ones are disjoint, the bytes that each
- * shares with the read one add up; otherwise their runs are merged.
+ * Whether the written regions cover a read region. If the written regions are disjoint, the bytes that each shares with
+ * the read region add up. Otherwise their runs are merged.
  */
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
@@ -13,8 +13,7 @@ export interface ByteRange {
 }
 
 /**
- * The part of `region` that is missing: the first bytes that no written region has, and how many there are; null if
- * none is missing.
+ * The missing part of `region`: the first bytes that no written region has, and their number; null if none is missing.
  */
 export interface Gap extends ByteRange {
   readonly missing: number;
@@ -22,7 +21,7 @@ export interface Gap extends ByteRange {
   readonly size: number;
 }
 
-/** `isWritten` tells whether all of a region has been written. */
+/** `isWritten` returns whether all of a region has been written. */
 export function findGap(table: RegionTable, region: number, isWritten: (other: number) => boolean): Gap | null {
   const { overlaps, shared, sizes } = table;
   const [start, end] = [at(overlaps.start, region), at(overlaps.start, region + 1)];
@@ -46,7 +45,7 @@ function areApart({ overlaps }: RegionTable, regions: Int32Array): boolean {
   });
 }
 
-/** Merges the runs of all, as ranges of the buffer's bytes. */
+/** Merges the runs of all written regions, as ranges of the buffer's bytes. */
 function gapBetween({ regions, sizes }: RegionTable, region: number, writers: Int32Array): Gap | null {
   const written = merged([...writers].flatMap((writer) => runsOf(at(regions, writer))));
   let [missing, next] = [0, 0];

@@ -1,6 +1,6 @@
 /**
- * Explains why a run is stuck by the shortest cycle of queues that wait for each other. Each queue stands at a command
- * that waits for another command, which comes later in its queue than the command where that queue waits.
+ * Explains a stuck run by the shortest cycle of queues that wait for each other. Each queue's head waits for a command
+ * of the next queue, which comes after that queue's head.
  *
  *   rank 0: recv from 1 waits for rank 1: send to 0, which comes after
  *   rank 1: recv from 0 waits for rank 0: send to 1, which comes after the first
@@ -15,7 +15,7 @@ export interface Wait {
   readonly awaits: number;
 }
 
-/** Null if there is no cycle: all queues wait, in the end, for something that never comes. */
+/** Null if there is no cycle: all queues wait, directly or indirectly, for something that never happens. */
 export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | null {
   const { queues, queueOf, cursor } = stuck;
   const waitsOf = queues.map((nodes, queue): readonly Wait[] => {
@@ -71,9 +71,9 @@ function backFrom(
   return cycle;
 }
 
-/** The unreached nodes that the node waits for: one for each queue that could unblock it. */
+/** The unreached nodes that the node waits for, one per queue that could unblock it. */
 function awaited(graph: Graph, stuck: Stuck, node: number): readonly number[] {
-  const { kind, argument, members, program } = graph;
+  const { kind, argument, participants, program } = graph;
   const what = at(argument, node);
   switch (kind[node]) {
     case nodeKinds.wait:
@@ -81,14 +81,14 @@ function awaited(graph: Graph, stuck: Stuck, node: number): readonly number[] {
     case nodeKinds.take:
       return program.slots[what] === undefined ? [] : remaining(graph, stuck, nodeKinds.signal, what);
     case nodeKinds.transfer: {
-      const id = at(members.transfer, what);
+      const id = at(participants.transfer, what);
       const all = Array.from(
-        { length: at(members.first, id + 1) - at(members.first, id) },
-        (_, i) => at(members.first, id) + i,
+        { length: at(participants.first, id + 1) - at(participants.first, id) },
+        (_, i) => at(participants.first, id) + i,
       );
-      return (members.partners[what] ?? all)
-        .filter((member) => stuck.arrived[member] === 0)
-        .map((member) => at(members.node, member));
+      return (participants.peers[what] ?? all)
+        .filter((participant) => stuck.arrived[participant] === 0)
+        .map((participant) => at(participants.node, participant));
     }
     default:
       return [];

@@ -1,6 +1,6 @@
 /**
- * Finds everything wrong with a Program, in numbers of its graph: static mistakes in the lists, then progress, order
- * and contents from the sweeps.
+ * Finds all mistakes in a Program, as numbers of its graph: static mistakes in the lists, then progress, order and
+ * contents from the sweeps.
  */
 import { at } from "../../support/invariant.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
@@ -43,9 +43,8 @@ export function findProblems(graph: Graph, table: RegionTable): readonly Problem
 }
 
 /**
- * The second run repeats the mistakes of the first, which has less order. Two commands that race within a run need no
- * second finding where one meets the other's next run. A buffer freed while in use needs none for its next alloc, which
- * follows the free.
+ * Drops findings that repeat others. The second run repeats the mistakes of the first. Commands that race within a run
+ * also race across runs. A buffer that is freed while in use is also in use at its next alloc, which follows the free.
  */
 function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonly Conflict[]): readonly Conflict[] {
   const pairOf = ({ first, second }: Conflict): string => {
@@ -71,7 +70,7 @@ function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonl
   return [...inFirst, ...across.filter((conflict) => !pairs.has(pairOf(conflict)) && !isFreedUnder(conflict))];
 }
 
-/** A run that is stuck without a cycle waits for something that never comes, which a static check has reported. */
+/** A run that is stuck without a cycle waits for something that never happens. A static check has reported it. */
 function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
   const stuck = findStuck(graph, isStuck ? "streams" : "ranks");
   const cycle = stuck === null ? null : shortestCycle(graph, stuck);
@@ -79,7 +78,7 @@ function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
   return [{ kind: isStuck ? "deadlock" : "needsConcurrency", cycle }];
 }
 
-/** If accesses of a buffer race, its contents are undetermined: the race is reported, but none of its consequences. */
+/** If accesses of a buffer race, its contents are undetermined. The race is reported, but not its consequences. */
 function withoutRacing(
   problems: readonly ContentsProblem[],
   conflicts: readonly Conflict[],

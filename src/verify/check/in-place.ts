@@ -1,7 +1,7 @@
 /**
- * Which operands of one command may share bytes. A pointwise kernel may write the elements it reads, a combination one
- * of its inputs, a collective what the table of collectives allows. Everything else keeps outputs apart from inputs and
- * from each other.
+ * Which operands of one command may share bytes. A pointwise kernel may write the elements it reads, a combination may
+ * write one of its inputs, and a collective may share bytes as the table of collectives says. All other outputs must
+ * overlap neither inputs nor each other.
  */
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import type { Command } from "../../commands/command.ts";
@@ -17,10 +17,10 @@ import { at } from "../../support/invariant.ts";
 import { sharedBytes } from "./shared-bytes.ts";
 
 export interface IllegalOverlap {
-  /** The operand that is written where another one lies. */
+  /** The written operand that overlaps another one. */
   readonly written: Region;
   readonly other: Region;
-  /** What the command allows. */
+  /** The overlap that the command allows. */
   readonly rule: string;
 }
 
@@ -28,7 +28,7 @@ const apart = "outputs that overlap neither inputs nor each other";
 
 const elementwise = "an output that is an input, element by element, or does not overlap it";
 
-/** A command and the members of its transfer, if it is one. */
+/** A command and the participants of its transfer, if it is one. */
 type Rest = [Program, LinkedTransfer | null, number];
 
 const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
@@ -78,7 +78,7 @@ const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
   unit: false,
 };
 
-/** Null if all operands of the command at `index` of the rank's list lie where they may. */
+/** Null if the command at `index` of the rank's list allows all overlaps of its operands. */
 export function illegalOverlap(program: Program, rank: number, index: number): IllegalOverlap | null {
   const { commands, transferOf } = at(program.ranks, rank);
   const id = transferOf[index] ?? null;
@@ -129,11 +129,11 @@ function collectiveOverlap(
   return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
 }
 
-/** Which part of the split side is the rank's: parts go to the ranks that have the other side. */
+/** The index of the rank's slice in the split side: slices go to the ranks that have the other side, in order. */
 function placeIn(transfer: LinkedTransfer | null, rank: number, side: "input" | "output"): number {
   const before = transfer?.participants.slice(
     0,
-    transfer.participants.findIndex((member) => member.rank === rank),
+    transfer.participants.findIndex((participant) => participant.rank === rank),
   );
   const holders = before?.filter(({ operation }) => operation.kind === "collective" && operation[side] !== null);
   return holders?.length ?? 0;

@@ -23,7 +23,7 @@ export interface RegionTable extends Overlaps {
   readonly reads: Rows;
   readonly writes: Rows;
   /**
-   * By buffer: the region of all its bytes; -1 if it shares none with another buffer and no node touches it as a whole.
+   * By buffer: the region of all its bytes; -1 if it shares no bytes with another buffer and no node touches all of it.
    */
   readonly whole: Int32Array;
 }
@@ -55,7 +55,7 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const [index, { kind }] of commands.entries()) {
       if (touchesMemory[kind]) {
         const touched = accesses(program, rank, index);
-        // Two operands that are one region count as one read; two writes of one region are a mistake of their own.
+        // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
         const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));
         for (const [i, region] of read.entries()) if (read.indexOf(region) === i) reads.add(region);
         for (const region of touched.writes) if (sizeOf(region) > 0) writes.add(numbers.of(region));

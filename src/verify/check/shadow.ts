@@ -14,7 +14,7 @@ export interface Access {
   readonly writes: boolean;
 }
 
-/** The sweep met `first` first; neither is ordered before the other. */
+/** The sweep reached `first` earlier, but neither is ordered before the other. */
 export interface Conflict {
   readonly first: Access;
   readonly second: Access;
@@ -22,19 +22,20 @@ export interface Conflict {
 
 export interface Shadow {
   /**
-   * Compares the accesses of `node` (of one run) with earlier ones and records them. `known[chain]` says how much of
-   * each other chain happens before; `position` is the node's own in its chain, `visit` its number over both runs.
+   * Compares the accesses of `node` (of one run) with earlier ones, and records them. `known[chain]` is the number of
+   * each other chain's nodes that happen before; `position` is the node's own in its chain, `visit` its number over
+   * both runs.
    */
   touch(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
   /**
-   * Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's, `whole`
-   * all of the other's.
+   * Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's region,
+   * `whole` is the region of all bytes of the other buffer.
    */
   moveIn(region: number, whole: number, visit: number, chain: number, known: Int32Array): void;
   readonly conflicts: readonly Conflict[];
 }
 
-/** The search stops after this many conflicts: more are the same mistakes again. */
+/** The search stops after this many conflicts, because further ones repeat the same mistakes. */
 const mostConflicts = 10_000;
 
 export function createShadow({ regions, overlaps, reads, writes }: RegionTable): Shadow {

@@ -1,10 +1,10 @@
 /**
  * Counts the bytes that two regions share, exactly. Both are nested strided runs (src/commands/region.ts), so their
- * outermost dims are compared together. With one stride, at most two relative positions of the inner blocks can meet,
- * since a block never extends past its stride. With different strides, the coarser region is walked over the blocks
- * that lie within the other.
+ * outermost dims are compared together. With equal strides, at most two relative positions of the inner blocks can
+ * overlap, since a block never extends past its stride. With different strides, the coarser region's blocks are
+ * compared one by one with the other region.
  *
- *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, they share nothing; one step says so
+ *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, but they share no byte; one step shows it
  */
 import type { RegionDim } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
@@ -31,8 +31,8 @@ export function sizeOf({ dims, bytes }: Pick<Extent, "dims" | "bytes">): number 
 }
 
 /**
- * The number of bytes that are in both. Takes at most one step per run of the coarser one, and a few steps if strides
- * are equal.
+ * The number of bytes that both contain. Takes at most one step per run of the coarser region, and a few steps if
+ * strides are equal.
  */
 export function sharedBytes(a: Extent, b: Extent): number {
   const distance = b.start - a.start;
@@ -45,7 +45,7 @@ function runsShare(distance: number, a: number, b: number): number {
   return Math.max(0, Math.min(a, distance + b) - Math.max(0, distance));
 }
 
-/** By remainders: every run of both starts at the same offset modulo the common divisor of all strides. */
+/** By remainders: all runs of a region start at the same offset modulo the common divisor of all strides. */
 function neverMeet(distance: number, a: Extent, b: Extent): boolean {
   let divisor = 0;
   for (const { stride } of a.dims) divisor = greatestDivisor(divisor, stride);
@@ -60,7 +60,9 @@ function greatestDivisor(a: number, b: number): number {
   return x;
 }
 
-/** The bytes shared by `a` from dim `i` on and `b` from dim `j` on, where b's part starts `distance` after a's. */
+/**
+ * The number of bytes shared by `a` from dim `i` on and `b` from dim `j` on, where b starts `distance` bytes after a.
+ */
 function shared(distance: number, a: Extent, i: number, b: Extent, j: number): number {
   const outerA = a.dims[i];
   const outerB = b.dims[j];
@@ -71,7 +73,7 @@ function shared(distance: number, a: Extent, i: number, b: Extent, j: number): n
   if (outerA === undefined || outerB.stride > outerA.stride) return walked(-distance, b, j, a, i);
   const { stride } = outerA;
   const [spanA, spanB] = [restSpan(a, i + 1), restSpan(b, j + 1)];
-  // Block n of a and block n + k of b lie `distance + k * stride` apart.
+  // Block n of a and block n + k of b are `distance + k * stride` apart.
   const first = Math.max(Math.floor((-spanB - distance) / stride) + 1, 1 - outerA.count);
   const last = Math.min(Math.ceil((spanA - distance) / stride) - 1, outerB.count - 1);
   let bytes = 0;
@@ -82,7 +84,7 @@ function shared(distance: number, a: Extent, i: number, b: Extent, j: number): n
   return bytes;
 }
 
-/** Walks the blocks of a's outermost dim that reach into b. */
+/** Compares each block of a's outermost dim that reaches into b. */
 function walked(distance: number, a: Extent, i: number, b: Extent, j: number): number {
   const { count, stride } = at(a.dims, i);
   const [inner, span] = [restSpan(a, i + 1), restSpan(b, j)];

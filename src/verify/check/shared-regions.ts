@@ -10,7 +10,7 @@ import { type Extent, sharedBytes, sizeOf, spanOf } from "./shared-bytes.ts";
 export interface Overlaps {
   /** By region: the regions that share bytes with it, itself first. */
   readonly overlaps: Rows;
-  /** For each value of `overlaps`: how many bytes are shared. */
+  /** For each value of `overlaps`: the number of shared bytes. */
   readonly shared: Float64Array;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which buffer had each byte of an arena last, if several have it one after the other. An alloc is compared only with
- * the previous buffer of its bytes: each comes after the one before it, so all of them are in order.
+ * The buffer that last had each byte of an arena, if several buffers use it at different times. An alloc is compared
+ * only with the previous buffers of its bytes. Each buffer follows the one before it, so all of them are in order.
  */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
@@ -41,7 +41,9 @@ export function createTenants({ buffers, ranks }: Program): Tenants {
   return { moveIn };
 }
 
-/** Inserts `range` into the sorted ranges in place of what it covers. Returns the other buffers that lose bytes. */
+/**
+ * Inserts `range` into the sorted ranges in place of the bytes it covers. Returns the other buffers that lose bytes.
+ */
 function replace(ranges: Range[], range: Range): readonly number[] {
   const first = firstEndingAfter(ranges, range.start);
   let last = first;

@@ -1,8 +1,8 @@
 /**
- * Turns a conflict of two accesses into a finding. The intended order is read from the program: the earlier run, then
- * the earlier statement and iteration. The kinds of the two commands determine the mistake: an alloc or free makes it a
- * lifetime error; a library's transfer on the same rank that no other stream waits for, a missing Wait; anything else a
- * race.
+ * Turns a conflict of two accesses into a finding. The program determines the intended order: the earlier run comes
+ * first, then the earlier statement and iteration. The kinds of the two commands determine the mistake. With an alloc
+ * or free it is a lifetime error. With a library's transfer on the same rank that no other stream waits for, it is a
+ * missing Wait. Anything else is a race.
  */
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { Region } from "../../commands/region.ts";
@@ -29,7 +29,7 @@ export function intendedOrder(graph: Graph, table: RegionTable, conflict: Confli
   return [first.access.visit, second.access.visit];
 }
 
-/** Ordered by the program of the rank whose memory it is. */
+/** Ordered by the program of the rank that owns the memory. */
 function inOrder(graph: Graph, table: RegionTable, conflict: Conflict): readonly [Side, Side] {
   const { program } = graph;
   const { rank } = at(program.buffers, at(table.buffer, conflict.second.region));
@@ -64,7 +64,7 @@ export function conflictFinding(graph: Graph, table: RegionTable, conflict: Conf
   };
 }
 
-/** The bytes that two regions share: of one buffer, or of buffers in the same place. */
+/** The bytes that two regions share, in one buffer or in buffers at the same addresses. */
 function sharedMemory({ program }: Graph, table: RegionTable, a: number, b: number): SharedMemory {
   const [first, second] = [at(table.regions, a), at(table.regions, b)];
   const placed = (region: Region): Extent => ({
@@ -92,7 +92,8 @@ function movedIn(first: Side, { tensor, rank }: SharedMemory, tenant: string): M
 }
 
 /**
- * A stream other than the second's that waits for the transfer; null if `first` is not a transfer, or no stream does.
+ * A stream, other than the second command's, that waits for the transfer. Null if `first` is not a transfer, or no
+ * other stream waits for it.
  */
 function waiterOf({ program }: Graph, first: CommandPlace, second: CommandPlace): string | null {
   if (first.kind !== "transfer" || first.command === null) return null;

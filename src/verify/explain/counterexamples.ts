@@ -1,6 +1,6 @@
 /**
- * The evidence of a finding: the last command that both of its commands come after, and an interleaving in which the
- * second runs before the first. It takes sweeps of its own, only for the findings that are shown.
+ * The evidence for a finding: the last command that precedes both of its commands, and an interleaving in which the
+ * second runs before the first. It takes separate sweeps, and only for findings that are shown.
  */
 import { at } from "../../support/invariant.ts";
 import { capturePasts, type Past, visitAt } from "../order/captures.ts";

@@ -1,6 +1,6 @@
 /**
- * Adds orders to a linked Program: an event if both commands are of one rank, else a signal on a new slot. If the first
- * command's stream records an event after it anyway, only the wait is added.
+ * Adds orders to a linked Program: an event if both commands are on one rank, otherwise a signal on a new slot. If the
+ * first command's stream already records an event after it, only the wait is added.
  *
  *   copy         on worker 0          copy           on worker 0
  *                                     recordEvent    on worker 0
@@ -13,7 +13,8 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 
 /**
- * One end of an order: a command, by its position in its rank's list. -1 is the start of the list, its length the end.
+ * One end of an order: a command, as its position in its rank's list. -1 is the start of the list, the list's length
+ * its end.
  */
 export interface OrderEnd {
   readonly rank: number;
@@ -103,9 +104,9 @@ function withInsertions(
   );
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
-    participants: transfer.participants.map((member) => ({
-      ...member,
-      command: at(at(edited, member.rank).places, member.command),
+    participants: transfer.participants.map((participant) => ({
+      ...participant,
+      command: at(at(edited, participant.rank).places, participant.command),
     })),
   }));
   return { ...program, ranks: edited.map(({ rank }) => rank), transfers, slots };
@@ -117,7 +118,7 @@ interface Edited {
   readonly places: readonly number[];
 }
 
-/** Of insertions at one position, those that record or signal come first. */
+/** Of several insertions at one position, records and signals come first. */
 function editRank(rank: RankProgram, insertions: readonly Insertion[], eventCount: number): Edited {
   const commands: Command[] = [];
   const origins: Origin[] = [];

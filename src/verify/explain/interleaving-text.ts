@@ -1,33 +1,36 @@
 /**
- * An interleaving that exposes a race: everything that comes before the second command, then the second, and only then,
- * in the machine's own order, the first. Its lines are steps, RANK:STREAM, and actions of callers
+ * An interleaving that exposes a race: everything that must precede the second command, then the second command, and
+ * only then, in the machine's default order, the first. Its lines are steps, RANK:STREAM, and actions of callers
  * (src/machine/interleaving.ts); transfers are eager.
  */
 import { at } from "../../support/invariant.ts";
 import type { Past } from "../order/captures.ts";
 import { chainLength, type Graph, nodeKinds } from "../order/graph.ts";
-import type { Members } from "../order/members.ts";
+import type { Participants } from "../order/participants.ts";
 import { placeOf, placeText } from "./places.ts";
 
 /** What an interleaving runs: all the pasts, then the second of the two. */
 export interface InterleavingRequest {
   readonly first: number;
   readonly second: number;
-  /** What comes before the visits: before `second`, and before the ranks whose data it needs if it is a transfer. */
+  /** The past of each visit: of `second` and, if it is a transfer, of the participants whose data it needs. */
   readonly pasts: ReadonlyMap<number, Past>;
 }
 
 /** The visits whose pasts an interleaving needs; none if it cannot contain the second one. */
 export function visitsFor(graph: Graph, second: number): readonly number[] {
-  const { kind, argument, members, nodeCount } = graph;
+  const { kind, argument, participants, nodeCount } = graph;
   if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? [second] : [];
   if (kind[second] !== nodeKinds.transfer) return [second];
-  return [second, ...sourcesOf(members, at(argument, second)).map((member) => at(members.node, member))];
+  return [
+    second,
+    ...sourcesOf(participants, at(argument, second)).map((participant) => at(participants.node, participant)),
+  ];
 }
 
 /**
- * The text of an interleaving file. Null if one run cannot show it, for example if both are commands of different runs.
- * A caller that is the second reads or writes at once; a caller that is the first writes last.
+ * The text of an interleaving file. Null if one run cannot show it, for example if the commands belong to different
+ * runs. A caller that is the second reads or writes at once; a caller that is the first writes last.
  */
 export function interleavingText(graph: Graph, { first, second, pasts }: InterleavingRequest): string | null {
   const { nodeCount, kind, chainOf, position, rankOf } = graph;
@@ -36,7 +39,8 @@ export function interleavingText(graph: Graph, { first, second, pasts }: Interle
   const past = joined(visits.flatMap((visit) => pasts.get(visit) ?? []));
   if (at(past, at(chainOf, first)) >= at(position, first)) return null;
   const action = callerActionOf(graph, second);
-  // A free or alloc has no effect itself. What follows it has, up to everything that does not need the first command.
+  // A free or alloc has no effect by itself. The commands after it have, so everything that does not need the first
+  // command runs.
   const frees = kind[second % nodeCount] === nodeKinds.free || kind[second % nodeCount] === nodeKinds.alloc;
   const steps = stepsThrough(graph, past, action === null ? second : null, frees ? first : null);
   if (steps === null) return null;
@@ -66,20 +70,20 @@ function joined(pasts: readonly Past[]): Past {
   return past;
 }
 
-function sourcesOf(members: Members, member: number): readonly number[] {
-  const sources = members.sources[member] ?? null;
+function sourcesOf(participants: Participants, participant: number): readonly number[] {
+  const sources = participants.sources[participant] ?? null;
   if (sources !== null) return sources;
-  const id = at(members.transfer, member);
-  const begin = at(members.first, id);
-  return Array.from({ length: at(members.first, id + 1) - begin }, (_, i) => begin + i);
+  const id = at(participants.transfer, participant);
+  const begin = at(participants.first, id);
+  return Array.from({ length: at(participants.first, id + 1) - begin }, (_, i) => begin + i);
 }
 
 /**
- * Steps that complete, of every chain, as many nodes as `past` says, then `last`; null if they wait for each other.
- * Then everything that can run without `held`, if given.
+ * Steps that complete as many nodes of every chain as `past` says, then `last`; null if they wait for each other. If
+ * `held` is given, then everything that can run without it.
  */
 function stepsThrough(graph: Graph, past: Past, last: number | null, held: number | null): readonly string[] | null {
-  const { chains, chainOf, chainStart, chainNodes, kind, argument, members, position: positionOf } = graph;
+  const { chains, chainOf, chainStart, chainNodes, kind, argument, participants, position: positionOf } = graph;
   const limits = past.map((count, chain) => Math.min(count, chainLength(graph, chain)));
   if (last !== null) limits[at(chainOf, last)] = Math.max(at(limits, at(chainOf, last)), at(positionOf, last));
   const steps: string[] = [];
@@ -87,15 +91,15 @@ function stepsThrough(graph: Graph, past: Past, last: number | null, held: numbe
   const recorded = new Set<number>();
   const signals = new Map<number, number>();
   const arrived = new Set<number>();
-  /** Members whose arrival completes another one's transfer. */
+  /** Participants whose arrival completes another participant's transfer. */
   const wanted = new Set<number>();
   const add = (chain: number): void => {
     const { rank, stream } = at(chains, chain);
     steps.push(`${rank}:${stream}`);
   };
-  const arrive = (chain: number, member: number): void => {
-    if (arrived.has(member)) return;
-    arrived.add(member);
+  const arrive = (chain: number, participant: number): void => {
+    if (arrived.has(participant)) return;
+    arrived.add(participant);
     add(chain);
   };
   /** Whether the node completes. */
@@ -120,8 +124,8 @@ function stepsThrough(graph: Graph, past: Past, last: number | null, held: numbe
         break;
       case nodeKinds.transfer:
         arrive(chain, what);
-        for (const source of sourcesOf(members, what)) wanted.add(source);
-        if (sourcesOf(members, what).some((source) => !arrived.has(source))) return false;
+        for (const source of sourcesOf(participants, what)) wanted.add(source);
+        if (sourcesOf(participants, what).some((source) => !arrived.has(source))) return false;
         break;
     }
     add(chain);
@@ -138,8 +142,8 @@ function stepsThrough(graph: Graph, past: Past, last: number | null, held: numbe
       while (position < limit && run(chain, at(chainNodes, start + position))) position++;
       const next = chainNodes[start + position];
       if (position === limit && position < chainLength(graph, chain) && next !== undefined) {
-        const member = at(argument, next);
-        if (kind[next] === nodeKinds.transfer && next !== held && wanted.has(member)) arrive(chain, member);
+        const participant = at(argument, next);
+        if (kind[next] === nodeKinds.transfer && next !== held && wanted.has(participant)) arrive(chain, participant);
       }
       if (position !== done[chain] || steps.length !== before) moved = true;
       done[chain] = position;

@@ -1,4 +1,4 @@
-/** What a Program lacks that insertions can provide, and insertions as the steps of a repair. */
+/** The orders and waits that a Program lacks, and insertions as the steps of a repair. */
 import { commandDetails } from "../../commands/command-text.ts";
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";

@@ -1,4 +1,4 @@
-/** What a correct Program could do better. Notes never make a Program wrong. */
+/** Possible improvements of a correct Program. Notes never make a Program wrong. */
 import type { RawFinding } from "./raw-finding.ts";
 import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import type { RegionTable } from "../check/region-table.ts";
@@ -69,8 +69,8 @@ function byTensor(marks: readonly Marks[]): ReadonlyMap<string, readonly Marks[]
 }
 
 /**
- * Statements that synchronize what is already in order. One wait of a loop may be redundant while another iteration
- * needs it, so a statement is named only if every one of its waits, on all ranks, adds no order.
+ * Statements that synchronize work that is already in order. One wait of a loop may be redundant while another
+ * iteration needs it. A statement is therefore reported only if every one of its waits, on all ranks, adds no order.
  */
 function redundancyNotes(graph: Graph): readonly RawFinding[] {
   const { nodeCount, kind } = graph;
@@ -96,7 +96,7 @@ function redundancyNotes(graph: Graph): readonly RawFinding[] {
     }));
 }
 
-/** Waits after which their stream comes after no more work than before, in the order of the first run. */
+/** Waits that add no work to the past of their stream, in the order of the first run. */
 function idleWaits(graph: Graph): readonly number[] {
   const works = workCounts(graph);
   const workOf = (chain: number, position: number): number =>
@@ -116,7 +116,7 @@ function idleWaits(graph: Graph): readonly number[] {
   return idle;
 }
 
-/** Along each chain, how many nodes so far do more than order others. */
+/** Along each chain, the number of nodes so far that do work, in contrast to nodes that only order others. */
 function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array {
   const counts = new Int32Array(chainNodes.length);
   for (const chain of chains.keys()) {
@@ -130,7 +130,7 @@ function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array
   return counts;
 }
 
-/** Waits of the host program. Those around transfers and copies are the recorder's. */
+/** Whether the host program contains the wait. The recorder adds the waits around transfers and copies. */
 function isSynchronization(graph: Graph, node: number): boolean {
   const { origins } = at(graph.program.ranks, at(graph.rankOf, node));
   return /^(Synchronize|Wait)\b/.test(origins[commandIndex(graph, node)]?.statement ?? "");

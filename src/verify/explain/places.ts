@@ -77,8 +77,8 @@ function endOf({ kind }: CommandPlace): number {
 }
 
 /**
- * A statement as findings show it: tensors by name, because the line of the dump has the rest, and of an allocation
- * only what is allocated.
+ * The form of a statement in findings: tensors by name, because the dump's line has the rest, and for an allocation
+ * only the tensor.
  *
  *   T6_l_float[iS21{3}, rS24{4}] (DeviceMesh{0 1}) = matmul(T5_g_float[iS18{3}, iS20{4}] (DeviceMesh{0 1}), T1_g_float[...])
  *   T6 = matmul(T5, T1)
@@ -86,7 +86,7 @@ function endOf({ kind }: CommandPlace): number {
 const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
 const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
 
-/** In one line. Other text stays unchanged. */
+/** Returns one line. Other text stays unchanged. */
 function shortStatement(statement: string): string {
   return statement
     .replace(/\s*\n\s*/g, " ")

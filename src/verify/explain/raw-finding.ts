@@ -1,6 +1,6 @@
 /**
- * A finding before findings of equal statements are joined and counterexamples added: its commands are still visits of
- * nodes.
+ * A finding before findings of equal statements are joined and counterexamples are added. Its commands are still visits
+ * of nodes.
  */
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { SharedMemory } from "../finding.ts";

@@ -1,7 +1,8 @@
 /**
  * Finds the smallest insertion of orders that makes a Program correct, and checks it by verifying the result. Every
- * conflict names its missing order. Of the orders between the same two streams, those implied by another are dropped,
- * then each that turns out not to be needed. What no order fixes (a deadlock, a read of unwritten bytes) has no repair.
+ * conflict names its missing order. Among orders between the same two streams, those that another implies are dropped,
+ * and then each order that turns out to be unnecessary. A mistake that no order fixes (a deadlock, a read of unwritten
+ * bytes) has no repair.
  */
 import type { SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -15,7 +16,7 @@ export interface Repair {
   readonly insertions: readonly Insertion[];
 }
 
-/** What a Program lacks. */
+/** The orders and waits that a Program lacks. */
 export interface Missing {
   /** Orders, as pairs of visits. */
   readonly orders: readonly (readonly [number, number])[];
@@ -23,12 +24,12 @@ export interface Missing {
   readonly waits: readonly SlotId[];
 }
 
-/** What `repairProgram` needs from the verifier; null if something is wrong that no insertion fixes. */
+/** The part of the verifier that `repairProgram` needs. Null if there is a mistake that no insertion fixes. */
 export type FindMissing = (program: Program) => Missing | null;
 
 /** Rounds of insertions: an order can uncover another mistake. */
 const mostRounds = 4;
-/** Up to this many insertions, and this many commands to verify, each insertion is tested for being needed. */
+/** Up to this many insertions, and this many commands to verify, each insertion is tested for necessity. */
 const mostTried = 24;
 const mostCommandsTried = 400_000;
 
@@ -43,7 +44,7 @@ export function repairProgram(program: Program, missing: FindMissing): Repair | 
     const graph = createGraph(next);
     const back = oldPlaces(program, orders);
     const wanted = lacks.orders.flatMap((pair) => orderOf(graph, back, pair) ?? []);
-    // A wait may fix what orders would, so waits come first.
+    // Waits come first, because a wait may add the missing order.
     const found = lacks.waits.length > 0 ? lacks.waits.map((slot) => waitFor(program, slot, wanted)) : wanted;
     const more = withoutImplied([...orders, ...found]);
     if (found.length === 0 || (more.length === orders.length && more.every((order) => orders.includes(order))))
@@ -63,8 +64,8 @@ function isRight(program: Program, missing: FindMissing): boolean {
 }
 
 /**
- * Before the command that may come too early for the signalling rank, if there is one; else at the end of the waiting
- * rank's list.
+ * The wait goes before the command that may come too early for the signalling rank, if there is one, otherwise to the
+ * end of the waiting rank's list.
  */
 function waitFor({ slots, ranks }: Program, slot: SlotId, wanted: readonly Order[]): Order {
   const { signaller, waiter } = at(slots, slot);
@@ -75,7 +76,7 @@ function waitFor({ slots, ranks }: Program, slot: SlotId, wanted: readonly Order
   return { kind: "take", slot, to: needs?.to ?? end };
 }
 
-/** Drops every order without which the rest suffices. */
+/** Drops each order that is not needed beside the others. */
 function smallest(program: Program, orders: readonly Order[], missing: FindMissing): Repair {
   const commands = program.ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
   let kept = orders;
@@ -89,8 +90,8 @@ function smallest(program: Program, orders: readonly Order[], missing: FindMissi
 }
 
 /**
- * By rank: the original position of each command of the list with insertions; for an inserted one, that of the next
- * command.
+ * By rank: the original position of each command of the list with insertions. An inserted command has the position of
+ * the next original one.
  */
 function oldPlaces(program: Program, orders: readonly Order[]): readonly (readonly number[])[] {
   const { insertions } = insertOrders(program, orders);
@@ -105,7 +106,7 @@ function oldPlaces(program: Program, orders: readonly Order[]): readonly (readon
 }
 
 /**
- * The order that a pair of visits lacks. The next run follows the end of this one's list on the same stream, so an
+ * The missing order of a pair of visits. The next run follows the end of this run's list on the same stream, so an
  * order into it is an order into the list's end. Null if the two are on one rank in the wrong order, which no event
  * fixes.
  */
@@ -114,7 +115,7 @@ function orderOf(graph: Graph, back: readonly (readonly number[])[], [a, b]: rea
   const [from, to] = [endOf(graph, back, a), endOf(graph, back, b)];
   const end = at(program.ranks, to.rank).commands.length;
   if (Math.floor(a / nodeCount) < Math.floor(b / nodeCount)) {
-    // What the caller does after this run, it does before the next one's list.
+    // The caller's actions after this run precede the next run's list.
     if (graph.kind[a % nodeCount] === nodeKinds.callerReads) {
       return { kind: "order", from: { ...from, command: -1 }, to };
     }

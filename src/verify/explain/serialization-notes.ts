@@ -1,12 +1,12 @@
 /**
  * Iterations of a loop that share no data but run one after the other, although on different streams. A loop that
- * returns to one stream between iterations and synchronizes both ways hides all overlap (the one-loop form of nvFuser
- * before #4402).
+ * returns to one stream between iterations and synchronizes both ways prevents all overlap (the one-loop form of
+ * nvFuser before #4402).
  *
  *   for i: stream i waits for stream 0; work on stream i; stream 0 waits for stream i     <- iteration 1 waits for iteration 0
  *
- * Iterations share data if one writes what the other touches. Only neighbours are compared, and only work on worker
- * streams: order on a library's stream is intended.
+ * Iterations share data if one writes bytes that the other touches. Only consecutive iterations are compared, and only
+ * work on worker streams: order on a library's stream is intended.
  */
 import { at } from "../../support/invariant.ts";
 import { capturePasts, type Past } from "../order/captures.ts";

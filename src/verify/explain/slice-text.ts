@@ -1,6 +1,6 @@
 /**
- * Names bytes of a buffer as a slice of its tensor: a box is decomposed along the tensor's strides, and recomposed to
- * check that it is the same set. What is not a box is named by its bytes.
+ * Names bytes of a buffer as a slice of its tensor. The box is decomposed along the tensor's strides, and recomposed to
+ * check that it is the same set. Bytes that are not a box are given as byte ranges.
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
@@ -14,7 +14,7 @@ import { sameRuns } from "../check/region-table.ts";
 /** Index ranges per axis, the end not included. */
 type Box = readonly { readonly start: number; readonly end: number }[];
 
-/** The slice that both regions of a buffer share; pass one region twice for its own. */
+/** The slice that both regions of a buffer share. Pass the same region twice for its own slice. */
 export function sliceText(program: Program, a: Region, b: Region): string {
   const buffer = at(program.buffers, a.buffer);
   const strides = stridesOf(program, buffer);
@@ -45,9 +45,7 @@ function boxText({ name, shape }: PlacedBuffer, box: Box): string {
   return `${name}[${axes.join(", ")}]`;
 }
 
-/**
- * Strides in elements: those of a view of the whole buffer, if a command has one, since memory need not be row-major.
- */
+/** Strides in elements, from a view of the whole buffer if a command has one, since memory need not be row-major. */
 function stridesOf(program: Program, { id, shape, rank }: PlacedBuffer): readonly number[] {
   const whole = (view: View): boolean =>
     view.buffer === id &&

@@ -1,7 +1,7 @@
 /**
- * Joins findings of the same code and statements: the first stands for all, with their number. A loop with a missing
- * synchronization is then one finding and not one per iteration and rank. Causes come before their consequences: inputs
- * that the caller may overwrite, lifetimes, then what happens from one run to the next.
+ * Joins findings of the same code and statements into one, with their number. A loop with a missing synchronization is
+ * then one finding instead of one per iteration and rank. Causes come before their consequences: first inputs that the
+ * caller may overwrite, then lifetimes, then conflicts across runs.
  */
 import { at } from "../../support/invariant.ts";
 import { type Counterexample, counterexamples } from "./counterexamples.ts";
@@ -10,7 +10,7 @@ import type { Finding } from "../finding.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 
-/** Findings beyond these get no counterexample. */
+/** Further findings get no counterexample. */
 const mostExplained = 16;
 
 /** An interleaving for mistakes that every order shows. */
@@ -35,11 +35,11 @@ export function toFindings(graph: Graph, raw: readonly RawFinding[], explained: 
   );
 }
 
-/** How far a missing order is from a wrong value; 0 for every other kind of mistake. */
+/** How far a missing order is from a wrong value; 0 for all other mistakes. */
 function consequence({ kind, nodeCount }: Graph, { edge, severity }: RawFinding): number {
   if (edge === null || severity === "note") return 0;
   const [, second] = edge;
-  // One run shows what a caller writes too early and, if bytes are shared, what a free leads to.
+  // One run shows inputs that a caller writes too early and, if bytes are shared, the effects of a free.
   if (second >= nodeCount) return kind[second - nodeCount] === nodeKinds.callerWrites ? 1 : 3;
   return edge.some((visit) => kind[visit] === nodeKinds.alloc || kind[visit] === nodeKinds.free) ? 2 : 0;
 }

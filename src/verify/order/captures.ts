@@ -1,12 +1,12 @@
 /**
- * What is known when certain nodes start, from a separate sweep: only findings need it, so a correct Program never pays
- * for it.
+ * The knowledge of certain nodes at their start, from a separate sweep. Only findings need it, so a correct Program
+ * never pays for it.
  */
 import { at } from "../../support/invariant.ts";
 import type { Graph } from "./graph.ts";
 import { sweep } from "./sweep.ts";
 
-/** By chain: how many nodes have completed before the visit starts, its own chain included. */
+/** By chain, including its own: the number of nodes that have completed before the visit starts. */
 export type Past = Int32Array;
 
 export function capturePasts(graph: Graph, visits: ReadonlySet<number>): ReadonlyMap<number, Past> {
@@ -23,7 +23,7 @@ export function capturePasts(graph: Graph, visits: ReadonlySet<number>): Readonl
   return pasts;
 }
 
-/** The visit at a position of a chain, both over two runs and from 1. */
+/** The visit at a position of a chain. Positions start at 1, and both count over two runs. */
 export function visitAt({ chainStart, chainNodes, nodeCount }: Graph, chain: number, position: number): number {
   const [start, end] = [at(chainStart, chain), at(chainStart, chain + 1)];
   const length = end - start;

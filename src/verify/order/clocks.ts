@@ -1,11 +1,12 @@
 /**
- * Clock vectors: for every chain, how many nodes of each other chain are known to have completed before its next node
- * starts. A vector is a row of a pool. A chain and its snapshots share it, and it is copied only if the chain learns
- * something while a snapshot is held. The last reader releases a snapshot, so memory use follows what is in flight.
+ * Clock vectors: for every chain, the number of nodes of each other chain that are known to have completed before its
+ * next node starts. A vector is a row of a pool. A chain and its snapshots share a row, which is copied only if the
+ * chain learns something while a snapshot is held. The last reader releases a snapshot, so memory use follows the work
+ * in flight.
  */
 import { at, invariant } from "../../support/invariant.ts";
 
-/** What a chain knew at one moment: a row, and how far the chain itself had come. */
+/** A chain's knowledge at one moment: a row, and the chain's own progress. */
 export interface Snapshot {
   readonly row: number;
   readonly chain: number;
@@ -15,19 +16,19 @@ export interface Snapshot {
 export interface Clocks {
   /** Whether the node at `position` of `of` has completed before the next node of `chain`. */
   knows(chain: number, of: number, position: number): boolean;
-  /** The row with what it knows, for loops that ask often. Valid until the next join. */
+  /** The row with the chain's knowledge, for loops that read it often. Valid until the next join. */
   view(chain: number): Int32Array;
   /** `readers` calls of `join` or `release` must follow. */
   snapshot(chain: number, position: number, readers: number): Snapshot;
-  /** What the snapshot knows of others; of its own chain it knows its position. */
+  /** The snapshot's knowledge of other chains. It knows its own chain by its position. */
   rowOf(snapshot: Snapshot): Int32Array;
-  /** From now on `chain` knows what the snapshot says. */
+  /** Adds the snapshot's knowledge to that of `chain`. */
   join(chain: number, snapshot: Snapshot): void;
-  /** From now on each chain of the snapshots knows what all of them say. Reads every snapshot once. */
+  /** Gives each chain of the snapshots the knowledge of all of them. Reads every snapshot once. */
   unite(snapshots: readonly Snapshot[]): void;
-  /** One reader less. */
+  /** Removes one reader. */
   release(snapshot: Snapshot): void;
-  /** The most rows in use at once. */
+  /** The largest number of rows in use at once. */
   readonly peak: number;
 }
 
@@ -36,7 +37,7 @@ const rowsPerPage = 256;
 export function createClocks(chainCount: number): Clocks {
   const pages: Int32Array[] = [];
   const free: number[] = [];
-  /** How many chains and snapshots use a row. */
+  /** The number of chains and snapshots that use each row. */
   const users: number[] = [];
   const rows: Int32Array[] = [];
   const rowOf = new Int32Array(chainCount);
@@ -110,7 +111,7 @@ export function createClocks(chainCount: number): Clocks {
   };
 }
 
-/** Raises every place to the greater of both. */
+/** Raises every entry to the larger of the two. */
 function raise(into: Int32Array, by: Int32Array): void {
   for (let i = 0; i < into.length; i++) {
     const value = by[i] ?? 0;

@@ -1,15 +1,15 @@
 /**
- * A Program as the verifier walks it: everything has dense numbers in typed arrays. A run has the nodes of all ranks.
- * Per rank they are what the caller does before the list (it overwrites every input), the commands in list order, and
- * what it does after (it reads every output); the caller's nodes are on stream 0. A chain is one stream of one rank:
- * its nodes happen one after the other, across runs too.
+ * A Program in the verifier's form, with dense numbers in typed arrays. A run has the nodes of all ranks. Per rank
+ * these are the caller's action before the list (it overwrites every input), the commands in list order, and the
+ * caller's action after it (it reads every output). The caller's nodes are on stream 0. A chain is one stream of one
+ * rank: its nodes happen in order, also across runs.
  */
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { createMembers, type Members } from "./members.ts";
+import { createParticipants, type Participants } from "./participants.ts";
 
-/** What a node does to the order of others; `work` only reads and writes. */
+/** The effect of a node on the order of others; `work` only reads and writes. */
 export const nodeKinds = {
   work: 0,
   record: 1,
@@ -53,19 +53,19 @@ export interface Graph {
   readonly nodeBase: Int32Array;
   readonly rankOf: Int32Array;
   readonly kind: Uint8Array;
-  /** The event (counted over all ranks), slot, member of a transfer, or buffer; else -1. */
+  /** The event (counted over all ranks), slot, participant of a transfer, or buffer; otherwise -1. */
   readonly argument: Int32Array;
   readonly chainOf: Int32Array;
-  /** The position in its chain, from 1: the number of nodes that have completed when it has. */
+  /** The position in its chain, from 1: the number of completed nodes of the chain after it completes. */
   readonly position: Int32Array;
   readonly chains: readonly Chain[];
   /** chainNodes[chainStart[c] .. chainStart[c + 1]) are the nodes of chain c. */
   readonly chainStart: Int32Array;
   readonly chainNodes: Int32Array;
   readonly eventBase: Int32Array;
-  /** How many waits each event has. */
+  /** The number of waits for each event. */
   readonly eventWaits: Int32Array;
-  readonly members: Members;
+  readonly participants: Participants;
 }
 
 export function createGraph(program: Program, lineOf: LineOf = () => null): Graph {
@@ -74,7 +74,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
   for (const [rank, { commands }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + commands.length + 2;
   const nodeCount = at(nodeBase, ranks.length);
   const eventBase = eventBases(program);
-  const members = createMembers(program, nodeBase);
+  const participants = createParticipants(program, nodeBase);
   const kind = new Uint8Array(nodeCount);
   const argument = new Int32Array(nodeCount).fill(-1);
   const rankOf = new Int32Array(nodeCount);
@@ -116,7 +116,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
           argument[node] = command.slot;
           break;
         case "transfer":
-          argument[node] = members.of.get(node) ?? -1;
+          argument[node] = participants.of.get(node) ?? -1;
           break;
         case "alloc":
         case "free":
@@ -140,7 +140,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
     chains,
     eventBase,
     eventWaits,
-    members,
+    participants,
     ...alongChains(chainOf, chains.length),
   };
 }

@@ -1,34 +1,38 @@
 /**
- * The members of all transfers, numbered. For progress a member waits for its `partners`: all ranks of a collective, or
- * in a group its peers. For order its completion follows only the start of its `sources`, the members whose data its
- * result needs: a library may let it continue before the others have come (docs/commands.md, "Transfers").
+ * The participants of all transfers, numbered. For progress, a participant waits for its `peers`: all ranks of a
+ * collective, or its direct peers in a group. For order, its completion follows only the start of its `sources`, the
+ * participants whose data its result needs, because a library may let it continue before the others arrive
+ * (docs/commands.md, "Transfers").
  */
 import { dependsOn } from "../../commands/collectives.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 
-export interface Members {
+export interface Participants {
   readonly count: number;
   /** By node. */
   readonly of: ReadonlyMap<number, number>;
   readonly node: Int32Array;
   readonly transfer: Int32Array;
-  /** Per transfer, the number of its first member, and one more entry at the end. */
+  /** Per transfer, the number of its first participant, and one more entry at the end. */
   readonly first: Int32Array;
-  /** By member: numbers of members. Null stands for all members of the transfer; then all its members have null. */
-  readonly partners: readonly (readonly number[] | null)[];
+  /**
+   * By participant: numbers of participants. Null stands for all participants of the transfer, and then all of them
+   * have null.
+   */
+  readonly peers: readonly (readonly number[] | null)[];
   readonly sources: readonly (readonly number[] | null)[];
 }
 
 /** `nodeBase` gives the node before each rank's command 0. */
-export function createMembers({ transfers }: Program, nodeBase: Int32Array): Members {
+export function createParticipants({ transfers }: Program, nodeBase: Int32Array): Participants {
   const first = new Int32Array(transfers.length + 1);
   for (const [id, { participants }] of transfers.entries()) first[id + 1] = at(first, id) + participants.length;
   const count = at(first, transfers.length);
   const node = new Int32Array(count);
   const transferOf = new Int32Array(count);
   const of = new Map<number, number>();
-  const partners: (readonly number[] | null)[] = [];
+  const peers: (readonly number[] | null)[] = [];
   const sources: (readonly number[] | null)[] = [];
   for (const [id, transfer] of transfers.entries()) {
     const base = at(first, id);
@@ -37,10 +41,10 @@ export function createMembers({ transfers }: Program, nodeBase: Int32Array): Mem
       transferOf[base + position] = id;
       of.set(at(node, base + position), base + position);
     }
-    if (transfer.kind === "collective") collectiveNeeds(transfer, base, partners, sources);
-    else groupNeeds(transfer, base, partners, sources);
+    if (transfer.kind === "collective") collectiveNeeds(transfer, base, peers, sources);
+    else groupNeeds(transfer, base, peers, sources);
   }
-  return { count, of, node, transfer: transferOf, first, partners, sources };
+  return { count, of, node, transfer: transferOf, first, peers, sources };
 }
 
 type Needs = (readonly number[] | null)[];
@@ -48,7 +52,7 @@ type Needs = (readonly number[] | null)[];
 function collectiveNeeds(
   { participants }: Extract<LinkedTransfer, { kind: "collective" }>,
   base: number,
-  partners: Needs,
+  peers: Needs,
   sources: Needs,
 ): void {
   const needs = participants.map(({ operation }, position) =>
@@ -56,7 +60,7 @@ function collectiveNeeds(
   );
   const mutual = needs.every((needed) => needed.length === participants.length);
   for (const needed of needs) {
-    partners.push(null);
+    peers.push(null);
     sources.push(mutual ? null : needed.map((other) => base + other));
   }
 }
@@ -64,18 +68,18 @@ function collectiveNeeds(
 function groupNeeds(
   { participants, edges }: Extract<LinkedTransfer, { kind: "group" }>,
   base: number,
-  partners: Needs,
+  peers: Needs,
   sources: Needs,
 ): void {
-  const meets = participants.map(() => new Set<number>());
+  const peersOf = participants.map(() => new Set<number>());
   const needs = participants.map(() => new Set<number>());
   for (const { from, to } of edges) {
-    at(meets, from).add(base + to);
-    at(meets, to).add(base + from);
+    at(peersOf, from).add(base + to);
+    at(peersOf, to).add(base + from);
     at(needs, to).add(base + from);
   }
   for (const position of participants.keys()) {
-    partners.push([...at(meets, position)]);
+    peers.push([...at(peersOf, position)]);
     sources.push([...at(needs, position)]);
   }
 }

@@ -1,24 +1,26 @@
 /**
- * Signals and the waits that take them. The n-th wait on a slot takes the n-th signal. This requires that every signal
- * happens after the wait before it, and every wait too, or two waits could take each other's signal. With both, and
- * with signals in the order of their list, the pairs are the same in every execution. Otherwise it is a slot overrun.
+ * Signals and the waits that take them. The n-th wait on a slot takes the n-th signal. For this, every signal and every
+ * wait must happen after the previous wait, or two waits could take each other's signal. If this holds, and signals
+ * follow the order of their list, the pairs are the same in every execution. Otherwise it is a slot overrun.
  */
 import type { Clocks, Snapshot } from "./clocks.ts";
 
-/** A signal or wait that may come before one on its slot that must precede it. */
+/** A signal or wait that may come before an earlier one on its slot. */
 export interface SlotMisuse {
   readonly slot: number;
   readonly kind: "signal" | "wait";
   /** Its visit. */
   readonly next: number;
-  /** The visit of the wait that must come before; for a signal out of its list's order, the visit of that signal. */
+  /**
+   * The visit of the wait that must come first; for a signal out of its list's order, the visit of the other signal.
+   */
   readonly before: number;
 }
 
 export interface Slots {
-  /** Returns the chains that waited for it. */
+  /** Returns the chains that were waiting for it. */
   signal(slot: number, chain: number, position: number, visit: number): readonly number[];
-  /** Takes the next signal; false if there is none, and then `signal` will name the chain. */
+  /** Takes the next signal. Returns false if there is none; `signal` will then return the chain. */
   take(slot: number, chain: number, position: number, visit: number): boolean;
   readonly misuses: readonly SlotMisuse[];
 }
@@ -30,7 +32,7 @@ interface SlotState {
   /** Every wait so far, in order. */
   readonly taken: Taken[];
   readonly signalled: number[];
-  /** Signals that came before the wait that must precede them, keyed by that wait's position in `taken`. */
+  /** Signals that came before the wait that must precede them, by that wait's position in `taken`. */
   readonly early: Map<number, number>;
 }
 

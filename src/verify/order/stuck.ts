@@ -1,6 +1,6 @@
 /**
- * Whether a run ends, found by letting every queue run until it blocks. No event can disable another, so whatever is
- * left over is stuck in every execution. Queues are streams, or one per rank, the fewest that hardware may have.
+ * Whether a run ends: every queue runs until it blocks. No step can disable another, so the remaining commands are
+ * stuck in every execution. Queues are streams, or one per rank, the smallest number that hardware may have.
  */
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
@@ -13,7 +13,7 @@ export interface Stuck {
   /** Nodes of each queue, in its order. */
   readonly queues: readonly Int32Array[];
   readonly queueOf: Int32Array;
-  /** By queue: how many of its nodes have completed; its head is the next one. */
+  /** By queue: the number of its completed nodes. Its head is the next node. */
   readonly cursor: Int32Array;
   readonly recorded: Uint8Array;
   readonly arrived: Uint8Array;
@@ -21,12 +21,12 @@ export interface Stuck {
 
 /** Null if all queues finish. Transfers are synchronous. */
 export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
-  const { kind, argument, eventWaits, members, program } = graph;
+  const { kind, argument, eventWaits, participants, program } = graph;
   const { queues, queueOf } = queuesOf(graph, mode);
   const cursor = new Int32Array(queues.length);
   const recorded = new Uint8Array(eventWaits.length);
-  const arrived = new Uint8Array(members.count);
-  const missing = Int32Array.from(members.partners, (partners) => partners?.length ?? 0);
+  const arrived = new Uint8Array(participants.count);
+  const missing = Int32Array.from(participants.peers, (peers) => peers?.length ?? 0);
   const present = new Int32Array(program.transfers.length);
   const signals = new Map<number, number>();
   /** Queues that wait for an event, a slot or a transfer. */
@@ -46,16 +46,16 @@ export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
     }
     return true;
   };
-  const isComplete = (member: number): boolean => {
-    if (members.partners[member] !== null) return at(missing, member) === 0;
-    const id = at(members.transfer, member);
-    return at(present, id) === at(members.first, id + 1) - at(members.first, id);
+  const isComplete = (participant: number): boolean => {
+    if (participants.peers[participant] !== null) return at(missing, participant) === 0;
+    const id = at(participants.transfer, participant);
+    return at(present, id) === at(participants.first, id + 1) - at(participants.first, id);
   };
-  const arrive = (member: number): void => {
-    arrived[member] = 1;
-    const id = at(members.transfer, member);
+  const arrive = (participant: number): void => {
+    arrived[participant] = 1;
+    const id = at(participants.transfer, participant);
     present[id] = at(present, id) + 1;
-    for (const partner of members.partners[member] ?? []) missing[partner] = at(missing, partner) - 1;
+    for (const peer of participants.peers[participant] ?? []) missing[peer] = at(missing, peer) - 1;
     wake(`transfer ${id}`);
   };
   const step = (queue: number, node: number): boolean => {
@@ -77,7 +77,7 @@ export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
       }
       case nodeKinds.transfer:
         if (arrived[what] === 0) arrive(what);
-        return isComplete(what) || waitFor(`transfer ${at(members.transfer, what)}`, queue);
+        return isComplete(what) || waitFor(`transfer ${at(participants.transfer, what)}`, queue);
       default:
         return true;
     }

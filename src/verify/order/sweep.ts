@@ -1,11 +1,11 @@
 /**
- * One sweep over two runs that decides progress and order together. Chains run until they block, transfers
- * synchronously, so whatever is left when nothing moves is a deadlock. Meanwhile every chain keeps a clock vector of
- * the order that holds under eager transfers (members.ts), and each access is compared with earlier ones under it. The
- * graph has no choices (docs/verifier.md), so one sweep covers all executions.
+ * One sweep over two runs that checks progress and order together. Chains run until they block, with synchronous
+ * transfers; if nothing can proceed, the rest is a deadlock. Meanwhile every chain keeps a clock vector of the order
+ * under eager transfers (participants.ts), and each access is compared with earlier ones under that order. The graph
+ * has no choices (docs/verifier.md), so one sweep covers all executions.
  *
- * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks record
- * nothing of it.
+ * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks do not
+ * record it.
  */
 import { at } from "../../support/invariant.ts";
 import { createClocks, type Snapshot } from "./clocks.ts";
@@ -19,12 +19,12 @@ export interface SweepObserver {
   readonly every?: boolean;
   /** A node starts, and its chain knows `known`; `position` is its own in the chain. */
   starts?(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
-  /** A chain that knows `known` waits for an event whose stream, at `position` of chain `from`, knew `told`. */
-  waits?(node: number, known: Int32Array, told: Int32Array, from: number, position: number): void;
+  /** A chain that knows `known` waits for an event whose stream, at `position` of chain `from`, knew `recorded`. */
+  waits?(node: number, known: Int32Array, recorded: Int32Array, from: number, position: number): void;
 }
 
 export interface SweepResult {
-  /** By chain: how many nodes were left in the run that did not end; null if both ended. */
+  /** By chain: the number of nodes left in the run that did not end; null if both ended. */
   readonly stuckAt: Int32Array | null;
   readonly misuses: readonly SlotMisuse[];
   /** The most rows of clock vectors in use at once. */

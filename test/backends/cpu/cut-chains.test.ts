@@ -37,12 +37,12 @@ function chainOf(shape: readonly number[], orders: readonly (readonly number[])[
     {
       op: "sum",
       sources: [
-        { member: 0, view: a },
-        { member: 1, view: b },
+        { from: 0, view: a },
+        { from: 1, view: b },
       ],
       destination: sum,
     },
-    { op: null, sources: [{ member: 0, view: sum }], destination: copy },
+    { op: null, sources: [{ from: 0, view: sum }], destination: copy },
   ];
 }
 
@@ -88,7 +88,7 @@ describe("cutChains", () => {
     strides: stridesInOrder(shape, [...shape.keys()]),
   });
   const copy = (shape: readonly number[]): Chain => [
-    { op: null, sources: [{ member: 0, view: row(0, shape) }], destination: row(1, shape) },
+    { op: null, sources: [{ from: 0, view: row(0, shape) }], destination: row(1, shape) },
   ];
 
   it("cuts one large chain into slices of equal size that begin at cache lines", () => {

@@ -63,7 +63,7 @@ function sliceOfMove({ op, sources, destination }: Move, axis: number, start: nu
   });
   return {
     op,
-    sources: sources.map(({ member, view }) => ({ member, view: slice(view) })),
+    sources: sources.map(({ from, view }) => ({ from, view: slice(view) })),
     destination: slice(destination),
   };
 }

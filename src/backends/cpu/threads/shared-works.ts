@@ -48,7 +48,7 @@ export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: num
         if (parts !== null) works.set(number, { kind: "launch", launch: command, parts });
       } else if (command.kind === "copy") {
         const { source, destination } = command;
-        share(number, [[{ op: null, sources: [{ member: 0, view: source }], destination }]]);
+        share(number, [[{ op: null, sources: [{ from: 0, view: source }], destination }]]);
       }
     }
   }

@@ -132,7 +132,7 @@ function planOf(index: number, { program, rank }: ActionContext): TransferPlan {
   invariant(id !== null, "a transfer was matched", { rank, index });
   const { participants } = at(program.transfers, id);
   const operations = participants.map(({ operation }) => operation);
-  const position = participants.findIndex((member) => member.rank === rank && member.command === index);
+  const position = participants.findIndex((participant) => participant.rank === rank && participant.command === index);
   const operation = at(operations, position);
   if (operation.kind === "group") return planGroup(operation);
   const collectives = operations.filter((each): each is Collective => each.kind === "collective");
