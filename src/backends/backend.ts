@@ -1,12 +1,12 @@
 /**
- * The contract of a back end, which executes linked Programs and never sees a HostProgram.
+ * The contract of a back end. It executes linked Programs and never sees a HostProgram.
  *
- * open: a Group is the ranks of a world that this process holds (the CPU holds all, CUDA one).
+ * open: a Group holds the ranks of a world that run in this process: all ranks on the CPU, one with CUDA.
  * prepare: places a Program's buffers and compiles its kernels, once per Program. All ranks take part. Signal slots are
  * zero afterwards.
- * execute: one run, or several in a row like a training loop. Inputs must be written before; outputs hold the result
- * afterwards, until the next run. A run that fails (stuck, timed out, a kernel threw) rejects with a DiagnosticError;
- * the Group stays usable.
+ * execute: one run, or several in a row like a training loop. Inputs must be written before the call. Outputs hold the
+ * result afterwards, until the next run. A run that fails (stuck, timed out, a kernel threw) rejects with a
+ * DiagnosticError; a CPU Group stays usable, a CUDA Group does not (`rank-failed`).
  */
 import type { BufferId } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
@@ -30,38 +30,38 @@ export interface Group {
 
 export interface ExecuteOptions {
   /**
-   * The number of runs of this call; 1 if omitted. They go to the device one after the other, and the host waits only
-   * for the end of the last. Every run reads the same inputs. Throws `bad-option` for anything but a positive whole
-   * number, and for more than 1 with `trace`.
+   * The number of runs of this call; 1 if omitted. The host enqueues them one after the other and waits only for the
+   * last. Every run reads the same inputs. Throws `bad-option` unless it is a positive whole number, and for several
+   * runs with `trace`.
    */
   readonly runs?: number;
-  /** Seconds for all runs of the call together; beyond that they end with `timed-out`. */
+  /** Seconds for all runs of the call together. A call that takes longer fails with `timed-out`. */
   readonly timeout?: number;
   /** Whether to record TraceEvents. */
   readonly trace?: boolean;
-  /** Whether to time the run on the device too, if it has its own clock (CUDA). */
+  /** Whether to also time the run by the device's own clock, if it has one (CUDA). */
   readonly deviceTime?: boolean;
 }
 
-/** Times cover all runs of the call together. */
+/** Times of all runs of a call together. */
 export interface RunReport {
   /** Wall-clock milliseconds of the runs. */
   readonly milliseconds: number;
-  /** The part of them that the host took to hand everything to the device, if one thread does that (CUDA). */
+  /** Milliseconds until the host had enqueued everything, if one thread does so (CUDA). */
   readonly hostMilliseconds?: number;
   /**
-   * If requested and the device has a clock: from the start of the caller's stream to the end of the last run, without
-   * the host's calls before.
+   * Milliseconds from the start of the caller's stream to the end of the last run, by the device's clock; absent unless
+   * requested. Host calls before the start do not count.
    */
   readonly deviceMilliseconds?: number;
-  /** In order of start; empty unless requested. */
+  /** Events in order of start; empty unless requested. */
   readonly trace: readonly TraceEvent[];
-  /** If ranks have their own clocks (CUDA): the zeros of their times. */
+  /** The zero of each rank's times, if ranks have their own clocks (CUDA). */
   readonly origins?: readonly TraceOrigin[];
 }
 
 export interface Prepared {
-  /** Copies bytes into an input (or inout output) buffer of a local rank. */
+  /** Copies bytes, in the buffer's layout, into an input or inout output buffer of a local rank. */
   write(buffer: BufferId, bytes: Uint8Array): void;
   /** A copy of the bytes of a buffer of a local rank. */
   read(buffer: BufferId): Uint8Array;
@@ -69,7 +69,7 @@ export interface Prepared {
   release(): void;
 }
 
-/** Throws `bad-option` for anything but a positive whole number, and for a trace of several runs. */
+/** Throws `bad-option` unless `runs` is a positive whole number, and for a trace of several runs. */
 export function runsInARow({ runs = 1, trace = false }: ExecuteOptions): number {
   if (Number.isSafeInteger(runs) && runs >= 1 && (runs === 1 || !trace)) return runs;
   return fail({

@@ -1,7 +1,7 @@
 /**
- * Where everything lies in the one WebAssembly.Memory of a group: the arenas of all ranks, then the kernels' scratch,
- * then space for the inputs that eager transfers keep. A Program that does not fit is refused, with its sizes, before
- * anything is allocated.
+ * Lays out the WebAssembly.Memory of a group: the arenas of all ranks, then the kernels' scratch, then space for the
+ * inputs that eager transfers keep. A Program that does not fit is rejected, with its sizes, before anything is
+ * allocated.
  */
 import type { Arena } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
@@ -31,7 +31,7 @@ const alignment = 256;
 /** The size of a WebAssembly.Memory with 32-bit addresses. */
 const addressableBytes = 2 ** 32;
 
-/** The lowest address in use: 0 stays free, so that a missing address shows. */
+/** The lowest address in use. Address 0 stays free, so that a missing address is noticed. */
 const firstAddress = alignment;
 
 export function layOutProgram(program: Program, scratchBytes: number, savedBytes: number, workers = 1): AddressSpace {

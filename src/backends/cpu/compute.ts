@@ -1,6 +1,6 @@
 /**
- * The machine's Compute over one WebAssembly.Memory: kernels and copies at the addresses of a Program's buffers.
- * Kernels are compiled when the Program is prepared, combinations of transfers at first use.
+ * Runs the machine's kernels and copies on one WebAssembly.Memory, at the addresses of a Program's buffers. Kernels are
+ * compiled when the Program is prepared, combinations of transfers at first use.
  */
 import type { Launch } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
@@ -13,7 +13,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";
 
-/** Where the bytes under a view were, and where their copy is. */
+/** The address of a view's bytes, and the address of their copy. */
 export interface SavedBytes {
   readonly from: number;
   readonly copy: number;
@@ -27,7 +27,7 @@ interface Combination {
 }
 
 export interface CpuCompute extends Compute<SavedBytes> {
-  /** Drops what `save` kept; call it between runs. */
+  /** Drops the saved bytes; call it between runs. */
   readonly forget: () => void;
 }
 
@@ -118,7 +118,7 @@ function alignedSpan(view: View): number {
 
 const savedAlignment = 16;
 
-/** The most bytes a run can save if every transfer keeps its inputs. */
+/** An upper bound on the bytes that a run saves: every transfer keeps its inputs. */
 export function savedBytes(program: Program): number {
   const inputs = program.transfers.flatMap(({ participants }) =>
     participants.flatMap(({ operation }) =>

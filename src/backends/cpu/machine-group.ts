@@ -1,6 +1,6 @@
 /**
- * Runs on the calling thread: the deterministic machine steps one stream after the other in the order of an
- * interleaving, so that any run can be repeated.
+ * Runs on the calling thread: the deterministic machine steps streams in the order of an interleaving, so that every
+ * run can be repeated.
  */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
@@ -20,7 +20,7 @@ import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues" | "transfers">;
 
-/** `gemms`: another way to multiply matrices in a memory, as kernel libraries take it. */
+/** `gemms`: GEMMs on a memory that replace the kernel library's own. */
 export function openMachineGroup(
   options: MachineGroupOptions,
   gemms: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "gemms"> = () => ({}),
@@ -82,7 +82,7 @@ interface TraceRecorder {
   readonly end: () => RunReport;
 }
 
-/** Keeps time for the machine, which has no clock: times of commands, and the timeout. */
+/** Records times of commands and checks the timeout for the machine, which has no clock. */
 function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
@@ -139,9 +139,9 @@ function timedOut(command: string, timeout: number): never {
 }
 
 /**
- * What callers do in the middle of a run if an interleaving says so: read outputs before they are complete, write
- * inputs late, or write the next run's inputs early. A correct program never allows such a moment to matter. In an
- * incorrect one these steps expose races with the caller.
+ * Acts as a caller in the middle of a run if an interleaving says so: reads outputs before they are complete, writes
+ * inputs late, or writes the next run's inputs early. In a correct program these moments never matter. In an incorrect
+ * one they expose races with the caller.
  */
 interface ScheduledCallers {
   /** Starts a run: inputs that will be written late are removed. */
@@ -149,7 +149,7 @@ interface ScheduledCallers {
   step(step: CallerStep): void;
   /** Ends the run: inputs are as they were written. */
   end(): void;
-  /** What the caller read of a buffer during the last run; undefined if it reads after the run. */
+  /** The bytes that the caller read of a buffer during the last run; undefined if it reads after the run. */
   hasRead(buffer: BufferId): Uint8Array | undefined;
 }
 

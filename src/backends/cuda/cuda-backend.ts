@@ -1,6 +1,5 @@
 /**
- * The CUDA back end: one process per GPU. It is created with a Rendezvous, through which the processes know each other.
- * `open` takes only this process's rank.
+ * The CUDA back end: one process per GPU. Its Rendezvous connects the processes. `open` takes only this process's rank.
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
@@ -20,7 +19,7 @@ export interface CudaOptions {
   readonly graph?: GraphUse;
   /** Seconds for NCCL to connect, and for runs that do not name a timeout; 30 if omitted. */
   readonly timeout?: OptionValue<"timeout">;
-  /** Where compiled kernels are kept; null for nowhere. Defaults to the user's cache folder. */
+  /** Folder of the cache of compiled kernels; null for no cache. Defaults to the user's cache folder. */
   readonly cacheFolder?: string | null;
 }
 
@@ -68,7 +67,7 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       };
     },
     close: async () => {
-      // Streams that wait for a peer never end. The driver frees what they hold when the process ends.
+      // After a failure, streams may wait for a peer forever. The driver frees their memory when the process ends.
       if (failure !== null) return;
       await session.openedCommunicators()?.close();
       // No rank unmaps memory that a run still uses, or frees memory that a peer has mapped.

@@ -1,6 +1,6 @@
 /**
  * One rank's GPU: the driver, its primary context made current on this thread, and the device's properties. The rest of
- * the back end is handed a Gpu.
+ * the back end receives a Gpu.
  */
 import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -27,7 +27,7 @@ export interface Gpu {
   readonly memoryBytes: number;
   /** 13000 for 13.0. */
   readonly driverVersion: number;
-  /** Unchecked functions, for calls whose status means more than success and for calls made in every run. */
+  /** Unchecked functions: for calls whose status says more than success or failure, and for calls made in every run. */
   readonly raw: DriverFunctions;
   /** Functions that throw `gpu-call-failed`. */
   readonly call: Checked<DriverFunctions>;
@@ -98,7 +98,7 @@ export function openGpu(rank: number, ordinal: number): Gpu {
   };
 }
 
-/** What `call` writes into its out-parameter. */
+/** The value that `call` writes into its out-parameter. */
 export function out(call: (value: Out) => void): number {
   const value: Out = [0];
   call(value);

@@ -1,6 +1,6 @@
 /**
- * What one rank holds while its Group is open, shared by all its Programs: the GPU, memory, streams, kernels,
- * libraries.
+ * Everything that one rank holds while its Group is open, shared by all its Programs: the GPU, memory, streams,
+ * kernels, libraries.
  */
 import { createPeerHeap, type PeerHeap } from "./memory/peer-memory.ts";
 import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts";
@@ -44,7 +44,7 @@ export interface SessionOptions {
   readonly cacheFolder: string | null;
 }
 
-/** Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`; then holds nothing. */
+/** Throws `backend-unavailable`, `gpu-unsupported` and `gpu-call-failed`, and then holds nothing. */
 export function openSession({ rendezvous, cacheFolder }: SessionOptions): Session {
   const resources = createResources();
   try {
@@ -94,8 +94,8 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
 }
 
 /**
- * Moves inputs and outputs between JavaScript's memory and the GPU, in pieces through one pinned buffer. A copy from
- * pageable memory would use the driver's own staging, without a bound on what it pins. Both directions wait until the
+ * Copies inputs and outputs between JavaScript's memory and the GPU, in blocks through one pinned buffer. A copy from
+ * pageable memory would use the driver's own staging, which pins an unbounded amount. Both directions wait until the
  * bytes have arrived.
  */
 interface Staging extends Disposable {

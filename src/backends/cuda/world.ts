@@ -1,6 +1,6 @@
 /**
  * What the CUDA back end needs from the launcher of its processes, one per GPU: the rank, a way to exchange a few bytes
- * with the other ranks, and news when one ends. The back end knows nothing of launchers, sockets or environment
+ * with the other ranks, and notice when one ends. The back end does not depend on launchers, sockets or environment
  * variables. A launcher provides a `Rendezvous`; a test may provide its own.
  *
  * All ranks make the same calls in the same order, so calls are matched by position. No call waits forever: when the
@@ -16,7 +16,7 @@ export interface Rendezvous {
   allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
   /** Resolves when every rank has called it. */
   barrier(): Promise<void>;
-  /** Notifies all ranks, once, that this one gives up, and why. Returns at once; later calls do nothing. */
+  /** Notifies all ranks that this one gives up, and why. Returns at once; later calls do nothing. */
   abort(reason: string): void;
   /**
    * Aborts when another rank has called `abort` or died; `signal.reason` is then an Error that names the rank. Runs

@@ -28,7 +28,7 @@ interface Precision {
   readonly view: (address: number, elements: number) => Float32Array | Float64Array;
 }
 
-/** Null for a GEMM that BLAS cannot do, or does no faster. */
+/** Null for a GEMM that BLAS does not support or does not speed up. */
 export function blasGemms(blas: Blas, buffer: ArrayBufferLike): (contraction: Contraction) => Gemm | null {
   const precisions = {
     float: { gemm: blas.sgemm, view: (address: number, count: number) => new Float32Array(buffer, address, count) },
@@ -78,7 +78,10 @@ function transposedGemm(contraction: Contraction): Contraction {
   return { ...contraction, m: n, n: m, a: swapped(b), b: swapped(a), c: swapped(c) };
 }
 
-/** For an axis of one element any stride is fine. Null if neither rows nor columns are contiguous, or they overlap. */
+/**
+ * Null if neither rows nor columns are contiguous, or they overlap. The stride of an axis of one element does not
+ * matter.
+ */
 function matrixOf({ row, column }: MatrixStrides, rows: number, columns: number): BlasMatrix | null {
   if ((column === 1 || columns === 1) && (row >= columns || rows === 1)) {
     return { transpose: plain, leading: rows === 1 ? columns : row };

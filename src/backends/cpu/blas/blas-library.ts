@@ -35,7 +35,7 @@ export interface Blas {
 
 /**
  * File names to ask the loader for, best first. Only libraries whose threads can be turned off, because Braid runs one
- * per core.
+ * worker per core.
  */
 const candidates: readonly string[] = [
   "libopenblas.so.0",

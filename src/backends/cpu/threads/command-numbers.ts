@@ -30,8 +30,8 @@ export function numberCommands({ ranks }: Program): CommandNumbers {
 }
 
 /**
- * The command that each worker is running, in shared memory: if a worker dies silently, this says what it was doing.
- * One cache line per worker. A command is its number plus 1; 0 is none.
+ * The command that each worker is running, in shared memory. If a worker dies silently, this tells which command it was
+ * running. One cache line per worker. A word holds a command's number plus 1; 0 is none.
  */
 const lineWords = 16;
 
@@ -39,7 +39,7 @@ export function runningWords(workers: number): number {
   return lineWords * workers;
 }
 
-/** A worker's own word as a property: the number of a command, or -1 for none. */
+/** A worker's word as a property: the number of a command, or -1 for none. */
 export function currentCommand(running: Int32Array, worker: number): { command: number } {
   const word = lineWords * worker;
   return {

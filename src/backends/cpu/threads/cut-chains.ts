@@ -26,7 +26,7 @@ export function cutChains(chains: readonly Chain[], count: number): readonly (re
   let before = 0;
   for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / share)))) {
     const bytes = chainBytes(slice);
-    // The part that contains the middle of the slice.
+    // A slice belongs to the part that contains its middle.
     at(parts, Math.min(count - 1, Math.floor((before + bytes / 2) / share))).push(slice);
     before += bytes;
   }

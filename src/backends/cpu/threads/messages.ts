@@ -25,7 +25,7 @@ export interface SharedProgram {
   readonly blas: string | null;
 }
 
-/** What a worker is given when it starts. */
+/** The data that a worker starts with. */
 export interface WorkerIdentity {
   /** 0 .. workers-1. */
   readonly number: number;
@@ -44,11 +44,11 @@ export type ToWorker =
   | { readonly kind: "run"; readonly id: number; readonly traced: boolean }
   | { readonly kind: "release"; readonly id: number };
 
-/** How a run failed for a worker; null if it did not. */
+/** The failure of a run on one worker; null if there is none. */
 export interface WorkerFailure {
   /** The command that it was running; null outside of commands. */
   readonly at: { readonly rank: number; readonly command: number } | null;
-  /** What it threw: our diagnostics, or the text of anything else. */
+  /** The thrown diagnostics, or the text of any other error. */
   readonly diagnostics: readonly Diagnostic[] | null;
   readonly text: string;
 }

@@ -1,7 +1,7 @@
 /**
- * Where a worker offers parts of its work to idle workers. Every worker has one offer: which work for which command,
- * the number of parts, the next part, and how many are done. It is lock-free: a ticket counts offers and parts taken in
- * one word, so taking a part of a replaced offer fails.
+ * A board on which workers offer parts of their work to idle workers. Every worker has one offer: the work, its
+ * command, the number of parts, the next part, and the number of finished parts. The board is lock-free. A ticket
+ * counts offers and taken parts in one word, so that taking a part of a replaced offer fails.
  */
 
 const offerWords = 5;

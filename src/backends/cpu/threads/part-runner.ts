@@ -1,6 +1,6 @@
 /**
- * Runs large work in parts. A worker that reaches such work offers its parts if another worker is idle, and both take
- * parts until none is left. The owner then waits for parts that others still run; they wait for nothing.
+ * Runs large work in parts. A worker with large work offers its parts if another worker is idle, and both take parts
+ * until none is left. The owner then waits for parts that others still run; those never wait for anything.
  */
 import type { Kernel } from "../../../commands/kernel.ts";
 import type { Launch } from "../../../commands/command.ts";
@@ -18,7 +18,7 @@ import { callWorkers, hasIdleWorker, isOver, type Scheduler } from "./scheduler.
 import type { SharedWorks } from "./shared-works.ts";
 
 export interface PartRunner extends Sharing {
-  /** Runs a part that another worker offers; false if there is none. */
+  /** Runs a part that another worker offers; returns false if there is none. */
   readonly help: () => boolean;
   readonly canHelp: () => boolean;
 }

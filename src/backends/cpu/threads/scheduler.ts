@@ -76,7 +76,7 @@ export function enterRun({ shared }: Scheduler): void {
   Atomics.sub(shared, words.idle, 1);
 }
 
-/** Takes the next ready queue, which is then running; null if there is none at the moment. */
+/** Takes the next ready queue and marks it as running; null if none is ready now. */
 export function takeQueue({ shared, queueCount, mask }: Scheduler): number | null {
   for (;;) {
     const position = Atomics.load(shared, words.head);
@@ -91,7 +91,7 @@ export function takeQueue({ shared, queueCount, mask }: Scheduler): number | nul
   }
 }
 
-/** The queue may be able to continue now. */
+/** Call when the queue may be able to continue. */
 export function wakeQueue(scheduler: Scheduler, queue: number): void {
   const { shared } = scheduler;
   const word = wordCount + queue;
@@ -163,7 +163,7 @@ export function awaitWork(scheduler: Scheduler, spins: number, hasWork: () => bo
   if (looks === spins) {
     const seen = Atomics.load(shared, words.alarm);
     Atomics.add(shared, words.sleepers, 1);
-    // A worker that makes work after this check sees the sleeper and raises the alarm.
+    // A worker that creates work after this check sees the sleeper and raises the alarm.
     if (!mayStop()) Atomics.wait(shared, words.alarm, seen, longestSleep);
     Atomics.sub(shared, words.sleepers, 1);
   }

@@ -25,7 +25,7 @@ export interface SharedWorks {
   readonly ofPhase: (phase: number) => number;
 }
 
-/** Below this many bytes read and written, moving takes about as long as waking a worker: 50 us. */
+/** Moves of fewer bytes take about as long as waking a worker: 50 us. */
 const leastBytes = 2 ** 21;
 
 /** The work of a launch or copy has its command's number; phases of transfers follow. */
@@ -61,7 +61,7 @@ function partsOf(chains: readonly Chain[], workers: number): readonly (readonly 
   return size < 1 ? [] : cutChains(chains, partCount(size, workers));
 }
 
-/** Below this a kernel takes about 50 us or less, as long as waking a worker. */
+/** Kernels with less work take about 50 us or less, as long as waking a worker. */
 const leastWork = 2 ** 21;
 
 /** More parts than workers, so that a worker that comes late still finds some. */

@@ -1,6 +1,6 @@
 /**
- * The group of the CPU back end that runs streams on worker threads. The main thread lays out the shared memory, starts
- * runs and keeps the timeout; it never blocks.
+ * A group of the CPU back end that runs streams on worker threads. The main thread lays out the shared memory, starts
+ * runs and keeps the timeout. It never blocks.
  */
 import { availableParallelism } from "node:os";
 import type { BufferId } from "../../../commands/buffer.ts";
@@ -124,7 +124,7 @@ async function execute(
   }
 }
 
-/** What a command threw: our diagnostic unchanged, or anything else with the command it came from. */
+/** The failure of a command: its diagnostic unchanged, or any other error with the command it came from. */
 function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress): Diagnostic | null {
   if (failure === undefined) return null;
   const { at: position, diagnostics, text } = failure;

@@ -1,6 +1,6 @@
 /**
- * A worker's part in a run: it takes ready queues and steps them until nothing is left. It runs one heavy command or up
- * to 16 cheap ones of a queue, then requeues it.
+ * A worker's part in a run: it steps ready queues until nothing is left. It runs one heavy command or up to 16 cheap
+ * ones of a queue, then requeues it.
  */
 import type { Execution } from "../../../machine/execution.ts";
 import type { SavedBytes } from "../compute.ts";
@@ -28,7 +28,7 @@ export interface WorkerRun {
   readonly wasHeavy: () => boolean;
   /** Called before every step; tests use it to make threads lag. */
   readonly pause: () => void;
-  /** Helps with another worker's command; false if there is none. */
+  /** Helps with another worker's command; returns false if there is none. */
   readonly help: () => boolean;
   readonly canHelp: () => boolean;
 }

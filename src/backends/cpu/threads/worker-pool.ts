@@ -14,7 +14,7 @@ export interface WorkerPool {
   /** One run on all workers. Resolves with their failures when every worker has left it. Rejects with WorkerDeath. */
   readonly run: (id: number, traced: boolean) => Promise<readonly WorkerFailure[]>;
   readonly release: (id: number) => void;
-  /** Terminates the threads whatever they do. The run in progress fails, and the next use starts new ones. */
+  /** Terminates the threads at once. The run in progress fails, and the next use starts new threads. */
   readonly end: () => Promise<void>;
   /** Ends the threads and drops the Programs. */
   readonly stop: () => Promise<void>;

@@ -19,7 +19,7 @@ import { shareWorks } from "./shared-works.ts";
 import { runQueues } from "./worker-loop.ts";
 
 export interface WorkerProgram {
-  /** Takes part in one run. Returns when the run is over for this worker, with what went wrong here. */
+  /** Takes part in one run. Returns when the run is over for this worker, with the failure on this worker, if any. */
   readonly run: (traced: boolean) => WorkerFailure | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where NVIDIA's libraries are looked for: the loader's own path, the toolkit's folders, then the wheels of a Python
- * environment, where a machine with PyTorch has them. Nothing is loaded here; `braid doctor` shows the same places.
+ * Search paths of NVIDIA's libraries: the loader's own path, the toolkit's folders, then the wheels of a Python
+ * environment, where a machine with PyTorch has them. Nothing is loaded here; `braid doctor` shows the same paths.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -31,7 +31,7 @@ export function libraryFolders(): readonly string[] {
   );
 }
 
-/** What to ask the loader for, in order: the bare names, then every existing file. */
+/** Names to ask the loader for, in order: the bare names, then every existing file. */
 export function libraryCandidates(library: CudaLibrary): readonly string[] {
   const { files } = cudaLibraries[library];
   const found = libraryFolders().flatMap((folder) => files.map((file) => path.join(folder, file)).filter(existsSync));

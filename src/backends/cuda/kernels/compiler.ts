@@ -105,7 +105,7 @@ function logOf(nvrtc: NvrtcFunctions, program: number): string {
   return new TextDecoder().decode(log.subarray(0, Math.max(0, log.length - 1)));
 }
 
-/** The compiler rejects one of our sources: a bug, with everything a report needs. */
+/** A rejected source is a bug in Braid, so the error carries everything that a report needs. */
 function refused(rank: number, source: string, log: string): never {
   return fail({
     code: "gpu-call-failed",

@@ -69,7 +69,7 @@ export interface ElementwiseForm extends Vectors {
   /** Vectors that a thread takes at once: `first`, and the others `stride` apart. */
   readonly copies: number;
   readonly stride: number;
-  /** The largest number that is computed. */
+  /** The largest vector number that is computed. */
   readonly most: number;
 }
 
@@ -78,7 +78,7 @@ export interface ElementwiseBody {
   readonly parameterText: string;
   /** The type of vector numbers. */
   readonly type: string;
-  /** The work of a thread on its vectors, of which the first is `first`. */
+  /** A thread's work on its vectors; the first one is `first`. */
   readonly lines: readonly string[];
 }
 
@@ -125,7 +125,7 @@ function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf, smalles
   return vectorWidth(loads, [nest.target], nest.atoms, nest.loops.at(-1), alignmentOf, smallest);
 }
 
-/** Renames intermediate quotients of the thread's number, so that nests keep theirs apart. */
+/** Gives intermediate quotients of the thread's number a prefix, so that each nest has its own. */
 function renamed(line: string, { prefix }: BodyContext): string {
   return line.replaceAll(/\bt_(\d+)\b/g, `${prefix}t_$1`);
 }

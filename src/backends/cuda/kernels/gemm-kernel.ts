@@ -1,6 +1,7 @@
 /**
- * A GEMM that cuBLASLt does not support: integers, operands without a contiguous axis, a bias that repeats. It uses
- * tiles of 32 x 32 in shared memory, any strides and batch axes, and accumulates in the compute type in order of k.
+ * A generated GEMM for forms that cuBLASLt does not support: integers, operands without a contiguous axis, a bias that
+ * repeats. It uses tiles of 32 x 32 in shared memory, takes any strides and batch axes, and accumulates in the compute
+ * type in order of k.
  */
 import type { Contraction } from "../../../kernels/gemm/contraction.ts";
 import type { Memory } from "../../../kernels/nests/nest.ts";

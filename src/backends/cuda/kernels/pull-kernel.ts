@@ -28,7 +28,7 @@ export function pullKernel(bytes: number, alignment: number): KernelSource {
   const rest = bytes - count * word.bytes;
   const blocks = Math.max(1, Math.min(mostBlocks, Math.ceil(count / (blockThreads * loadsPerThread))));
   const threads = blocks * blockThreads;
-  // From 2^32 words on the counter must not wrap; below, the shorter type is faster.
+  // The counter must not wrap from 2^32 words on. Below, the shorter type is faster.
   const type = count + threads * loadsPerThread < 2 ** 32 ? "unsigned" : "unsigned long long";
   const each = (line: string): readonly string[] => [
     "#pragma unroll",

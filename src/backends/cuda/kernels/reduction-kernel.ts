@@ -35,7 +35,7 @@ import {
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
 export interface ReductionPlan {
-  /** One kernel, or one for the parts and one that adds them. */
+  /** One kernel, or two: one that reduces parts and one that adds them. */
   readonly kernels: readonly KernelSource[];
 }
 
@@ -66,7 +66,7 @@ function partialOffset({ loops, atoms }: Nest): Affine {
   return { constant: 0, terms: [...terms.toSorted((a, b) => a.atom - b.atom), part] };
 }
 
-/** The same elements, from the accumulators of their parts. */
+/** A nest that makes the same elements from the accumulators of their parts. */
 function sumOfParts(cut: Nest, partial: Access, parts: number): Nest {
   return {
     ...cut,
@@ -147,7 +147,7 @@ function reductionKernel(
   };
 }
 
-/** Sums the lanes of an element in a tree. */
+/** Adds the lanes of an element as a tree. */
 function addingLanes(
   accumulator: string,
   { keptWidth, lanes, laneStride }: ReductionShape,

@@ -123,7 +123,7 @@ function readLines({ access, width }: StagedLoad, to: string, { nameOf, prefix }
   return moveLines(access, to, from, width);
 }
 
-/** Staged loads count as given while the others are read. */
+/** Staged loads are in registers already when the others are read. */
 function withoutStaged(context: BodyContext, nest: number, staged: readonly StagedLoad[]): BodyContext {
   const own = staged.filter((load) => load.nest === nest).map(({ instruction }) => [instruction, ""] as const);
   return { ...context, given: new Map([...context.given, ...own]) };

@@ -21,13 +21,13 @@ export interface MatrixLayout {
 
 export interface GemmLayout {
   readonly dtype: FloatDType;
-  /** left and right are the contraction's a and b, or b and a where `swapped`. */
+  /** left and right are the contraction's a and b; b and a if `swapped`. */
   readonly swapped: boolean;
   readonly left: MatrixLayout;
   readonly right: MatrixLayout;
   readonly result: MatrixLayout;
   readonly hasBias: boolean;
-  /** beta is 1, and C is D. */
+  /** True for beta = 1 and C = D. */
   readonly accumulate?: boolean;
   readonly batchCount: number;
   /** Element offsets of the remaining batch axes; each is a GEMM call. */
@@ -40,14 +40,15 @@ export type FloatDType = "double" | "float" | "half" | "bfloat16";
 const mostGemms = 64;
 
 /**
- * Null if cuBLASLt has no form for it: integers, no contiguous axis, or a bias that repeats or lies along the other
+ * Null if cuBLASLt does not support it: integers, no contiguous axis, or a bias that repeats or lies along the other
  * axis.
  */
 export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const { dtype, m, n, k, bias, accumulate = false } = contraction;
   if (!isFloat(dtype)) return null;
   const byRows = contraction.c.column === 1 || n === 1;
-  // A column-major result is a b as it is. The bias runs along n, but the epilogue adds it to rows of the result only.
+  // A column-major result is a b without swapping. Its bias runs along n, but the epilogue adds a bias only to rows of
+  // the result.
   if (!byRows && bias !== null) return null;
   if (bias !== null && bias !== 1 && n > 1) return null;
   const a = matrix(contraction.a, m, k);
@@ -64,7 +65,7 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
   return {
     dtype,
     swapped: byRows,
-    // The transpose of a matrix is the same memory read the other way.
+    // A transposed matrix is the same memory in the other order.
     left: byRows ? withBatch(flipped(b), inner.b) : withBatch(a, inner.a),
     right: byRows ? withBatch(flipped(a), inner.a) : withBatch(b, inner.b),
     result: withBatch(result, inner.c),
@@ -77,7 +78,7 @@ export function gemmLayout(contraction: Contraction): GemmLayout | null {
 
 type Unbatched = Omit<MatrixLayout, "batchStride">;
 
-/** For an axis of one element any stride is fine. Null if neither axis is contiguous, or rows overlap. */
+/** Null if neither axis is contiguous, or rows overlap. The stride of an axis of one element does not matter. */
 function matrix({ row, column }: MatrixStrides, rows: number, columns: number): Unbatched | null {
   if ((row === 1 || rows === 1) && (column >= rows || columns === 1)) {
     return { rows, columns, leading: columns === 1 ? rows : column, transposed: false };

@@ -27,12 +27,12 @@ export interface GemmPlace {
   readonly stream: number;
   /** The stream's own workspace, of `workspaceBytes`. */
   readonly workspace: number;
-  /** SMs left free for kernels beside it: a GEMM that occupies all SMs holds them until it ends. */
+  /** SMs left free for concurrent kernels. A GEMM that occupies all SMs holds them until it ends. */
   readonly margin: number;
 }
 
 export interface Gemms extends Disposable {
-  /** Null if cuBLASLt has no algorithm for it. Running it allocates nothing. */
+  /** Null if cuBLASLt has no algorithm for the GEMM. A run of the returned call allocates nothing. */
   readonly prepare: (layout: GemmLayout, addresses: GemmAddresses, place: GemmPlace) => (() => void) | null;
 }
 

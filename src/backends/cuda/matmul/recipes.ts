@@ -1,7 +1,7 @@
 /**
- * What cuBLASLt needs for a GEMM besides addresses: descriptors of the operation and the matrices, and an algorithm.
- * The library is queried once per shape, layout and alignment. half and bfloat16 accumulate in float32, also across a
- * split of k.
+ * The arguments of cuBLASLt for a GEMM, except addresses: descriptors of the operation and the matrices, and an
+ * algorithm. The library is queried once per shape, layout and alignment. half and bfloat16 accumulate in float32, also
+ * across a split of k.
  */
 import type { Checked } from "../bindings/call-error.ts";
 import {
@@ -32,7 +32,7 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
 import type { FloatDType, MatrixLayout, GemmLayout } from "./gemm-layout.ts";
 
-/** Workspace bytes of every stream that runs GEMMs: what the fastest algorithms on Hopper ask for. */
+/** Workspace bytes of every stream that runs GEMMs, enough for the fastest algorithms on Hopper. */
 export const workspaceBytes = 64 << 20;
 
 interface TypeRow {

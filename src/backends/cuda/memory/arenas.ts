@@ -1,6 +1,6 @@
 /**
- * Where the buffers of a Program lie for one rank: its own arenas in device memory, every rank's symmetric arena in
- * peer memory, and after each symmetric arena the slots that its rank waits on and the gates of its kernels over links.
+ * The addresses of a Program's buffers for one rank. Its own arenas lie in device memory, every rank's symmetric arena
+ * in peer memory. After each symmetric arena lie the slots that its rank waits on and the gates of its link kernels.
  */
 import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
@@ -16,9 +16,12 @@ export interface Arenas {
   readonly bufferAddress: (buffer: BufferId) => number;
   /** The slot's word, in the memory of the rank that waits. */
   readonly slotAddress: (slot: SlotId) => number;
-  /** The two words that synchronize the blocks of a launch over links; `command` is one of this rank. */
+  /** The two words that synchronize the blocks of a link kernel; `command` is one of this rank's. */
   readonly gateAddress: (command: number) => number;
-  /** The slots that this rank waits on, and its gates, which have to be zeroed. Both are 0 if there are none. */
+  /**
+   * The slots that this rank waits on, and its gates: zeroed before the first run. Both numbers are 0 if there are
+   * none.
+   */
   readonly ownSlots: { readonly address: number; readonly bytes: number };
 }
 
@@ -71,12 +74,12 @@ export async function placeProgram(
   };
 }
 
-/** Positions of the launches that touch peers' memory. */
+/** Positions of the launches that access peers' memory. */
 function overLinks(program: Program, rank: number): readonly number[] {
   return at(program.ranks, rank).commands.flatMap((command, i) => (touchesPeers(program, rank, command) ? [i] : []));
 }
 
-/** The place of every slot among those of the rank that waits on it. */
+/** The position of every slot among the slots of the rank that waits on it. */
 function slotPlaces({ ranks, slots }: Program): {
   readonly places: readonly number[];
   readonly counts: readonly number[];

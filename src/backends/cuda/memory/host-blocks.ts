@@ -1,7 +1,7 @@
 /**
- * Pinned host memory: what the driver reads during a call or a run (argument blocks, batches of memory operations,
- * constants) and what the GPU writes for the host (progress words). Pieces are cut from large blocks and freed all at
- * once.
+ * Pinned host memory: data that the driver reads during a call or a run (argument blocks, batches of memory operations,
+ * constants) and words that the GPU writes for the host (progress). Small blocks are cut from large ones and freed all
+ * at once.
  */
 import { CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE } from "../bindings/driver-api.ts";
 import { bytesAt } from "../bindings/native-library.ts";

@@ -1,14 +1,14 @@
 /**
- * Memory that other ranks map: allocated once, announced to all ranks by a CUDA IPC handle, and mapped there once. An
- * allocation is identified by (rank, number, generation). A released one is kept for reuse under the same mapping. One
- * that is replaced because it is too small gets the next generation, and peers unmap the old one.
+ * Memory that other ranks map. It is allocated once, announced to all ranks by a CUDA IPC handle, and mapped there
+ * once. An allocation is identified by (rank, number, generation). A released allocation is kept for reuse under the
+ * same mapping. If one is too small, its replacement has the next generation, and peers unmap the old one.
  */
 import { CU_IPC_HANDLE_SIZE, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS } from "../bindings/driver-api.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { Rendezvous } from "../world.ts";
 import type { DeviceBlock, DeviceMemory } from "./device-memory.ts";
 
-/** One piece of peer memory, as mapped in this process. */
+/** One block of peer memory on every rank, as mapped in this process. */
 export interface PeerMemory {
   /** By rank: the address of its bytes in this process; 0 if it has none. */
   readonly addresses: readonly number[];

@@ -1,7 +1,7 @@
 /**
  * NCCL's communicators: one per team and backend name, opened when a Program first uses it. NCCL runs in non-blocking
- * mode: every call returns at once and may still be in progress. A rank that waits for a dead one can then time out or
- * follow the others' abort.
+ * mode: every call returns at once and may still be in progress. A rank that waits for a dead rank can therefore time
+ * out or follow another rank's abort.
  */
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";

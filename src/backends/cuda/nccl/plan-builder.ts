@@ -1,9 +1,9 @@
-/** What a plan of a transfer consists of, and its builder, which packs strided views into scratch. */
+/** The plan of a transfer, and its builder, which packs strided views into scratch. */
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { contiguousStrides, elementCount, type View } from "../../../commands/view.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 
-/** A side of a call: a contiguous view, or scratch in place of a strided one. */
+/** One side of a call: a contiguous view, or scratch that replaces a strided one. */
 export type Piece =
   | { readonly kind: "view"; readonly view: View }
   /** In bytes, from the start of the stream's scratch. */
@@ -35,7 +35,7 @@ export interface Reduced extends Sides {
 export interface TransferPlan {
   /** Strided views to scratch, before the calls. */
   readonly packs: readonly Move[];
-  /** Scratch filled with neutral elements, the contribution of a root without an input. */
+  /** Scratch to fill with neutral elements, the contribution of a root without an input. */
   readonly identities: readonly {
     readonly offset: number;
     readonly count: number;

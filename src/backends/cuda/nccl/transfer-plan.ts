@@ -1,9 +1,9 @@
 /**
- * A transfer as NCCL takes it, over contiguous memory: one call where NCCL has one (src/host/collectives.ts),
- * otherwise a group of sends and receives. Strided views are packed into scratch before and unpacked after. A plan
- * only says which calls get which pieces; transfer-actions.ts makes them.
+ * A transfer as NCCL calls on contiguous memory: one call if NCCL has it (src/host/collectives.ts), otherwise a group
+ * of sends and receives. Strided views are packed into scratch before and unpacked after. A plan says which calls use
+ * which memory; transfer-actions.ts makes the calls.
  *
- *     Gather at the root          group: recv from every rank that has an input (own part: send to itself)
+ *     Gather at the root          group: recv from every rank that has an input (from itself as well)
  *     ReduceScatter, strided out  reduceScatter(input, scratch); unpack scratch -> output
  */
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
@@ -32,8 +32,8 @@ export function planCollective(operations: readonly Collective[], position: numb
 }
 
 /**
- * NCCL needs an address on both sides. A rank that lacks a side passes the other one twice; a root without an input
- * to a reduction passes neutral elements.
+ * NCCL needs an address on both sides. A rank without one side passes the other side twice. A root without an input to
+ * a reduction passes neutral elements.
  */
 function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Collective, kind: NcclCollective): void {
   // NCCL counts the side that is not split.
@@ -78,7 +78,7 @@ function planSendsAndReceives(plan: PlanBuilder, operations: readonly Collective
   const sent = viewsOf(input, splitsInput, peersWith("output"));
   const received = viewsOf(output, splitsOutput, peersWith("input"));
   if (splitsInput && splitsOutput) {
-    // Both directions of one peer side by side.
+    // Sends and receives of one peer are adjacent.
     for (const [i, each] of sent.entries()) {
       plan.send(each);
       plan.receive(at(received, i));

@@ -1,6 +1,6 @@
 /**
- * One rank's prepared list: its actions in order, the command of each, the streams and events it holds, and the edges
- * that let the host wait for stream 0 alone.
+ * One rank's prepared list: its actions in order, each with its command; the streams and events it holds; and the edges
+ * that let the host wait for stream 0 only.
  */
 import { type Command, type CommandStreamId, type EventId, isBlocking } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
@@ -23,7 +23,7 @@ import { createStreamScratch, streamPriorities } from "./streams/stream-pool.ts"
 export interface PreparedCommand {
   readonly index: number;
   readonly stream: CommandStreamId;
-  /** Its own actions, not joined with those of its neighbours; made on demand. */
+  /** The command's actions, not joined with its neighbours'; made on demand. */
   readonly actions: () => readonly Action[];
 }
 
@@ -43,7 +43,7 @@ export interface PreparedList {
   readonly streams: readonly number[];
   /** Indexed by EventId. */
   readonly events: readonly number[];
-  /** Set by an action that leaves NCCL working in the background; the next action has to wait. */
+  /** Set by an action that NCCL continues in the background. The next action must wait for it. */
   readonly busy: { communicator: Communicator | null };
 }
 
@@ -134,9 +134,9 @@ function runsByFirst(joined: readonly StreamWork[]): PreparedList["waitRuns"] {
 }
 
 /**
- * Finds streams of a list that do not start after stream 0's start or do not end before its end. The back end adds
+ * Finds streams of a list that do not start after stream 0's start, or do not end before its end. The back end adds
  * those edges. The host then waits for one stream, and the whole list can be captured into a graph from stream 0. A
- * verified program has no races without them; they only make the order explicit.
+ * verified program has no races without them.
  */
 interface StreamEdges {
   /** Streams that wait for stream 0 at the start. */

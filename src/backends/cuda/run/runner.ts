@@ -34,8 +34,8 @@ export interface RunnerOptions {
 export type Runner = (options: ExecuteOptions) => Promise<RunReport>;
 
 /**
- * How much the driver may queue before the host waits, in graphs and in actions of a list. A call that does not fit
- * into the driver's queue blocks this thread, and if the GPU is stuck, no timeout could end the run.
+ * Limits of what the driver queues before the host waits, in graphs and in actions of a list. A call that does not fit
+ * into the driver's queue blocks this thread, and then no timeout could end a stuck run.
  */
 const mostGraphsAhead = 64;
 const mostActionsAhead = 1024;
@@ -64,7 +64,7 @@ export function createRunner(
     } catch (error) {
       problem = error;
     }
-    // All ranks replay or none: a rank that replays would call NCCL differently from one that issues eagerly.
+    // All ranks replay or none does: a replaying rank would call NCCL differently from one that issues eagerly.
     const votes = await rendezvous.allGather(Uint8Array.of(made === null ? 0 : 1));
     if (votes.every(([vote]) => vote === 1)) return made === null ? null : resources.own(made);
     made?.[Symbol.dispose]();
@@ -96,7 +96,7 @@ export function createRunner(
   /** Waits until everything that was queued has finished. Resolves to the milliseconds it waited. */
   const makeRoom = async (deadline: Deadline): Promise<number> => {
     const start = performance.now();
-    // Waits may be too short to let messages in or to look at the clock.
+    // Lets messages arrive and the clock advance even if the waits are short.
     await pause(0);
     deadline.signal.throwIfAborted();
     if (performance.now() > deadline.at) deadline.expired();
@@ -135,7 +135,7 @@ export function createRunner(
       watch?.stop();
       await waitUntil(ended, deadline);
       const over = performance.now();
-      // Prepares the next run, which then starts with its launch. After a failed run there is no next one.
+      // Prepares the next run, so that it starts with its launch. After a failed run there is no next one.
       list.progress.reset();
       return {
         milliseconds: over - start,

@@ -1,8 +1,8 @@
 /**
  * A traced run: timing events around every command that takes time, on its own stream, read after the run. Traced runs
- * are eager because events inside a graph cannot be read. The events around a wait say when its stream reached it and
- * when it went on. Times count from an event at the start of the run. The host waits for that event and notes its time
- * on the world clock, which puts the times of several GPUs on one axis.
+ * are eager, because events inside a graph cannot be read. The events around a wait tell when its stream reached it and
+ * when it continued. Times count from an event at the start of the run. The host waits for that event and notes its
+ * time on the world clock, which puts the times of several GPUs on one axis.
  */
 import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";

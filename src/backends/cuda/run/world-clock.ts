@@ -47,8 +47,8 @@ export async function openWorldClock(
 
 /**
  * How far this rank's clock is ahead of the other's. `own` and `other` hold, for each exchange, when the rank sent its
- * part and when it had received all parts. Nobody receives a part before it was sent, so for every exchange: own sent -
- * other received <= offset <= own received - other sent.
+ * bytes and when it had received all bytes. Bytes arrive after they are sent, so for every exchange: own sent - other
+ * received <= offset <= own received - other sent.
  */
 export function clockOffset(
   own: Float64Array,

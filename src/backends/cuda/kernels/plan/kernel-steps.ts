@@ -36,7 +36,7 @@ export type KernelStep =
 
 export interface KernelSteps {
   readonly steps: readonly KernelStep[];
-  /** Scratch of the stream that launches them: values between the steps, and the parts of reductions. */
+  /** Scratch bytes of the stream that launches the steps: values between steps, and parts of reductions. */
   readonly scratchBytes: number;
 }
 

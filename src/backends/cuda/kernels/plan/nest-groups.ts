@@ -17,7 +17,7 @@ export type PhaseGroup =
 
 export interface GroupedNest {
   readonly nest: Nest;
-  /** Loads that take the result of an earlier nest of the group: its position in the group, by instruction. */
+  /** Loads that read the result of an earlier nest of the group: that nest's position in the group, by instruction. */
   readonly given: ReadonlyMap<number, number>;
   /** Whether any kernel reads the result from memory. */
   readonly stores: boolean;
@@ -86,7 +86,7 @@ function grouped(
 }
 
 /**
- * Scratch that two values share is written again before it is read. The reader may then be of the other value, and
+ * Two values may share scratch, which is written again before it is read. The reader may then be of the other value;
  * storing is harmless.
  */
 function readsFirst(phase: Phase, memory: Memory): boolean {
@@ -100,7 +100,8 @@ function sameElement(earlier: Nest, stored: Access, nest: Nest, read: Access): b
 }
 
 /**
- * The offset in terms of the loops' positions, which compares nests with different atoms; "" if it contains a division.
+ * The offset in terms of loop positions, which makes nests with different atoms comparable; "" if it contains a
+ * division.
  */
 function positionKey({ loops, atoms }: Nest, { offset }: Access): string {
   const positions = new Map(loops.map(({ atom }, position) => [atom, position]));

@@ -1,6 +1,6 @@
 /**
- * How the threads of a reduction share the work. Rows: memory runs along the reduced loops, and `lanes` neighbouring
- * threads take one element of the result, a vector each in turn. Columns: memory runs along the kept loops, a warp
+ * How threads share a reduction. Rows: memory is contiguous along the reduced loops. `lanes` neighbouring threads share
+ * one element of the result and take a vector each in turn. Columns: memory is contiguous along the kept loops. A warp
  * takes 32 vectors of the result, and eight warps take turns over the reduced ones.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
@@ -9,13 +9,13 @@ import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 export const blockThreads = 256;
 const mostColumnLanes = 8;
-/** Elements of a column that one thread adds before a second thread shares the column. */
+/** A thread adds this many elements of a column before a second thread shares the column. */
 const columnShare = 8;
 /** Reduced elements of one part, enough to outweigh the cost of writing and adding the parts. */
 const rowPart = 1 << 14;
 const columnPart = 1 << 9;
 
-/** How many parts a long reduction is cut into. Depends on the reduced extents and the layout alone. */
+/** The number of parts of a long reduction. It depends only on the reduced extents and the layout. */
 export function partCount(nest: Nest): number {
   const reduced = count(nest.reducedLoops);
   return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));

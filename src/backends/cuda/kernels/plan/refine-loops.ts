@@ -1,8 +1,6 @@
 /**
- * Brings nests to loops of the same extents by splitting, where possible. arrangeLoops merges the loops of each nest as
+ * Splits loops so that all nests loop over the same extents, if possible. arrangeLoops merges the loops of each nest as
  * far as its own operands allow, so nests over the same elements may have different loops.
- *
- *     [4096, 8192] (a bias repeats) and [33554432]  ->  both [4096, 8192]
  */
 import { type Affine, type Atom, coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";

@@ -1,9 +1,7 @@
 /**
- * Decides whether a group of nests is better computed by tiles. If an operand lies along another axis than the results,
- * a thread that walks along the results reads one element of every row. Instead a tile of both axes is read along the
- * operand, transposed in shared memory, and written along the results.
- *
- *     set(permute(x [4096, 8192], [1, 0])): results along x's rows, x along its columns: tiles of 64 x 64
+ * Decides whether a group of nests is computed by tiles. If an operand is contiguous along another axis than the
+ * results, a thread that walks along the results reads one element per row. With tiles, a block reads both axes along
+ * the operand, transposes the tile in shared memory and writes along the results.
  */
 import { coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Nest } from "../../../../kernels/nests/nest.ts";
@@ -37,7 +35,7 @@ export interface TilePlan {
 
 /** Both extents must be at least this long, or tiles are mostly empty. */
 const shortestExtent = 16;
-/** Shared memory that every GPU gives a block by default. */
+/** Shared memory that a block has by default on every GPU. */
 const mostSharedBytes = 48 << 10;
 /** The width of a bank of shared memory: no access of a thread is wider. */
 const bankBytes = 4;
@@ -88,7 +86,7 @@ function stepOf({ loops }: Nest, { offset }: Access, position: number): number {
   return coefficientOf(offset, at(loops, position).atom);
 }
 
-/** As many elements as one bank holds, if the access allows. */
+/** The number of elements that one bank holds, if the access allows that many. */
 function widthAlong(nest: Nest, access: Access, position: number, alignmentOf: AlignmentOf): number {
   const widest = vectorWidth([], [access], nest.atoms, at(nest.loops, position), alignmentOf);
   return Math.min(widest, Math.max(1, bankBytes / elementBytes(access.dtype)));

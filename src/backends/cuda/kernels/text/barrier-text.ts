@@ -1,14 +1,15 @@
 /**
- * Signals and waits inside a kernel. The memory operations around a launch may instead be the kernel's first and last
- * lines. The kernel then already occupies its SMs when its peers become ready; a kernel launched only then would find
- * them taken by a GEMM.
+ * Barriers inside a kernel: the signals and waits around a launch become the kernel's first and last lines. The kernel
+ * then already occupies its SMs when its peers become ready. A kernel launched at that time might find them taken by a
+ * GEMM.
  *
- *     signal a, wait b, launch, signal c, wait d     ->     launch { block 0: raise a, await b, open the gate; ..; last block: raise c, await d }
+ *     signal a, wait b, launch, signal c, wait d
+ *       ->  launch { block 0: raise a, await b, open the gate; ...; last block: raise c, await d }
  *
- * The words are those of the memory operations, so a peer may use either form.
+ * A word has the same meaning as in memory operations, so a peer may use either form.
  */
 
-/** The number of each, in this order: no signal comes after a wait. */
+/** Numbers of signals and of waits. All signals come before the waits. */
 export interface BarrierShape {
   readonly signals: number;
   readonly waits: number;
@@ -27,9 +28,9 @@ function hasBarriers({ before, after }: Barriers): boolean {
 }
 
 /**
- * The parameters after the operands' pointers, 64 bits each: the gate's two words, which are 0 between runs; the word
- * that reports what a stream waits for; then, before and after the work, the words to raise and the words to wait for,
- * each of the latter with the report of a long wait.
+ * The parameters that follow the operands' pointers, 64 bits each. First the gate's two words, which are 0 between
+ * runs, and the word that reports what the stream waits for. Then, before and after the work, the words to raise and
+ * the words to wait for, each of the latter with the report of a long wait.
  */
 export function barrierParameters(barriers: Barriers): readonly string[] {
   if (!hasBarriers(barriers)) return [];

@@ -1,6 +1,6 @@
 /**
- * The body of a nest for `width` neighbouring indices: all loads first, into registers, so that many are in flight,
- * then the arithmetic element by element.
+ * The body of a nest for `width` neighbouring indices: first all loads into registers, so that many are in flight, then
+ * the arithmetic element by element.
  */
 import { coefficientOf } from "../../../../kernels/nests/affine.ts";
 import type { Access, Instruction, Loop, Memory, Nest } from "../../../../kernels/nests/nest.ts";
@@ -13,7 +13,7 @@ import { accessForm } from "../plan/vector-width.ts";
 
 export interface BodyContext {
   readonly nest: Nest;
-  /** Keeps the names of this nest's variables apart from those of other nests. */
+  /** Prefix of this nest's variables, which keeps them apart from those of other nests. */
   readonly prefix: string;
   /** The loop along which `width` elements are taken; undefined for nests without loops. */
   readonly loop: Loop | undefined;

@@ -1,4 +1,4 @@
-/** How elements are stored, and how they become values of their dtype's compute type, in CUDA C++. */
+/** CUDA C++ for stored elements: their types, and their conversion to values of the dtype's compute type and back. */
 import { type DType, dtypes } from "../../../../numerics/dtype.ts";
 import type { Expression, ScalarType } from "../../../../numerics/scalar/expression.ts";
 import { expressionText } from "./expression-text.ts";
@@ -38,7 +38,7 @@ export function decodeText(dtype: DType, element: string): string {
   }
 }
 
-/** What is stored for `value`. Its last rounding and the packing into 16 bits are one step. */
+/** The element to store for `value`. Its last rounding and the packing into 16 bits are one step. */
 export function encodeText(dtype: DType, value: Expression, operands: readonly string[]): string {
   switch (dtype) {
     case "half":

@@ -1,7 +1,8 @@
 /**
- * Scalar expressions as CUDA C++: the same trees that the CPU's kernels are made of (ir/ops/functions). Kernels are compiled with
- * --fmad=false, so that every operation rounds by itself, as the semantics say. exp and the normal distribution are within the bounds of
- * `--check`: CUDA's, and where the result is rounded to 16 bits a short form of the latter (prelude.ts), which memory is slower than.
+ * Scalar expressions as CUDA C++, from the trees that the CPU's kernels are made of (ir/ops/functions). Kernels are
+ * compiled with --fmad=false, so every operation rounds once, as the semantics require. CUDA's exp and normal
+ * distribution are within the bounds of `--check`. Results rounded to 16 bits use a short form of the normal
+ * distribution (prelude.ts), which is faster than memory.
  */
 import type { Comparison, Expression, Primitive, ScalarType } from "../../../../numerics/scalar/expression.ts";
 import type { Value } from "../../../../numerics/tensor/storage.ts";
@@ -18,7 +19,7 @@ export const scalarTypes: { readonly [T in ScalarType]: string } = {
   i64: "long long",
 };
 
-/** Signed overflow is undefined in C++: integers wrap as unsigned ones. */
+/** Integers wrap as unsigned ones, because signed overflow is undefined in C++. */
 function wrapping(sign: string): ByType {
   return {
     i32: (x, y) => `(int)((unsigned)${x} ${sign} (unsigned)${y})`,
@@ -52,12 +53,12 @@ const primitives: { readonly [P in Primitive]: ByType } = {
   sqrt: { f64: (x) => `sqrt(${x})`, f32: (x) => `sqrtf(${x})` },
 };
 
-/** Library functions that have a short form (prelude.ts), for results that are rounded to 16 bits at once. */
+/** Short forms (prelude.ts) of library functions, for results that are rounded to 16 bits. */
 const shortForms: ReadonlyMap<string, string> = new Map([["normcdf", "braid_normal_cdf"]]);
 
 const comparisons: { readonly [C in Comparison]: string } = { eq: "==", ne: "!=" };
 
-/** In parentheses, safe as an operand of any operator. `operands[i]` is the text of operand i: a name. */
+/** The text is in parentheses, so that it is safe as an operand. `operands[i]` is the name of operand i. */
 export function expressionText(expression: Expression, operands: readonly string[]): string {
   return textOf(expression, operands, false);
 }
@@ -105,8 +106,8 @@ function conversionText(from: ScalarType, to: ScalarType, value: string): string
 }
 
 /**
- * What is rounded to float or to 16 bits need not be computed in double: where double only comes from widened floats (gelu), the tree goes on in
- * float. The result may differ by one unit of a 16-bit dtype, by some units of float.
+ * Computes in float a result that is rounded to float or 16 bits, if doubles in it only come from widened floats
+ * (gelu). The result may differ by one unit of a 16-bit dtype, or by some units of float.
  */
 function inSingle(expression: Expression): Expression {
   if (readsDouble(expression)) return expression;
@@ -126,7 +127,7 @@ function readsDouble(expression: Expression): boolean {
     case "call":
       return readsDouble(expression.operand);
     case "convert":
-      // An integer is exact in double alone.
+      // Only double holds every integer exactly.
       return readsDouble(expression.operand) || (expression.type === "f64" && expression.operand.type !== "f32");
     case "round":
       return readsDouble(expression.operand);
@@ -163,14 +164,14 @@ function narrowed(expression: Expression): Expression {
   }
 }
 
-/** A literal, in parentheses where it has a sign. */
+/** A literal; in parentheses if it is negative. */
 export function constantText(type: ScalarType, value: Value): string {
   switch (type) {
     case "f64":
     case "f32":
       return floatText(type, Number(value));
     case "i32":
-      // -2^31 is no literal of C++.
+      // C++ has no literal for -2^31.
       return value === -(2 ** 31) ? "(-2147483647 - 1)" : signed(`${value}`);
     case "i64":
       return value === -(2n ** 63n) ? "(-9223372036854775807ll - 1ll)" : signed(`${value}ll`);

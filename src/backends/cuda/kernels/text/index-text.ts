@@ -1,6 +1,6 @@
 /**
- * Index arithmetic in generated kernels. A thread's number becomes loop variables by divisions by constants, which the
- * compiler turns into multiplications. Loop variables become element offsets.
+ * Index arithmetic in generated kernels. A thread's number becomes loop variables by divisions by constants, which
+ * compilers turn into multiplications. Loop variables become element offsets.
  */
 import { type Affine, type Atom, largest } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop } from "../../../../kernels/nests/nest.ts";

@@ -1,6 +1,6 @@
 /**
- * Device functions that generated kernels call. A kernel's source contains only those it uses, which keeps sources
- * short and stable.
+ * Device functions that generated kernels call. A kernel's source contains only the functions that it uses, which keeps
+ * sources short and stable.
  */
 const helpers: Readonly<Record<string, string>> = {
   braid_abs: `static __device__ __forceinline__ int braid_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
@@ -75,8 +75,8 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
   return x;
 }`,
-  // A waiting kernel reports what it waits for every millisecond, because reports of waits that are over overwrite the
-  // word of the same stream.
+  // A waiting kernel repeats its report every millisecond, because the reports of finished waits overwrite the word of
+  // the same stream.
   braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
   long long start = clock64();
   bool said = false;

@@ -1,6 +1,6 @@
 /**
- * What a generated kernel does with the values of its nests (encode them, keep them for later nests of the group, store
- * them), and its parameter list.
+ * The lines of a generated kernel that encode the values of its nests, keep them for later nests of the group and store
+ * them; and its parameter list.
  */
 import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
@@ -28,7 +28,7 @@ export function resultLines(
   ];
 }
 
-/** Element `v` of copy `copy`: its value, and what is stored for it. */
+/** Element `v` of copy `copy`: its value and its stored form. */
 function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
   const { prefix } = context;
   return [
@@ -38,7 +38,7 @@ function elementLines(context: BodyContext, stores: boolean, copy: string): read
   ];
 }
 
-/** What is stored for the last value. Its rounding and the packing into 16 bits are one step; a copy keeps its bits. */
+/** The stored form of the last value. Its rounding and the packing into 16 bits are one step; a copy keeps its bits. */
 function storedText(context: BodyContext, copy: string): string {
   const { body, target } = context.nest;
   const copied = loadedElement(context, copy, "v");

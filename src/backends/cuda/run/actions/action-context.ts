@@ -1,4 +1,4 @@
-/** What the actions of commands are made from, and the forms they take. */
+/** The inputs from which actions of commands are made, and the forms of their work. */
 import type { CommandStreamId, EventId } from "../../../../commands/command.ts";
 import type { BufferRef } from "../../../../commands/buffer.ts";
 import type { Program } from "../../../../commands/program.ts";
@@ -11,12 +11,12 @@ import type { BarrierOperations } from "./barrier-operations.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 import type { Progress } from "../stuck/progress.ts";
 
-/** A call of the driver or of a library with its arguments bound. */
+/** A driver or library call with its arguments bound. */
 export type Action = () => void;
 
 /**
- * What a command puts on its stream: calls, memory operations, which neighbours may join into one call, and kernels
- * that may absorb the signals and waits around them.
+ * The work that a command puts on its stream. call: an action. memory: memory operations, which can join their
+ * neighbours' into one call. linkKernel: a kernel that can absorb the signals and waits around it.
  */
 export type Work =
   | { readonly kind: "call"; readonly action: Action }
@@ -46,12 +46,12 @@ export interface ActionContext {
    */
   readonly scratchOf: (stream: CommandStreamId, bytes: number) => number;
   readonly workspaceOf: (stream: CommandStreamId, bytes: number) => number;
-  /** Two words per command that are 0 between runs. */
+  /** The two words of a link kernel's gate, which are 0 between runs. */
   readonly gateOf: (command: number) => number;
   /** Steps of launches that were prepared before. */
   readonly steps: Map<string, KernelSteps>;
   readonly communicators: ReadonlyMap<string, Communicator>;
-  /** NCCL continues a call in the background: the next action has to wait. */
+  /** Called when NCCL continues a call in the background. The next action must wait for it. */
   readonly inProgress: (communicator: Communicator) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Decides which signals and waits around a kernel it can absorb (kernels/text/barrier-text.ts): before and after it, as
- * many as are in order, signals first. The others stay a batch of memory operations.
+ * Decides which signals and waits a kernel absorbs (kernels/text/barrier-text.ts): as many before and after it as are
+ * in order, signals first. The others stay a batch of memory operations.
  */
 import type { Barriers, BarrierShape } from "../../kernels/text/barrier-text.ts";
 import type { StreamOperation } from "./memory-operations.ts";
@@ -12,17 +12,17 @@ export interface BarrierOperations {
 
 export const noOperations: BarrierOperations = { before: [], after: [] };
 
-/** A number of operations for which every kernel has parameters: a wait needs two. */
+/** Fits the parameters of every kernel. A wait needs two. */
 const mostInside = 128;
 
-/** The last operations that may stand inside the kernel, before its work. */
+/** The last operations that the kernel can absorb before its work. */
 export function takenBefore(operations: readonly StreamOperation[]): readonly StreamOperation[] {
   let from = operations.length;
   while (from > 0 && isInOrder(operations.slice(from - 1))) from--;
   return operations.slice(from);
 }
 
-/** Whether all may stand inside: signals, then waits. */
+/** Whether a kernel can absorb all of them: signals, then waits. */
 export function isInOrder(operations: readonly StreamOperation[]): boolean {
   const firstWait = operations.findIndex(({ kind }) => kind === "wait");
   return (

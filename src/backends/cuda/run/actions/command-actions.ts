@@ -74,7 +74,7 @@ function sayProgress(index: number, stream: CommandStreamId, { progress }: Actio
   return { kind: "say", progress: progress.address(stream), value: progressWord(index) };
 }
 
-/** For a kernel that touches peers' memory and is one loop over elements; null for others. `index` is the command's. */
+/** For a kernel that accesses peers' memory in one loop over elements; null for others. `index` is the command's. */
 function linkLaunch(command: Launch, index: number, context: ActionContext): LinkLaunch | null {
   const { program, rank, session, blocks } = context;
   const { kernel: id, inputs, outputs, stream } = command;

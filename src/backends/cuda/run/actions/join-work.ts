@@ -1,14 +1,14 @@
 /**
- * Joins consecutive memory operations of one stream into one call, which is one node of a graph. A kernel over links
- * absorbs the operations directly before and after it.
+ * Joins consecutive memory operations of one stream into one call, which is one node of a graph. A link kernel absorbs
+ * the operations directly before and after it.
  *
  *     worker 1: signal slot 0      cuStreamBatchMemOp(worker 1): write 1 to slot 0's word of the peer,
  *     worker 1: waitSignal slot 2    wait for 1 in slot 2's word and in slot 3's, write 0 to both
  *     worker 1: waitSignal slot 3
  *
  * The operations of a batch are enqueued in order. A signal may be issued later than in the list, with the next batch
- * of its stream, if only work of other streams that waits for no peer stands between. Nothing else moves: a signal
- * delayed past another stream's wait could hang.
+ * of its stream, if nothing in between waits for a peer. Nothing else moves: a signal that is delayed past another
+ * stream's wait could hang.
  */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import { at } from "../../../../support/invariant.ts";
@@ -33,7 +33,7 @@ export interface ListedWork extends StreamWork {
 /** Well below 256, the most the driver takes in one call. */
 const mostOperations = 64;
 
-/** In list order. Joined work belongs to its kernel, or to the first of its commands. */
+/** In list order. Joined work belongs to its link kernel, or else to its first command. */
 export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
   const mayAbsorb = leavesHalfOfGpu(list, multiprocessors);
   const joined: StreamWork[] = [];
@@ -53,10 +53,10 @@ export function joinWork(list: readonly ListedWork[], multiprocessors: number): 
   return joined;
 }
 
-/** Moves signals to the next memory operations of their stream where no wait for a peer stands between. */
+/** Moves signals to the next memory operations of their stream if no wait for a peer is in between. */
 function signalsWithNext(list: readonly ListedWork[]): readonly StreamWork[] {
   const previous = new Map<CommandStreamId, number>();
-  /** By position: the signals that move to directly before it. */
+  /** By position: the position of signals that move directly before it. */
   const sinking = new Map<number, number>();
   let lastBlocking = -1;
   for (const [position, { stream, work, isBlocking }] of list.entries()) {
@@ -81,9 +81,9 @@ function isSignals(work: Work | undefined): boolean {
 }
 
 /**
- * A thread block that waits for a peer may occupy an SM by itself, and each stream may have one such kernel under way.
- * If all of them wait, half of the GPU must stay free for the work their peers need. Otherwise kernels are launched
- * only when their peers are ready.
+ * Whether kernels that wait for peers leave half of the GPU free for the work that their peers wait for, even if all of
+ * them wait. A waiting thread block may occupy an SM by itself, and each stream may run one such kernel. If they leave
+ * less, kernels are launched only when their peers are ready.
  */
 function leavesHalfOfGpu(list: readonly StreamWork[], multiprocessors: number): boolean {
   const most = new Map<CommandStreamId, number>();
@@ -93,8 +93,8 @@ function leavesHalfOfGpu(list: readonly StreamWork[], multiprocessors: number): 
 }
 
 /**
- * Joins two neighbours of one stream into one piece of work, or into two if the second absorbs part of the first. Null
- * if they stay as they are.
+ * Joins two neighbours of one stream into one, or into two if the second absorbs part of the first. Null if they stay
+ * as they are.
  */
 function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work, Work?] | null {
   if (first.kind === "call" || second.kind === "call") return null;
@@ -114,7 +114,7 @@ function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work
   return left.length === 0 ? [linkWork] : [{ kind: "memory", operations: left }, linkWork];
 }
 
-/** Lays out the arguments of memory operations; a call already is an action. */
+/** The action of a stream's work, which lays out the arguments of memory operations. */
 export function workAction(work: Work, stream: CommandStreamId, context: ActionContext): Action {
   switch (work.kind) {
     case "call":

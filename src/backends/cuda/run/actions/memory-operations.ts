@@ -21,14 +21,14 @@ import {
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import { passedWord } from "../stuck/progress.ts";
 
-/** What commands become; addresses are of 4-byte words. */
+/** The operations of commands. Addresses are of 4-byte words. */
 export type StreamOperation =
   | { readonly kind: "say"; readonly progress: number; readonly value: number }
   | { readonly kind: "signal"; readonly word: number }
   /** `says`: the word that the stream writes to `progress` before it waits. */
   | { readonly kind: "wait"; readonly word: number; readonly progress: number; readonly says: number };
 
-/** What the GPU executes. */
+/** The operations that the GPU executes. */
 export type MemoryOperation =
   | { readonly kind: "write"; readonly address: number; readonly value: number }
   /** Holds the stream until the word has the value. */
@@ -38,7 +38,7 @@ export type Wait = Extract<StreamOperation, { readonly kind: "wait" }>;
 
 /**
  * The operations of one stream, in order. A run of waits resets its words after all signals have arrived. A peer raises
- * a word again only after it has heard that the wait is over, which nothing inside the run can tell it.
+ * a word again only after it has learned that the wait is over, which it cannot learn inside the run.
  */
 export function memoryOperations(operations: readonly StreamOperation[]): readonly MemoryOperation[] {
   return piecesOf(operations).flatMap((piece): readonly MemoryOperation[] => {
@@ -70,7 +70,7 @@ export function waitRuns(operations: readonly StreamOperation[]): readonly (read
 
 type Piece = Exclude<StreamOperation, Wait> | { readonly kind: "waits"; readonly waits: readonly Wait[] };
 
-/** A second wait for a word starts a new run, because the first has to reset the word. */
+/** A second wait for a word starts a new run, because the first wait must reset the word. */
 function piecesOf(operations: readonly StreamOperation[]): readonly Piece[] {
   const pieces: Piece[] = [];
   let run: Wait[] | null = null;

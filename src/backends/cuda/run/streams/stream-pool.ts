@@ -1,4 +1,4 @@
-/** CUDA streams and events, made once and lent to Programs. A stream must be idle when it is returned. */
+/** CUDA streams and events, created once and lent to Programs. A stream must be idle when it is returned. */
 import { CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_STREAM_NON_BLOCKING } from "../../bindings/driver-api.ts";
 import { type Gpu, out } from "../../gpu.ts";
 import type { Resources } from "../../resources.ts";
@@ -55,7 +55,7 @@ export function createStreamPool(gpu: Gpu): StreamPool {
 }
 
 /**
- * Chooses which stream goes first when an SM or a copy engine becomes free. Copies and communication do: they are few,
+ * Chooses which stream runs first when an SM or a copy engine becomes free. Copies and communication do: they are few,
  * and other ranks wait for them. GEMMs on compute stream 0 have higher priority than those on stream 1. Copies wait for
  * results in stream order, so a GPU that started with stream 1 would delay every copy.
  */

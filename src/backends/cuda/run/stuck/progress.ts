@@ -1,8 +1,8 @@
 /**
- * How far the streams of a run have come, for the message of a run that hangs. Before a stream waits for a peer, it
- * writes the number of the command into pinned memory, in the same batch of memory operations. After the wait it writes
- * that it is past it. For a run of waits it writes once before the first and once after the last; the words of their
- * slots show which signals have arrived. In an eager run, completed events say more.
+ * The progress of a run's streams, for the message of a run that hangs. Before a stream waits for a peer, it writes the
+ * number of the command into pinned memory, in the same batch of memory operations. After the wait it writes that it
+ * has passed. A run of waits is reported once before the first and once after the last; the words of their slots show
+ * which signals have arrived. In an eager run, completed events say more.
  */
 import { type CommandStreamId, originText } from "../../../../commands/command.ts";
 import { commandDetails } from "../../../../commands/command-text.ts";
@@ -31,7 +31,7 @@ export function commandOf(word: number): number {
   return word - 1;
 }
 
-/** The word that it writes once it is past that command. */
+/** The word that a stream writes after that command. */
 export function passedWord(word: number): number {
   return word + passedBit;
 }
@@ -50,9 +50,9 @@ export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">
   };
 }
 
-/** Where a stream stands. */
+/** The command that a stream has reached. */
 export interface Standing {
-  /** The command it has reached. */
+  /** Its position in the rank's list. */
   readonly command: number;
   /**
    * For a waitSignal: the commands of its run whose signals have not arrived. If `isKnown` is false, at least one of

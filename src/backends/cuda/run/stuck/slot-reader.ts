@@ -1,6 +1,6 @@
 /**
- * Reads the words that a rank waits for while its streams are stuck: an asynchronous copy into pinned memory, on a
- * stream that nothing else uses. Stream, memory and addresses are made beforehand, because making them could wait for
+ * Reads the words that a rank waits for while its streams are stuck, by an asynchronous copy into pinned memory on a
+ * stream that nothing else uses. Stream, memory and addresses exist beforehand, because creating them could wait for
  * the stuck streams.
  */
 import { CUDA_ERROR_NOT_READY, CUDA_SUCCESS } from "../../bindings/driver-api.ts";

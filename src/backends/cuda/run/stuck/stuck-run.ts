@@ -1,6 +1,6 @@
 /**
- * What the streams of a hanging run are doing: the timeout message, and the notes of a run that another rank's end cut
- * short.
+ * Describes what the streams of a hanging run are doing: for the timeout message, and for the notes of a run that the
+ * end of another rank interrupted.
  */
 import type { CommandStreamId } from "../../../../commands/command.ts";
 import type { Program } from "../../../../commands/program.ts";
@@ -40,10 +40,11 @@ export function timedOut(run: StuckRun, timeout: number): never {
 }
 
 /**
- * A line for every stream that has not finished: the command it reached and the peers it waits for. A graph runs apart
- * from the streams; then the lines are of streams that reached a wait for a peer and are not known to be past it. Words
- * and events keep the state of the last run. With several runs in a row they may belong to the run before the one that
- * hangs, and the last line says so. A "past" word says nothing, whichever run wrote it.
+ * A line for every stream that has not finished: the command it reached and the peers it waits for. A graph does not
+ * run on these streams; its lines are for streams that reached a wait for a peer and have not reported passing it.
+ *
+ * Words and events keep the state of the last run. With several runs in a row they may belong to the run before the one
+ * that hangs, which the last line says. A "passed" word says nothing, because any run may have written it.
  */
 export function stuckStreams(run: StuckRun): readonly string[] {
   const lines = streamLines(run, standingIn(run.list));
@@ -69,8 +70,8 @@ function streamLines({ gpu, program, list, eager }: StuckRun, standingAt: Standi
 }
 
 /**
- * For a run of waits, keyed by its first: the waits whose words are still 0, starting at the first of those. For any
- * other command, the command itself. All words are read at the first request.
+ * For a run of waits, identified by its first: the waits whose words are still 0, and the first of those. For any other
+ * command, the command itself. The first request reads all words.
  */
 function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
   let reading: { readonly words: ReturnType<SlotReader["read"]> } | null = null;
@@ -84,7 +85,7 @@ function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
   };
 }
 
-/** The error with more notes on its first diagnostic. */
+/** Adds notes to the error's first diagnostic. */
 export function withNotes(error: unknown, notes: readonly string[]): unknown {
   if (!(error instanceof DiagnosticError) || notes.length === 0) return error;
   const [first, ...others] = error.diagnostics;

@@ -1,4 +1,6 @@
-/** The host's waits for the GPU. They end when the work is done, when the time is up, or when another rank aborts. */
+/**
+ * The host's waits for the GPU. A wait ends when the work is done, when the time is up, or when another rank aborts.
+ */
 import { CUDA_ERROR_NOT_READY } from "../../bindings/driver-api.ts";
 import type { Gpu } from "../../gpu.ts";
 import type { EndOfWorld } from "../../world.ts";
