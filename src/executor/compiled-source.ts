@@ -1,4 +1,6 @@
-/** What an executor starts with: the host programs of all ranks, and the Program where it is known before the first run. */
+/**
+ * Compiles the source of an executor: host programs of all ranks, and the Program if it is known before the first run.
+ */
 import {
   type AnyCompilation,
   compile,
@@ -15,14 +17,17 @@ import { choose, type ScheduleChoice } from "../tune/choose/choose.ts";
 
 export interface CompiledSource {
   readonly lowered: Lowered;
-  /** Sizes that only a run knows are compiled with these. */
+  /** Options for compiling with sizes that only a run knows. */
   readonly options: CompileOptions;
   /** Null if a run has to give sizes or scalars. */
   readonly compilation: AnyCompilation | null;
   readonly choice: ScheduleChoice<AnyCompilation> | null;
 }
 
-/** A Compilation keeps its own options. `profile`: choose a schedule with it. Throws as `compile` and `choose`, and the verifier's findings. */
+/**
+ * A Compilation keeps its own options. With a `profile`, the schedule is chosen. Throws what `compile` and `choose`
+ * throw, and the verifier's findings.
+ */
 export function compileSource(
   source: ProgramSource | AnyCompilation,
   options: CompileOptions,
@@ -37,7 +42,7 @@ export function compileSource(
   return { lowered, options, compilation: compileIfConstant(lowered, options), choice: null };
 }
 
-/** Throws the verifier's findings unless the options switch it off. */
+/** Throws the verifier's findings, unless `verify` is off. */
 export function compileToRun(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation {
   return requireVerified(compile(source, { ...options, notes: false }));
 }
@@ -53,7 +58,7 @@ function known(
   return { lowered, options: { ...compilation.options, verify }, compilation, choice };
 }
 
-/** What a run may still give. */
+/** A run may provide these later. */
 const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
 
 function compileIfConstant(lowered: Lowered, options: CompileOptions): AnyCompilation | null {

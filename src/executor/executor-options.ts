@@ -1,4 +1,4 @@
-/** What an executor, and one of its runs, can be told; the checks of the former. */
+/** Options of an executor and of its runs, and the checks of the executor's options. */
 import type { Backend, RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
@@ -11,35 +11,44 @@ import { pickOptions, requireOptions, resolveOptions } from "../compile/options/
 import type { TensorArgument } from "./tensor-arguments.ts";
 
 export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
-  /** A back end or its name; "cpu" if not given. */
+  /** A back end or its name; "cpu" if omitted. A name compiles for that back end. */
   readonly on?: Target | Backend;
   /**
-   * The ranks that this process holds, for a back end with one process per device; all if not given. Every process makes the same
-   * calls with the same whole inputs, and gets the shards of its own ranks: outputs are not gathered from other processes.
+   * The ranks that this process holds, for a back end with one process per device; all if omitted. Every process makes
+   * the same calls with the same whole inputs, and gets the shards of its own ranks. Outputs are not gathered from
+   * other processes.
    */
   readonly localRanks?: readonly number[];
   /**
-   * auto: the form, streams and rewrites are chosen among many by simulating each on the machine of `profile` (docs/simulation.md);
-   * lowering options that are given restrict the choice. The Program's sizes must be known. given, if not given.
+   * "auto": choose the form, streams and rewrites with the shortest predicted time on the machine of `profile`
+   * (docs/simulation.md). Given lowering options restrict the choice, and the Program's sizes must be known. "given" if
+   * omitted.
    */
   readonly scheduleChoice?: OptionValue<"scheduleChoice">;
   readonly profile?: MachineProfile;
-  /** Seconds after which a run ends with `timed-out`; 30 if not given. */
+  /** Seconds that a run may take; after that it fails with `timed-out`. 30 if omitted. */
   readonly timeout?: OptionValue<"timeout">;
 }
 
 export interface RunOptions {
-  /** Tensors or shards to write the results into, in the order of the outputs; `run` then returns these. */
+  /** Tensors or shards that receive the results, in the order of the outputs. `run` then returns these. */
   readonly outputs?: readonly TensorArgument[] | undefined;
-  /** Whether `run` returns whole outputs, or else one shard per rank. True if not given, and false with `localRanks`. */
+  /**
+   * Whether `run` returns whole outputs instead of one shard per rank. True if omitted, but false with `localRanks`.
+   */
   readonly gather?: boolean;
-  /** Values of the scalars that the host program takes, by name. They may steer loops and branches: other values make another Program. */
+  /**
+   * Values of the host program's scalars, by name. They may control loops and branches, so other values make another
+   * Program.
+   */
   readonly scalars?: NamedNumbers;
-  /** Sizes of symbolic extents that no input has, by name. */
+  /** Sizes of symbolic extents that no input determines, by name. */
   readonly sizes?: NamedNumbers;
-  /** Called with the back end's report when the run has ended. */
+  /** Called with the back end's report after the run. */
   readonly onReport?: (report: RunReport, program: Program) => void;
-  /** Whether the report has a trace; true if not given and there is an `onReport`. A traced run on GPUs is not replayed as a graph. */
+  /**
+   * Whether the report has a trace; if omitted, true with an `onReport`. A traced run on GPUs does not replay a graph.
+   */
   readonly trace?: boolean;
 }
 
@@ -53,8 +62,8 @@ const otherNames = [
 ] as const satisfies readonly (keyof ExecutorOptions)[];
 
 /**
- * What an executor itself takes, with defaults; `profile` is null where nothing is to be chosen. Throws `device-count`, `bad-argument`,
- * `bad-option` and `option-unknown`.
+ * The executor's own options with defaults; `profile` is null unless a schedule is to be chosen. Throws `device-count`,
+ * `bad-argument` and `bad-option`.
  */
 export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly timeout: number;

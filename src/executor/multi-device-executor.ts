@@ -1,6 +1,6 @@
 /**
- * Runs a program again and again: compiles it for each set of sizes that runs have, prepares a back end, and on every run shards the
- * inputs, executes and gathers the outputs.
+ * Runs a program repeatedly. It compiles the program for each new set of sizes and prepares a back end. Every run
+ * shards the inputs, executes and gathers the outputs.
  */
 import type { Backend, Group } from "../backends/backend.ts";
 import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
@@ -26,27 +26,27 @@ import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
 import { requireOptions } from "../compile/options/resolve.ts";
 
-/** New tensors are made for the outputs. */
+/** No tensors for outputs are given, so the run makes new ones. */
 export interface Unplaced {
   readonly outputs?: undefined;
 }
 
 /**
- * `create` compiles a program and opens a back end, `run` runs it on inputs, `close` frees what the executor holds. `Output` is what `run`
- * returns per output where its options do not say: whole tensors, or shards with `localRanks`.
+ * `create` compiles a program and opens a back end, `run` runs it on inputs, `close` frees what the executor holds.
+ * `Output` is the default type of an output of `run`: a whole tensor, or shards with `localRanks`.
  */
 export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
-  /** What `scheduleChoice: "auto"` chose, and why; null without it. */
+  /** The choice of `scheduleChoice: "auto"` and its reason; null without it. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
   readonly #lowered: Lowered;
   readonly #compileOptions: CompileOptions;
-  /** Compiled at creation; null where a run has to give sizes or scalars. */
+  /** Compiled at creation; null if runs must provide sizes or scalars. */
   readonly #compilation: AnyCompilation | null;
   readonly #group: Group;
   readonly #localRanks: readonly number[] | undefined;
   readonly #timeout: number;
   readonly #entries = new Map<string, Promise<PreparedEntry>>();
-  /** Runs share buffers, so they follow one another. */
+  /** Runs share buffers, so each waits for the previous one. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -66,8 +66,9 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   }
 
   /**
-   * Compiles a Fusion or host programs (one for all ranks, one of each, or a function of the rank), or takes a Compilation with the
-   * options that it was made with, and opens the back end. Throws as `compile`, and the verifier's findings where all sizes are known.
+   * Compiles a Fusion or host programs (one for all ranks, one per rank, or a function of the rank) and opens the back
+   * end. It also takes a Compilation, which keeps its options. Throws what `compile` throws, `bad-option`,
+   * `device-count`, `backend-unavailable`, and the verifier's findings if all sizes are known.
    */
   static create(
     source: ProgramSource | AnyCompilation,
@@ -88,7 +89,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const { on = "cpu", localRanks, timeout: _, scheduleChoice: __, profile: ___, ...given } = options;
     const { timeout, profile } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
-    // Everything that is wrong with a program of constant sizes is reported before the back end opens.
+    // Programs of constant sizes are checked before the back end opens.
     const compiled = compileSource(source, { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" }, profile);
     const { hosts } = compiled.lowered;
     const group = await backend.open({
@@ -98,7 +99,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     return new MultiDeviceExecutor(compiled, group, localRanks, timeout);
   }
 
-  /** The host program of one rank. */
+  /** The host program of one rank. Throws `device-count` for a rank outside 0 to devices - 1. */
   hostProgram(rank: number): HostProgram {
     requireWholeNumber("hostProgram(rank)", rank, 0);
     const { hosts } = this.#lowered;
@@ -106,12 +107,14 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   }
 
   /**
-   * One run. `inputs` has, per input of the program in order, the whole row-major tensor or one shard per rank; a shard's shape is the
-   * whole shape with each sharded axis divided by its number of devices. The result has the outputs in order, whole ones unless `options`
-   * ask for shards. The first run with new sizes or scalars compiles and prepares a Program for them; later runs reuse it.
+   * One run. `inputs` has one entry per input of the program, in order: the whole row-major tensor, or one shard per
+   * rank. A shard's shape is the whole shape with each sharded axis divided by its number of devices. Returns the
+   * outputs in order: whole tensors, unless `options` asks for shards. The first run with new sizes or scalars compiles
+   * and prepares a Program for them; later runs reuse it.
    *
-   * Throws `input-count`, `input-shape` and `device-count` for tensors that do not fit the program, what `compile` and the verifier find
-   * in new sizes, and what the back end reports: `timed-out`, `stuck`, `gpu-memory`, ...
+   * Throws `input-count`, `input-shape`, `size-mismatch` and `device-count` for tensors that do not fit the program, what
+   * `compile` and the verifier find for new sizes, and what the back end reports: `timed-out`, `stuck`, `gpu-memory` and
+   * others.
    */
   run(
     inputs: readonly TensorArgument[],
@@ -137,7 +140,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     return run;
   }
 
-  /** Frees what the back end holds. The executor cannot run afterwards. */
+  /** Waits for the last run and frees what the back end holds. The executor cannot run afterwards. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -169,7 +172,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     if (known !== undefined) return known;
     const made = this.#prepare(key, run);
     this.#entries.set(key, made);
-    // A failed preparation must not be remembered: the next run reports it afresh.
+    // A failed preparation is forgotten, so that the next run reports it again.
     made.catch(() => this.#entries.delete(key));
     return made;
   }
@@ -215,13 +218,16 @@ function closedExecutor(): never {
   });
 }
 
-/** Back ends by the names that `on` takes. Each is loaded when it is first asked for, so that a browser loads none of Node's. */
+/**
+ * Back ends by the names that `on` takes. Each is loaded when it is first used, so that a browser loads none that need
+ * Node.
+ */
 const loaders: { readonly [K in Target]: () => Promise<Backend> } = {
   cpu: async () => (await import("../cpu.ts")).cpuBackend,
   cuda: async () => (await import("../cuda.ts")).cudaBackend,
 };
 
-/** The back end itself, or the one of that name. Throws `bad-option` for an unknown name. */
+/** Returns a given back end, or loads the one of that name. Throws `bad-option` for an unknown name. */
 async function loadBackend(on: Target | Backend): Promise<Backend> {
   if (typeof on !== "string") return on;
   requireOptions(["on"], { on });

@@ -1,4 +1,7 @@
-/** A Program that a back end has prepared for one set of sizes: the caller's tensors go into its buffers as shards, and come out of them. */
+/**
+ * A Program that a back end has prepared for one set of sizes. The caller's tensors are sharded into its buffers and
+ * gathered from them.
+ */
 import type { Prepared } from "../backends/backend.ts";
 import type { PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
@@ -24,16 +27,16 @@ export interface PreparedEntry {
   readonly devices: number;
 }
 
-/** An input or output, by its position in the program. */
+/** An input or output of the program. */
 export interface BoundTensor {
   readonly tensor: IrTensor;
-  /** Of the whole tensor. */
+  /** The whole tensor's shape. */
   readonly shape: readonly number[];
-  /** Of the ranks that this process holds, where they have a part of the tensor. */
+  /** One buffer per rank that this process holds and that has a part of the tensor. */
   readonly buffers: readonly PlacedBuffer[];
 }
 
-/** Tensors in the order of their positions. `localRanks`: the ranks that this process holds; all if not given. */
+/** Binds tensors in the order of their positions. `localRanks`: the ranks that this process holds; all if omitted. */
 export function bindTensors(
   program: Program,
   role: "input" | "output",
@@ -53,7 +56,7 @@ export function bindTensors(
   }));
 }
 
-/** Puts the inputs of this process's ranks into the buffers of the Program. */
+/** Writes the inputs of this process's ranks into the Program's buffers. */
 export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgument[]): void {
   inputs.forEach((argument, position) => {
     const { tensor, shape, buffers } = at(entry.inputs, position);
@@ -79,7 +82,7 @@ export function requireOutputs({ outputs, devices }: PreparedEntry, given: reado
   });
 }
 
-/** The results, in what the caller has given or else in new tensors: whole ones if they are to be gathered, or one shard per rank. */
+/** The results, in the caller's tensors or else in new ones: whole if gathered, otherwise one shard per rank. */
 export function readOutputs(
   entry: PreparedEntry,
   given: readonly TensorArgument[] | undefined,
@@ -92,7 +95,7 @@ export function readOutputs(
   });
 }
 
-/** null for ranks that this process does not hold, or that have no part of the tensor. */
+/** null for ranks of other processes and for ranks without a part of the tensor. */
 function readShards(
   { prepared, devices }: PreparedEntry,
   { tensor, shape, buffers }: BoundTensor,
@@ -117,7 +120,7 @@ function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: Boun
   return whole;
 }
 
-/** That it is there was checked: buffers exist only on the tensor's devices. */
+/** Never fails: buffers exist only on the tensor's devices, whose shards were checked. */
 function shardFor(shards: Shards, rank: number): Tensor {
   const shard = shards[rank] ?? null;
   invariant(shard !== null, "every device of the mesh has a shard", { rank });

@@ -1,4 +1,7 @@
-/** The sizes of a run: of its inputs, of the meshes, and those that the caller gives by name. Each set of sizes is a Program of its own. */
+/**
+ * Determines the sizes of a run from its inputs, the meshes and the sizes given by name. Each set of sizes has its own
+ * Program.
+ */
 import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
 import { type NamedNumbers, numbersByName } from "../compile/record.ts";
 import { at } from "../support/invariant.ts";
@@ -8,11 +11,11 @@ import { requireCount, requireShardShapes, type TensorArgument, wholeShape } fro
 export interface RunSizes {
   readonly sizes: Sizes;
   readonly scalars: ReadonlyMap<string, number>;
-  /** Of the whole inputs. */
+  /** Shapes of the whole inputs. */
   readonly inputShapes: readonly (readonly number[])[];
 }
 
-/** Throws `input-count`, `input-shape`, `device-count`, and what contradicts the meshes. */
+/** Throws `input-count`, `input-shape`, `device-count`, `size-mismatch` and `size-contradicts-mesh`. */
 export function runSizes(
   { tensors: all, inputs: ids }: Signature,
   inputs: readonly TensorArgument[],
@@ -32,7 +35,7 @@ export function runSizes(
   return { sizes, scalars: numbersByName(given.scalars), inputShapes };
 }
 
-/** The same for the same sizes and scalars, in any order. */
+/** Equal for equal sizes and scalars, in any order. */
 export function sizesKey(sizes: Sizes, scalars: ReadonlyMap<string, number>): string {
   const sorted = (numbers: ReadonlyMap<string, number>): string =>
     [...numbers]

@@ -1,7 +1,7 @@
 /**
- * Whole tensors to local buffers and back, by the tensor's annotation: of the parts of an axis, a device holds the one index that is its
- * coordinate in the mesh of those with a DID type, and all of the others. Local buffers are contiguous in the order of the allocation
- * domain.
+ * Converts whole tensors to local buffers and back, according to the tensor's sharding. A device holds one index of
+ * every part of an axis with a DID type, its coordinate in the mesh, and all indices of other parts. Local buffers are
+ * contiguous in the order of the allocation domain.
  */
 import { contiguousStrides } from "../commands/view.ts";
 import { axisShards, sizedParts } from "../ir/axis-shards.ts";
@@ -11,7 +11,10 @@ import { type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
 
-/** The local part of a whole tensor on one device, as boxes in both layouts: one axis for every part that is held whole. */
+/**
+ * The local part of a whole tensor on one device, as boxes in both layouts. A box has one axis for every part that the
+ * device holds whole.
+ */
 interface Part {
   readonly shape: readonly number[];
   readonly wholeOffset: number;
@@ -20,12 +23,14 @@ interface Part {
   readonly localBytes: number;
 }
 
-/** The shape of a device's shard: of a sharded axis 1 for each device that shares it, the whole extent elsewhere. */
+/**
+ * The shape of a device's shard: the extent of each sharded axis divided by its number of devices, other axes whole.
+ */
 export function shardShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
   return layoutOfShape(tensor, shape).shape;
 }
 
-/** The bytes of `rank`'s local buffer, from the bytes of the whole row-major tensor of shape `shape`. */
+/** The bytes of `rank`'s local buffer, cut from the bytes of the whole row-major tensor of shape `shape`. */
 export function shardOf(tensor: IrTensor, shape: readonly number[], whole: Uint8Array, rank: number): Uint8Array {
   const part = partOf(tensor, shape, rank);
   const local = new Uint8Array(part.localBytes);
@@ -45,7 +50,9 @@ export function unshardInto(
   copyBox(localSide(part, local), wholeSide(part, whole), part.shape, dtypes[tensor.dtype].bytes);
 }
 
-/** Sets of devices, each of which holds every part once: of the replicas of a part, the k-th in the mesh is in the k-th set. */
+/**
+ * Sets of devices, each of which holds every part once. The k-th replica of a part, in mesh order, is in the k-th set.
+ */
 export function replicas(tensor: IrTensor): readonly (readonly number[])[] {
   const { mesh } = tensor;
   if (mesh === null) return [[0]];
@@ -61,7 +68,7 @@ export function replicas(tensor: IrTensor): readonly (readonly number[])[] {
   return sets;
 }
 
-/** The first of the sets. */
+/** The first set of `replicas`. */
 export function holders(tensor: IrTensor): readonly number[] {
   return at(replicas(tensor), 0);
 }
@@ -102,7 +109,7 @@ function partOf(tensor: IrTensor, shape: readonly number[], rank: number): Part 
   };
 }
 
-/** The bytes of a local buffer from a row-major shard, of a tensor of the whole shape `shape`. */
+/** The bytes of a local buffer, from a row-major shard of a tensor whose whole shape is `shape`. */
 export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor): Uint8Array {
   const bytes = tensorBytes(shard);
   const local = new Uint8Array(bytes.length);
@@ -111,7 +118,7 @@ export function packShard(tensor: IrTensor, shape: readonly number[], shard: Ten
   return local;
 }
 
-/** Fills a row-major shard from the bytes of a local buffer. */
+/** Fills a row-major shard from the bytes of a local buffer of a tensor whose whole shape is `shape`. */
 export function unpackShard(tensor: IrTensor, shape: readonly number[], local: Uint8Array, shard: Tensor): void {
   const { rowMajor, buffer } = shardSides(tensor, shape, tensorBytes(shard), local);
   copyBox(buffer, rowMajor, shard.shape, dtypes[tensor.dtype].bytes);

@@ -1,4 +1,6 @@
-/** The inputs and outputs of a run as callers give them: checks counts, dtypes and shapes, and derives whole shapes from shard shapes. */
+/**
+ * Checks a caller's inputs and outputs of a run (counts, dtypes, shapes), and derives whole shapes from shard shapes.
+ */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
@@ -8,7 +10,10 @@ import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";
 
-/** One tensor per rank; null for a rank outside the tensor's mesh, and in results also for a rank of another process. */
+/**
+ * One tensor per rank; null for a rank outside the tensor's mesh. In results, null also stands for a rank of another
+ * process.
+ */
 export type Shards = readonly (Tensor | null)[];
 
 /** An input or output of a run: the whole tensor, or its shards. */
@@ -37,7 +42,7 @@ export function requireCount(role: Role, tensors: readonly IrTensor[], given: re
   });
 }
 
-/** The whole shape that the argument stands for. Throws `input-shape` and `device-count`. */
+/** The whole shape of the argument. Throws `input-shape` and `device-count`. */
 export function wholeShape(
   role: Role,
   position: number,
@@ -72,7 +77,7 @@ export function wholeShape(
   return first ?? [];
 }
 
-/** Every shard must have the local shape that the whole shape implies. */
+/** Throws `input-shape` unless every shard has the local shape that follows from the whole shape. */
 export function requireShardShapes(
   role: Role,
   position: number,
@@ -89,7 +94,7 @@ export function requireShardShapes(
   }
 }
 
-/** The shard shape times the number of devices that share an axis. */
+/** The shard shape, with each sharded axis multiplied by its number of devices. */
 function unshardedShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
   const { mesh } = tensor;
   const shards = mesh === null ? [] : axisShards(tensor).map(({ axis, type }) => ({ axis, devices: mesh.size(type) }));

@@ -1,11 +1,11 @@
-/** A back end whose ranks, in processes of their own, compare their Programs before any of them prepares one. */
+/** A back end whose ranks run in separate processes. They compare their Programs before any of them prepares one. */
 import type { Backend } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import type { World } from "./join-world.ts";
 import { createHash } from "node:crypto";
 import { fail } from "../diagnostics/diagnostic.ts";
 
-/** Preparing throws `program-differs` on every rank when one has another Program. */
+/** Preparing throws `program-differs` on every rank if one rank has a different Program. */
 export function withProgramCheck(
   backend: Backend,
   world: Pick<World, "allGather">,
@@ -26,16 +26,16 @@ export function withProgramCheck(
   };
 }
 
-/** Programs are plain data, made in one order on every rank. */
+/** Equal Programs have equal text: they are plain data, made in the same order on every rank. */
 function programText(program: Program): string {
   return JSON.stringify(program, (_, value: unknown) =>
     value instanceof Map || value instanceof Set ? [...value] : value,
   );
 }
 
-/** What a rank is about to run, and by which options. */
+/** A rank's Program and the options that made it. */
 interface ProgramIdentity {
-  /** A hash of the Program: equal for equal Programs. */
+  /** Equal for equal Programs. */
   readonly hash: string;
   /** Every option that the user set, as text, by the name the user knows. */
   readonly options: Readonly<Record<string, string>>;
@@ -47,9 +47,8 @@ function programHash(text: string): string {
 }
 
 /**
- * Checks that all ranks are about to run the same Program. Each rank records all ranks' lists by itself. They exchange
- * a hash and the options that made the Program, so that a difference can be named. Throws `program-differs` on every
- * rank, for the first one that differs from rank 0.
+ * Checks that all ranks are about to run the same Program. Each rank records all ranks' lists. The ranks exchange a
+ * hash of their Program, and the options that made it, so that a message can name the difference.
  */
 export async function requireSameProgram(world: Pick<World, "allGather">, own: ProgramIdentity): Promise<void> {
   const parts = await world.allGather(new TextEncoder().encode(JSON.stringify(own)));

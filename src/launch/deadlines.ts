@@ -1,9 +1,9 @@
-/** Deadlines by which all ranks must arrive. The first one that passes names the missing ranks. */
+/** Deadlines by which all ranks must arrive. The first missed deadline names the missing ranks. */
 
 export interface Deadlines {
   /**
-   * Unless settled in time, `missed` is called with what is missing and which ranks. `arrived` returns the ranks that
-   * have arrived by then.
+   * If the deadline is not settled in time, `missed` receives `what` and the ranks that are missing. `arrived` returns
+   * the ranks that have arrived by then.
    */
   expect(what: string, arrived: () => Iterable<number>): Deadline;
   /** Cancels all deadlines. */

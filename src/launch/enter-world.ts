@@ -1,7 +1,7 @@
 /**
  * Joins a World by the launcher's variables. If Braid started the ranks, or BRAID_TOKEN, MASTER_ADDR and MASTER_PORT
  * are set, rank 0's address is known. Otherwise the ranks share a host and meet through a token file. Under other
- * launchers rank 0 runs the hub on the port after MASTER_PORT, because torchrun's own store occupies that one.
+ * launchers rank 0 runs the hub on the port after MASTER_PORT, because torchrun's own store occupies MASTER_PORT.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { newToken } from "./handshake.ts";
@@ -50,7 +50,7 @@ export async function enterWorld(who: RankEnvironment, env: Environment, timeout
   }
 }
 
-/** A file may be a leftover of another run: a rank that is refused, or reaches no hub, reads it again. */
+/** The file may be left over from another run. A rank that is rejected, or reaches no hub, reads it again. */
 async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" | "token">): Promise<World> {
   const deadline = Date.now() + join.timeout;
   for (;;) {
@@ -71,7 +71,7 @@ async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" 
   }
 }
 
-/** Rank 0's world; leaving it closes the hub too. */
+/** A world that also closes the hub when rank 0 leaves it. */
 function held(hub: Hub | null, world: World): World {
   if (hub === null) return world;
   return {
@@ -106,9 +106,9 @@ function severalHosts({ worldSize, localWorldSize, launcher }: RankEnvironment):
 }
 
 /**
- * How ranks of one host without BRAID_TOKEN find rank 0: it writes port and token into a file named after the
- * launcher's job that only this user can read, and removes it when the world has met. A user who can read the file
- * could debug the process anyway, so nothing leaks.
+ * How ranks of one host find rank 0 without BRAID_TOKEN. Rank 0 writes its port and token into a file named after the
+ * launcher's job, which only this user can read, and removes it when all ranks have joined. A user who can read the
+ * file could debug the process anyway, so nothing leaks.
  */
 interface MeetingPlace {
   readonly port: number;
@@ -120,7 +120,7 @@ export function tokenFile(job: string): string {
   return path.join(tmpdir(), `braid-${userInfo().uid}-${name}`);
 }
 
-/** Atomically replaces a leftover of the same name. */
+/** Atomically replaces an older file of the same name. */
 export async function writeTokenFile(file: string, { port, token }: MeetingPlace): Promise<void> {
   const draft = `${file}.${newToken().slice(0, 16)}`;
   await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
@@ -131,7 +131,7 @@ async function removeTokenFile(file: string): Promise<void> {
   await rm(file, { force: true });
 }
 
-/** Null if there is none: not written yet, not ours, or readable by others. */
+/** Null if there is no file, or if it belongs to another user or is readable by others. */
 export async function readTokenFile(file: string): Promise<MeetingPlace | null> {
   try {
     const status = await lstat(file);

@@ -1,6 +1,6 @@
 /**
- * Frames on a byte stream: four bytes of length (little-endian), then that many bytes, the first of which is the kind
- * of frame. A reader has a limit: it rejects a longer frame when it reads the length, before storing anything.
+ * Frames on a byte stream: four bytes of length (little-endian), then as many bytes, the first of which is the kind of
+ * frame. A reader has a limit. It rejects a longer frame when it reads the length, before storing anything.
  */
 
 export const frameKinds = {
@@ -10,15 +10,15 @@ export const frameKinds = {
   hello: 2,
   /** Hub to rank: the proof that the hub knows the token. */
   welcome: 3,
-  /** Rank to hub: its bytes of the next exchange. */
+  /** Rank to hub: the rank's bytes of the next exchange. */
   part: 4,
   /** Hub to rank: one rank's bytes of an exchange; worldSize of them make a result. */
   result: 5,
-  /** Either way: a rank gives up, and why. */
+  /** In both directions: a rank gives up, with its reason. */
   abort: 6,
   /** Rank to hub: what it was doing when the world ended. */
   lastWords: 7,
-  /** Rank to hub: its work is done and its connection may close. */
+  /** Rank to hub: the rank has finished, and its connection may close. */
   farewell: 8,
 } as const;
 

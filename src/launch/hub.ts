@@ -1,10 +1,10 @@
 /**
- * The meeting point of the ranks of a run: a TCP server that collects each exchange's bytes from every rank and sends
- * all to all. It runs in the process that started the ranks, or in rank 0 under another launcher.
+ * The rendezvous of a run's ranks: a TCP server that collects each exchange's bytes from every rank and sends all to
+ * all. It runs in the process that started the ranks, or in rank 0 under another launcher.
  *
- * It ends the world once, for the first of these reasons: a rank aborts, a rank's connection closes before its
- * farewell, or an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited
- * to a few hundred bytes, its time to a few seconds, and the number of such peers is limited too.
+ * It ends the world for the first of these reasons: a rank aborts, a rank's connection closes before its farewell, or
+ * an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited to a few
+ * hundred bytes, its time to a few seconds, and the number of such peers is limited too.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createDeadlines, type Deadline } from "./deadlines.ts";
@@ -28,7 +28,9 @@ export interface HubOptions {
   readonly host: string;
   /** 0 chooses any free port. */
   readonly port: number;
-  /** Milliseconds that an exchange, or the joining of all ranks, may take after its first rank. */
+  /**
+   * Milliseconds from the first rank's arrival until all ranks must have arrived, for each exchange and for joining.
+   */
   readonly timeout: number;
 }
 
@@ -38,7 +40,7 @@ export interface Hub {
   readonly ended: Promise<WorldEnd>;
   /** What the ranks reported they were doing when the world ended, so far. */
   lastWords(): readonly LastWords[];
-  /** Ends the world from outside, for example when a rank's process has ended. */
+  /** Ends the world, for example when a rank's process has ended. */
   end(end: WorldEnd): void;
   /** Resolves when every rank has said farewell or disconnected, or after two seconds. */
   allLeft(): Promise<void>;
@@ -51,7 +53,9 @@ interface Member {
   gone: boolean;
 }
 
-/** How many unproven peers may be connected at once, and for how long. */
+/**
+ * Limits of peers that have not proven that they know the token: how many may be connected at once, and for how long.
+ */
 const mostStrangers = 128;
 const strangerMilliseconds = 5000;
 

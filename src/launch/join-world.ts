@@ -1,6 +1,6 @@
 /**
- * Connects a rank to its World: it retries the hub until its deadline, proves that it knows the token, and has the hub
- * prove the same.
+ * Connects a rank to its World. The rank retries the hub until its deadline, proves that it knows the token, and has
+ * the hub prove the same.
  */
 import { connect } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -25,7 +25,7 @@ export interface JoinOptions {
 
 const retryMilliseconds = 50;
 
-/** Throws `rendezvous-failed` if the hub cannot be reached in time, refuses, or is not ours. */
+/** Throws `rendezvous-failed` if the hub cannot be reached in time, rejects the rank, or is not Braid. */
 export async function joinWorld(options: JoinOptions): Promise<World> {
   const deadline = Date.now() + (options.joinTimeout ?? options.timeout);
   for (;;) {

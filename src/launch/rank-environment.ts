@@ -1,8 +1,8 @@
 /**
- * Reads this process's place among the ranks of a run from its launcher's environment variables: Braid itself and
- * torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's
- * srun (SLURM_*). The first launcher found counts. If two describe the same world differently, that is an error,
- * because one of them is a leftover.
+ * Reads this process's rank from its launcher's environment variables: Braid itself and torchrun (RANK, WORLD_SIZE,
+ * LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's srun (SLURM_*). The first
+ * launcher found counts. Two launchers that describe the same world differently are an error, because one of them is a
+ * leftover.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 
@@ -17,7 +17,7 @@ export interface RankEnvironment {
   /** The address of rank 0's host, if the launcher gives it. */
   readonly address: string | null;
   readonly port: number | null;
-  /** Distinguishes this run from others of the same user on the same host. */
+  /** Tells this run from others of the same user on the same host. */
   readonly job: string;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Starts one process per rank, each with the same command and its place in the environment, and stays until the last
- * has ended. The first failure ends the world: the hub notifies the other ranks, they have a few seconds to report what
- * they were doing, and are then killed. Rank 0's output is the run's. Every line of the others' error output gets their
- * rank as a prefix. No process outlives this one: each has a pipe from it and ends when the pipe does.
+ * Starts one process per rank, with the same command and its rank in the environment, and waits until the last has
+ * ended. The first failure ends the world: the hub notifies the other ranks, which have a few seconds to report what
+ * they were doing and are then killed. Rank 0's output is the run's. Every line of other ranks' error output gets their
+ * rank as a prefix. No rank outlives this process: each holds a pipe from it and ends when the pipe closes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -85,7 +85,7 @@ function startRank(
 ): ChildProcess {
   const [program, ...args] = command;
   const child = spawn(program, args, {
-    // The rank reads only the end of its standard input, which is the end of this process.
+    // The rank reads only the end of its standard input, which closes when this process ends.
     stdio: ["pipe", "pipe", "pipe"],
     env: {
       ...env,

@@ -1,4 +1,4 @@
-/** Why a world of ranks ended early, and its form on the wire. */
+/** The reason why a world of ranks ended early, and its encoding in frames. */
 
 export interface WorldEnd {
   /** The rank that aborted, died, or is missing. */
@@ -6,20 +6,20 @@ export interface WorldEnd {
   readonly reason: string;
 }
 
-/** What a rank was doing when the world ended, as lines for people. */
+/** A rank's report of what it was doing when the world ended, as lines of text. */
 export interface LastWords {
   readonly rank: number;
   readonly text: string;
 }
 
-/** Longer texts are cut: a reason is a message, not a log. */
+/** Longer texts are cut: a reason is a message rather than a log. */
 const mostCharacters = 16_384;
 
 export function encodeText({ rank, reason }: WorldEnd): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ rank, reason: reason.slice(0, mostCharacters) }));
 }
 
-/** Null for malformed bytes: they come from another process. */
+/** Null for malformed bytes, because they come from another process. */
 export function decodeText(bytes: Uint8Array): WorldEnd | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));

@@ -1,6 +1,6 @@
 /**
- * A rank's link to the others after it has joined. All ranks make the same calls in the same order. Nothing waits
- * forever: each call ends with its result, with the end of the world, or at its own timeout should the hub itself be
+ * A rank's connection to the others after it has joined. All ranks make the same calls in the same order. Nothing waits
+ * forever: each call ends with its result, with the end of the world, or at its own timeout if the hub itself has
  * stopped.
  */
 import type { Socket } from "node:net";
@@ -8,7 +8,7 @@ import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { encodeFrame, type Frame, FrameError, frameKinds, type FrameReader } from "./frames.ts";
 import { decodeText, encodeText, type WorldEnd } from "./world-end.ts";
 
-/** A rank's link to the others. Serves as a back end's `Rendezvous`. */
+/** A rank's connection to the other ranks. Serves as a back end's `Rendezvous`. */
 export interface World {
   readonly rank: number;
   readonly worldSize: number;
@@ -19,7 +19,7 @@ export interface World {
   barrier(): Promise<void>;
   /** Notifies all ranks, once, that this one gives up, and why. */
   abort(reason: string): void;
-  /** Tells the hub what this rank was doing when the world ended. */
+  /** Reports to the hub what this rank was doing when the world ended. */
   lastWords(text: string): void;
   /** Aborts when the world ends by failure; `reason` is a DiagnosticError that names the rank. */
   readonly signal: AbortSignal;
@@ -27,7 +27,7 @@ export interface World {
   leave(): Promise<void>;
 }
 
-/** The hub's own timeouts come first; it answers later than this only if it is stopped. */
+/** The hub's own timeouts come first. It answers later than this only if it has stopped. */
 const graceMilliseconds = 2000;
 
 interface Pending {
@@ -44,7 +44,7 @@ export interface WorldOptions {
   readonly timeout: number;
 }
 
-/** Over a connection that the hub has accepted. `early`: frames that arrived together with the welcome. */
+/** Opens a world on a connection that the hub has accepted. `early`: frames that arrived together with the welcome. */
 export function openWorld(options: WorldOptions, socket: Socket, reader: FrameReader, early: readonly Frame[]): World {
   const { rank, worldSize, localRank, timeout } = options;
   const controller = new AbortController();
