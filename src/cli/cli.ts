@@ -1,6 +1,6 @@
 /**
- * The command line as a function of its arguments: parses them, runs one command and returns its exit status. Only the modules of
- * the command that is named are loaded.
+ * The command line as a function of its arguments: parses them, runs one command and returns its exit status. It loads
+ * only the modules of that command.
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
@@ -13,7 +13,7 @@ import { usageError } from "./flags/usage-error.ts";
 interface CommandContext {
   readonly terminal: Terminal;
   readonly finish: (status: ExitStatus) => void;
-  /** Those of the whole command line, for processes that run it again. */
+  /** All arguments of the command line, for processes that run it again. */
   readonly args: readonly string[];
 }
 
@@ -29,7 +29,7 @@ const commands: Readonly<Record<string, (context: CommandContext) => Promise<Com
   doctor: async ({ terminal, finish }) => (await import("./doctor/command.ts")).doctorCommand(terminal, finish),
 };
 
-/** The commands that a command line may need: the one it names, none for the version, all for help and for mistakes. */
+/** The commands that a command line may need: the named one; none for the version; all for help and for mistakes. */
 function needed([first = ""]: readonly string[]): readonly string[] {
   if (first === "--version") return [];
   return Object.hasOwn(commands, first) ? [first] : Object.keys(commands);
@@ -37,7 +37,7 @@ function needed([first = ""]: readonly string[]): readonly string[] {
 
 /** Runs one command line, `args` without node and script. Never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<ExitStatus> {
-  // Commander gives no value back from an action; the action leaves its status here.
+  // Commander's actions return no value, so the action stores its status here.
   let status: ExitStatus = exitStatus.ok;
   const finish = (result: ExitStatus): void => {
     status = result;

@@ -5,19 +5,19 @@ import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 
 export const exitStatus = {
-  /** As asked. */
+  /** Success. */
   ok: 0,
   /** A check failed, or the verifier found something. */
   checkFailed: 1,
   /** The arguments or the input were wrong. */
   badInput: 2,
-  /** The run itself failed: a stuck program, a time-out, a worker that died, a back end that this machine does not have. */
+  /** The run itself failed: a stuck program, a timeout, a dead worker, or a back end that this machine lacks. */
   runFailed: 3,
 } as const;
 
 export type ExitStatus = (typeof exitStatus)[keyof typeof exitStatus];
 
-/** Codes that say that the run failed; what stands in neither list is bad input. */
+/** Codes of failed runs. A code that is in neither list means bad input. */
 const runFailures: ReadonlySet<DiagnosticCode> = new Set([
   "stuck",
   "slot-overrun",
@@ -35,7 +35,7 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
 const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed"]);
 
 export function statusOf(diagnostics: readonly Diagnostic[]): ExitStatus {
-  // Only findings of the verifier say how severe they are. Some have the codes of failed runs, which they prevent.
+  // Only findings of the verifier have a severity. Some have codes of failed runs, which they prevent.
   if (diagnostics.some(({ severity }) => severity !== undefined)) return exitStatus.checkFailed;
   const some = (codes: ReadonlySet<DiagnosticCode>): boolean => diagnostics.some(({ code }) => codes.has(code));
   if (some(runFailures)) return exitStatus.runFailed;

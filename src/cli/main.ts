@@ -5,7 +5,7 @@ import { runCli } from "./cli.ts";
 import { exitStatus } from "./exit-status.ts";
 import { processTerminal } from "./terminal/terminal.ts";
 
-// A reader that has seen enough (`braid lower ... | head`) closes the pipe: no error of ours. A full disk is one of the run.
+// A reader such as `head` may close the pipe early, which is not an error. A full disk is a failed run.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit();
   process.stderr.write(`error: the output cannot be written: ${error.message}\n`);

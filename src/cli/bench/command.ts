@@ -1,4 +1,4 @@
-/** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules, side by side with what PyTorch has. */
+/** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules and in PyTorch's implementations. */
 import { Argument, Command } from "commander";
 import pc from "picocolors";
 import { requireGpus } from "../../cuda.ts";
@@ -29,11 +29,11 @@ import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 import { readBenchConfig } from "../../bench/bench-config.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 
-/** Milliseconds that ranks may differ by: compiling kernels, filling gigabytes, PyTorch's start. */
+/** Milliseconds that ranks may differ by, because of compiling kernels, filling gigabytes and PyTorch's start. */
 const rankSlack = 240_000;
 const primitiveKind = oneOf(primitives);
 
-/** `args` are those of the whole command line, for processes that run it again. */
+/** `args`: all arguments of the command line, for processes that run it again. */
 export function benchCommand(
   terminal: Terminal,
   finish: (status: ExitStatus) => void,
@@ -65,7 +65,7 @@ export function benchCommand(
   });
 }
 
-/** With _ for -, as DDLB has it, too. */
+/** Also accepts DDLB's names, with _ for -. */
 function primitiveOf(text: string): Primitive {
   return readValue("PRIMITIVE", primitiveKind, text.replaceAll("_", "-"));
 }
@@ -107,7 +107,7 @@ async function benchAsRank(plan: BenchPlan, flags: BenchFlags, world: World, ter
   }
 }
 
-/** What is made when it is first asked for. */
+/** Calls `make` at the first request only. */
 function once(make: () => Promise<PeerStart>): {
   readonly get: () => Promise<PeerStart>;
   readonly made: () => Promise<PeerStart | null>;
@@ -126,7 +126,7 @@ function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<
   };
 }
 
-/** As the file's name says. */
+/** The file's extension selects the format. */
 function plotText(file: string, rows: readonly BenchRow[], machine: Machine): string {
   return file.endsWith(".html") ? plotHtml(rows, machine, resultsText(rows, noColors)) : plotSvg(rows, machine);
 }
@@ -140,12 +140,15 @@ function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlag
   return wrong.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
 }
 
-/** What ranks in processes must have in common, by the names of the command line. */
+/** The settings that all ranks must have in common, by their names on the command line. */
 function chosen(plan: BenchPlan): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(plan).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-/** Flags over the configuration file; sizes of flags stand for all sizes of the file. Throws what reading it throws. */
+/**
+ * Flags override the configuration file. Sizes given as flags replace all sizes of the file. Throws what
+ * `readBenchConfig` throws.
+ */
 async function benchSettings(command: Command, flags: BenchFlags): Promise<BenchSettings> {
   const { config: file, devices: _, profile: name, ...given } = flags;
   const config = file === undefined ? {} : await readBenchConfig(file);

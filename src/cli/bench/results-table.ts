@@ -52,7 +52,7 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
   return [...trimmedLines(table.toString()), ...notes];
 }
 
-/** The first line and the last, which is the reason in a Python stack. The CSV has all of it. */
+/** The first line and the last line, which is the reason in a Python stack. The CSV has the whole text. */
 function shortened(failure: string | null): string | null {
   const lines = failure?.split("\n") ?? [];
   const [first = "", last] = [lines[0], lines.at(-1)];

@@ -1,4 +1,7 @@
-/** `braid calibrate`: measures what a machine's devices, copies and library take, and writes it as a machine profile. */
+/**
+ * `braid calibrate`: measures the times of a machine's kernels, copies and collectives, and writes them as a machine
+ * profile.
+ */
 import { Command } from "commander";
 import type { NamesOf, Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -30,7 +33,7 @@ const timeout = 60;
 /** Milliseconds that ranks may wait for each other. */
 const exchangeTimeout = 180_000;
 
-/** `args` are those of the whole command line, for processes that run it again. */
+/** `args`: all arguments of the command line, for processes that run it again. */
 export function calibrateCommand(
   terminal: Terminal,
   finish: (status: ExitStatus) => void,
@@ -121,7 +124,7 @@ function rankFailed(why: string): never {
   });
 }
 
-/** Four digits are more than repeat. */
+/** Repeated measurements agree in fewer than four digits. */
 function rounded(profile: MachineProfile): unknown {
   const text = JSON.stringify(profile, (_, value: unknown) =>
     typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value,

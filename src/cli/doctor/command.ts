@@ -1,4 +1,4 @@
-/** `braid doctor`: what this machine has that Braid can use, and what is missing. */
+/** `braid doctor`: reports what this machine has that Braid can use, and what is missing. */
 import Table from "cli-table3";
 import { Command } from "commander";
 import type { Finding } from "./finding.ts";
@@ -30,7 +30,7 @@ function render(findings: readonly Finding[], colors: Colors): string {
   return [...trimmedLines(table.toString()), "", ...searches(findings), ""].join("\n");
 }
 
-/** Where missing things were looked for, one line for those with the same places. */
+/** The places searched for missing things: one line for all that have the same places. */
 function searches(findings: readonly Finding[]): readonly string[] {
   const names = new Map<string, string[]>();
   for (const { name, lookedIn } of findings) {

@@ -1,14 +1,14 @@
 /**
- * What `braid doctor` reports about one thing a machine may have. For a missing thing it says what Braid would gain and
- * where it looked, so that the reader can decide whether to install it.
+ * One row of `braid doctor`'s report. For a missing thing it tells what Braid would gain and where it looked, so that
+ * the reader can decide whether to install it.
  */
 export interface Finding {
   readonly name: string;
   readonly status: "ok" | "missing" | "too-old";
-  /** What was found: a version, a path, a size. */
+  /** A version, a path or a size. */
   readonly detail: string;
-  /** What Braid does with it, or would do. */
+  /** What Braid uses it for, or would use it for. */
   readonly gives: string;
-  /** Where it was looked for; empty if that is obvious. */
+  /** The places that were searched; empty if obvious. */
   readonly lookedIn: readonly string[];
 }

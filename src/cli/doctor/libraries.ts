@@ -29,7 +29,7 @@ const installerDirectories: readonly string[] = [
 ];
 
 export function createLibrarySearch(): LibrarySearch {
-  // The loader honours this variable, so an honest search does too. It configures the loader, not Braid.
+  // The dynamic loader reads this variable, so this search does too. It configures the loader, not Braid.
   // oxlint-disable-next-line node/no-process-env
   const own = (process.env["LD_LIBRARY_PATH"] ?? "").split(path.delimiter).filter((entry) => entry !== "");
   return { directories: [...own, ...installerDirectories], cached: loaderCache() };
@@ -71,7 +71,7 @@ function loaderCache(): readonly string[] {
       });
       return text.split("\n").flatMap((line) => line.split(" => ")[1] ?? []);
     } catch {
-      // Absent, or without a cache: the directories remain.
+      // Without ldconfig or its cache, only the directories are searched.
     }
   }
   return [];

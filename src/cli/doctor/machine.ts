@@ -1,10 +1,10 @@
-/** Findings about the machine and Node: what the CPU back end runs on. */
+/** Findings about the machine and Node, which the CPU back end needs. */
 import os from "node:os";
 import process from "node:process";
 import { createWasmMemory, instantiateWasm } from "../../support/webassembly.ts";
 import type { Finding } from "./finding.ts";
 
-/** The oldest Node that package.json admits. */
+/** The oldest Node that package.json allows. */
 const oldestNode = [20, 19] as const;
 
 /** A module of one function that splats an i32x4: it compiles only where SIMD is supported. */

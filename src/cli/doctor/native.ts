@@ -7,7 +7,7 @@ import { createLibrarySearch, findLibrary, type LibrarySearch } from "./librarie
 
 interface LibraryRow {
   readonly name: string;
-  /** Any of these stems will do. */
+  /** Names of the library; one of them suffices. */
   readonly stems: readonly string[];
   readonly gives: string;
 }

@@ -1,4 +1,4 @@
-/** The options that ranks in processes must have in common, as the command line writes them. */
+/** The options that ranks in separate processes must have in common, as text. */
 import {
   flagOf,
   namesOf,
@@ -10,7 +10,7 @@ import {
 } from "../../compile/options.ts";
 import { printOption } from "../../compile/options/resolve.ts";
 
-/** By flag. Options that only say what is printed may differ. */
+/** Keyed by flag. Options that only affect what is printed may differ. */
 export function comparedOptions(flags: Options<NamesOf<"run">>): Readonly<Record<string, string>> {
   return Object.fromEntries(
     namesOf("run")

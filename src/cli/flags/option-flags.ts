@@ -1,4 +1,4 @@
-/** Flags made from the schema of options: how they are parsed, and what their help says. */
+/** Makes flags from the schema of options: their parsing and their help. */
 import { Command, Option } from "commander";
 import type { KindInfo, OptionKind } from "../../compile/options/kind.ts";
 import {
@@ -28,7 +28,7 @@ export function addFlags(command: Command, name: CommandName, own: Readonly<Reco
     for (const [each, row] of rows.filter(([, of]) => of.group === group)) {
       const usual = row.defaultOf?.[name] ?? row.default;
       command.addOption(flagOption(each, row, usual));
-      // As the default of the flag itself, the help would say "(default: false)".
+      // A default of the flag itself would add "(default: false)" to the help.
       if (usual === false) command.setOptionValueWithSource(each, false, "default");
     }
   }
@@ -79,7 +79,7 @@ function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
   };
 }
 
-/** The value that a text of the command line means. Throws `option-value`. */
+/** Parses a flag's text. Throws `option-value`. */
 export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
   const present = kind.renamed === undefined ? text : presentText(kind.renamed, text);
   const written = kind.read(present) === undefined ? kind.example : present;
@@ -88,13 +88,13 @@ export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
 
 type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator">;
 
-/** Of a list the first value that is bad by itself. */
+/** The first bad value of a list. */
 function badPart({ read, separator }: ReadKind<unknown>, text: string): string {
   const parts = separator === null ? [] : text.split(separator);
   return parts.find((part) => read(part) === undefined) ?? text;
 }
 
-/** The same text with the present names of values. */
+/** Replaces old names of values by their present ones. */
 function presentText(renamed: ReadonlyMap<string, string>, text: string): string {
   return text
     .split(",")

@@ -9,7 +9,10 @@ import { systemReason } from "../../support/system-reason.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The profile to choose with; null where nothing is to be chosen. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
+/**
+ * The profile to choose a schedule with; null if none is to be chosen. Throws `option-value`, `file-unreadable` and
+ * `profile-invalid`.
+ */
 export async function profileToChooseWith({
   scheduleChoice,
   profile,
@@ -22,7 +25,7 @@ export async function profileToChooseWith({
   return parseProfile(await readProfile(profile), profile);
 }
 
-/** A file goes before a shipped profile of the same name. */
+/** A file takes precedence over a shipped profile of the same name. */
 async function readProfile(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
@@ -55,7 +58,7 @@ function mismatch(text: string, found: string, expected: string): never {
 const folder = packageFile("profiles/");
 const extension = ".json";
 
-/** In alphabetical order; none where the folder is missing, as in a copy of the built files alone. */
+/** In alphabetical order; empty if the folder is missing, as in a copy of only the built files. */
 function shippedProfiles(): readonly string[] {
   try {
     return readdirSync(fileURLToPath(folder))
@@ -67,7 +70,7 @@ function shippedProfiles(): readonly string[] {
   }
 }
 
-/** The text of a shipped profile; null for a name that there is not. */
+/** The text of a shipped profile; null for an unknown name. */
 function readShippedProfile(name: string): string | null {
   return shippedProfiles().includes(name) ? readFileSync(new URL(`${name}${extension}`, folder), "utf8") : null;
 }

@@ -1,13 +1,13 @@
 /**
- * Turns what commander says about a command line into a Diagnostic: the same form as every other message, with the
- * known names and the nearest one.
+ * Turns commander's errors into Diagnostics: the same form as every other message, with the known names and the nearest
+ * one.
  */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { renamedFlag } from "../../compile/options/renamed.ts";
 import { suggestion } from "../../support/nearest.ts";
 
-/** `command` is the one that was being parsed. */
+/** `command`: the command whose arguments were parsed. */
 export function usageError(error: CommanderError, command: Command): DiagnosticError {
   return new DiagnosticError([diagnosticOf(error, command)]);
 }

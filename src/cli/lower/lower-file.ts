@@ -1,4 +1,4 @@
-/** What `braid lower` prints, as text: from a program file or a dump and flags. */
+/** The text that `braid lower` prints for a program file or a dump. */
 import { printProgram } from "../../commands/print-program.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
@@ -27,7 +27,7 @@ export async function lowerFile(file: string, flags: LowerFlags, given: CompileG
   const profile = await profileToChooseWith(flags);
   const { source, signature, params } = await buildProgram(file, flags);
   const described = { file, devices, rank, params, options };
-  // Which lowering options are chosen depends on the sizes, as commands do; a host program alone needs no sizes.
+  // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
   const { compiled, choice } = compileFile(source, flags, given, inputSizes(signature, flags.sizes), profile);
   const compilation = requireLinked(compiled);
@@ -37,7 +37,7 @@ export async function lowerFile(file: string, flags: LowerFlags, given: CompileG
   return json ? jsonText({ ...chosen, lists }) : lists;
 }
 
-/** `described`: what the JSON document says beside the host program. */
+/** `described`: entries of the JSON document besides the host program. */
 function hostText(
   source: BuiltProgram["source"],
   options: Partial<LoweringOptions>,
@@ -82,7 +82,7 @@ function requireRank(rank: number, devices: number): void {
   });
 }
 
-/** A pass that was left out with --disable-pass has nothing to print. */
+/** Fails for a pass that was left out with --disable-pass, because it has nothing to print. */
 function requireRan(printAfter: string | undefined, ran: readonly PassText[]): void {
   if (printAfter === undefined || ran.length > 0) return;
   fail({

@@ -1,6 +1,6 @@
 /**
- * From a program file or a dump to what is run: loads the file and builds its program for the asked devices and parameters. What is
- * wrong with them names the option that gave them.
+ * Loads a program file or a dump and builds its program for the given devices and parameters. Diagnostics name the
+ * option that gave a bad value.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
@@ -20,16 +20,17 @@ export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
   readonly source: Fusion | readonly HostProgram[];
   readonly signature: Signature;
-  /** What a check compares with: the Fusion itself, or the one that the program names. */
+  /** The reference for `--check`: the Fusion itself, or the one that the program names. */
   readonly reference: Fusion | null;
-  /** Where the statements stand in a dump; null for a program file. */
+  /** The lines of statements in a dump; null for a program file. */
   readonly lineOf: LineOf | null;
-  /** The parameters that were used, defaults included. */
+  /** The parameters in use, including defaults. */
   readonly params: Readonly<Record<string, number>>;
 }
 
 /**
- * Throws what `loadProgram` and `loadDump` throw, `option-unknown`, `mesh-too-large`, and diagnostics of the program's own calls.
+ * Throws what `loadProgram` and `loadDump` throw, `option-unknown`, `mesh-too-large`, and diagnostics of the program's
+ * calls.
  */
 export async function buildProgram(file: string, flags: BuildFlags): Promise<BuiltProgram> {
   return isDumpFile(file) ? fromDump(file, flags) : fromProgram(file, flags);

@@ -1,4 +1,4 @@
-/** From a loaded program and flags to the Compilation that `lower` prints, `verify` proves and `run` executes. */
+/** Compiles a loaded program with flags. `lower` prints, `verify` proves and `run` executes the result. */
 import { type AnyCompilation, type CompileOptions, tryCompile, type Unlinked } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import {
@@ -15,7 +15,7 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { choose } from "../../tune/choose/choose.ts";
 
-/** What `lower`, `run` and `verify` all take. */
+/** The options that `lower`, `run` and `verify` have in common. */
 export type CompileFlags = Options<NamesOf<"lower"> & NamesOf<"run"> & NamesOf<"verify">>;
 
 /** The options that make the Program of a file. */
@@ -28,11 +28,14 @@ export type CompileGiven = GivenOptions<CompileName>;
 export interface CompiledFile {
   /** Not verified yet. */
   readonly compiled: AnyCompilation | Unlinked;
-  /** Which schedule was chosen, and why; null where none was to be. */
+  /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
 }
 
-/** `profile`: choose a schedule with it. Throws what `compile` and `choose` throw, but where lists do not link, that is a report. */
+/**
+ * With a `profile`, the schedule is chosen. Throws what `compile` and `choose` throw, except for lists that do not
+ * link: these have a report.
+ */
 export function compileFile(
   source: ProgramSource | Lowered,
   flags: CompileFlags,

@@ -1,4 +1,4 @@
-/** The sizes of symbolic extents that a run needs: from meshes, and from `--sizes`. */
+/** The sizes of symbolic extents, from meshes and from `--sizes`. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../../ir/sizes.ts";

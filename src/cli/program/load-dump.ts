@@ -1,6 +1,6 @@
 /**
- * Loads a dump of host programs, nvFuser's or Braid's: any file that is no program file. What `braid run` and `braid verify` do with a
- * dump is what they do with the host programs that a program file returns.
+ * Loads a dump of host programs, nvFuser's or Braid's: any file that is not a program file. `braid run` and `braid
+ * verify` treat a dump like the host programs that a program file returns.
  */
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -12,15 +12,15 @@ import { rankContainers } from "../../host/parse/rank-containers.ts";
 import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
-/** `.log` and `.txt`: dumps come with the output around them. */
+/** `.log` and `.txt`: a dump may be surrounded by other output. */
 const extensions = [".hir", ".txt", ".log", ".out"] as const;
 
 type DumpFlags = Options<"container" | "roots">;
 
 export interface LoadedDump {
-  /** Of each rank. */
+  /** The host program of each rank. */
   readonly hosts: readonly HostProgram[];
-  /** Of each rank, with the lines of the file in which its statements stand. */
+  /** The parsed container of each rank, with the lines of its statements in the file. */
   readonly containers: readonly ParsedContainer[];
 }
 
@@ -29,7 +29,9 @@ export function isDumpFile(file: string): boolean {
   return extensions.some((known) => known === extension);
 }
 
-/** `devices` null: as many as the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws. */
+/**
+ * `devices`: null for the number that the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws.
+ */
 export async function loadDump(file: string, devices: number | null, flags: DumpFlags): Promise<LoadedDump> {
   const text = await readText(file);
   const { container = null, roots } = flags;
@@ -52,7 +54,7 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** The devices of a run, as the command line says or else a dump names; null where neither does. */
+/** The number of devices, from the command line or else from a dump; null if neither has it. */
 export async function givenDevices(
   command: Command,
   file: string,
@@ -64,7 +66,10 @@ export async function givenDevices(
   return hosts.length;
 }
 
-/** A dump has been lowered: of the lowering options it takes the protocol alone, which `record` asks for. */
+/**
+ * Throws `option-value` for lowering options of a dump, which is already lowered. The protocol is allowed, because
+ * `record` needs it.
+ */
 export function requireNotLowered(file: string, given: GivenOptions<LoweringName>): void {
   if (!isDumpFile(file)) return;
   const name = loweringNames.find((each) => each !== "protocol" && given[each] !== undefined);

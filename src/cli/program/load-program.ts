@@ -19,7 +19,7 @@ const extensions = [".ts", ".mts", ".js", ".mjs"] as const;
 
 export interface LoadedProgram {
   readonly program: ProgramFile;
-  /** Of the file and those that it imports. */
+  /** Source maps of the file and of its imports. */
   readonly maps: SourceMaps;
 }
 
@@ -68,7 +68,7 @@ async function requireFile(file: string, absolute: string): Promise<void> {
   });
 }
 
-/** Why a file cannot be a program file, if so. */
+/** The reason why a file cannot be a program file, if there is one. */
 async function unreadable(absolute: string): Promise<string | undefined> {
   try {
     const information = await stat(absolute);

@@ -1,6 +1,6 @@
 /**
- * The modules that a program file gets for `import "braid"` and its subpaths: those of the running Braid, so that there is
- * one instance whatever is installed near the file.
+ * The modules that a program file gets for `import "braid"` and its subpaths. They are those of the running Braid, so
+ * that only one instance exists, whatever is installed near the file.
  */
 import * as cpu from "../../cpu.ts";
 import * as cuda from "../../cuda.ts";
@@ -16,7 +16,7 @@ export const runningBraid: Readonly<Record<string, object>> = {
 /** Names that module interop looks for in every module. */
 const interopNames: ReadonlySet<string | symbol> = new Set(["__esModule", "default", "then", "module.exports"]);
 
-/** A module whose missing exports are errors where they are used, as Node's own linking makes them. */
+/** A module that throws when a missing export is used, like Node's own linking. */
 function strict(name: string, module: object): object {
   return new Proxy(module, {
     get(target, key, receiver): unknown {

@@ -37,7 +37,7 @@ export function createSourceMaps(): SourceMaps {
   };
 }
 
-/** A comment of the cache may follow the map. */
+/** The map may be followed by a comment that the cache adds. */
 function inlineMap(code: string): SourceMapPayload | undefined {
   const [, encoded] =
     /^\/\/# sourceMappingURL=data:application\/json[^,]*;base64,(\S+)\s*(?:\/\*[^*]*\*\/\s*)?$/m.exec(code) ?? [];

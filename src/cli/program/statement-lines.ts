@@ -1,4 +1,4 @@
-/** In which line each statement begins: of the dump that was loaded, or of the one that `braid lower --rank` prints. */
+/** The line where each statement begins, in the loaded dump or in the one that `braid lower --rank` prints. */
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { parseContainers, type ParsedContainer } from "../../host/parse/parse.ts";
 import { print } from "../../host/print/print.ts";
@@ -6,7 +6,10 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 
 export type LineOf = (rank: number, path: readonly number[]) => number | null;
 
-/** Lines of the dumps that `print` makes of the ranks' programs, which are printed and read when a line is first asked for. */
+/**
+ * Lines in the dumps that `print` makes of the ranks' programs. A dump is printed and parsed when its first line is
+ * needed.
+ */
 export function printedLines(hosts: readonly HostProgram[]): LineOf {
   return lazily(hosts, (host) => {
     const container = readBack(host);
@@ -14,7 +17,7 @@ export function printedLines(hosts: readonly HostProgram[]): LineOf {
   });
 }
 
-/** Lines of the file from which the ranks' containers come. */
+/** Lines in the file of the ranks' containers. */
 export function dumpLines(containers: readonly ParsedContainer[]): LineOf {
   return lazily(containers, pathLines);
 }
@@ -22,7 +25,7 @@ export function dumpLines(containers: readonly ParsedContainer[]): LineOf {
 type PathLines = ReadonlyMap<string, number>;
 
 function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): LineOf {
-  // Ranks often have one program in common.
+  // Ranks often share one program.
   const known = new Map<T, PathLines>();
   return (rank, path) => {
     const own = ranks[rank];
@@ -33,7 +36,7 @@ function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): LineOf 
   };
 }
 
-/** Null for a program that names a scalar which only the run knows as if it were a value of the program's: it has no lines. */
+/** Null for a program that uses an undefined scalar as a value: its dump does not parse, so it has no lines. */
 function readBack(host: HostProgram): ParsedContainer | null {
   try {
     return parseContainers(print(host))[0] ?? null;

@@ -1,7 +1,7 @@
 /**
- * Runs code of the user's program file and turns what it throws into diagnostics that name the file and line. A
- * diagnostic of a Braid call keeps its own place and gains a note with the calling line. Errors of another copy of
- * Braid are recognised by shape.
+ * Runs code of the user's program file and turns its errors into diagnostics that name the file and line. A diagnostic
+ * of a Braid call keeps its own place and gains a note with the calling line. Errors of another copy of Braid are
+ * recognised by shape.
  */
 import { once } from "node:events";
 import path from "node:path";
@@ -30,7 +30,7 @@ export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => 
   }
 }
 
-/** Rejects when Node has nothing left to do while the file still awaits something. */
+/** Rejects if Node runs out of work while the file still awaits something. */
 async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
   await once(process, "beforeExit", { signal });
   throw new DiagnosticError([
@@ -63,7 +63,7 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
   ];
 }
 
-/** Names the calling line, or the file where no line of it was running. */
+/** Adds the calling line, or the file if none of its lines was running. */
 function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: string): Diagnostic {
   if (site === undefined && diagnostic.place?.kind === "file") return diagnostic;
   const note = site === undefined ? `in ${displayPath(file)}` : `called at ${site.path}:${site.line}:${site.column}`;
@@ -89,18 +89,18 @@ function firstLine(error: unknown): string {
 }
 
 /**
- * Finds the user's own line in an error's stack: the innermost frame that belongs neither to Braid nor to a package
- * nor to Node. What called `inUserCode` is no longer the user's.
+ * Finds the user's own line in an error's stack: the innermost frame outside Braid, packages and Node. Frames that
+ * called the `runner` of the user's code do not count.
  */
 interface CallSite extends Position {
   /** Relative to the working directory if it lies below it, else absolute. */
   readonly path: string;
 }
 
-/** The folders that hold Braid's modules: the built ones, and the sources where those run. */
+/** The folders of Braid's modules: the built ones, and the sources where those run. */
 const ownFolders = ["dist/", "src/"].map((folder) => fileURLToPath(packageFile(folder)));
 
-/** Undefined where no line of the user's code was running. */
+/** Undefined if no user code was running. */
 function callSite(error: unknown, maps: SourceMaps): CallSite | undefined {
   if (!(error instanceof Error) || error.stack === undefined) return undefined;
   for (const text of error.stack.split("\n")) {

@@ -1,6 +1,7 @@
 /**
- * `braid run` in a process that is one of the ranks: joins the others, runs, and lets rank 0 report. A rank that fails tells the others
- * why and what it was doing; where `braid run` started it, that process prints the words of all.
+ * `braid run` in a process that is one of the ranks: joins the other ranks, runs, and lets rank 0 report. A failed rank
+ * reports to the others why it failed and what it was doing. If `braid run` started the rank, that process prints the
+ * reports of all ranks.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
@@ -11,11 +12,11 @@ import type { World } from "../../launch/join-world.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
-/** Time for a failed rank's words to reach the hub, and for it to end by itself. */
+/** Milliseconds for a failed rank's report to reach the hub, and for the rank to end by itself. */
 const farewellMilliseconds = 100;
 const lingerMilliseconds = 1000;
 
-/** `work` is done in step with all ranks; its result is this rank's exit status. */
+/** All ranks run `work` in step. Its result is this rank's exit status. */
 export async function runAsRank(
   { place, supervised }: Extract<Whereabouts, { kind: "rank" }>,
   exchangeTimeout: number,
@@ -32,7 +33,7 @@ export async function runAsRank(
     world.abort(reasonOf(error));
     await sleep(farewellMilliseconds);
     const status = error instanceof DiagnosticError ? statusOf(error.diagnostics) : exitStatus.runFailed;
-    // A library's thread, or a stream that never ends, must not keep the process.
+    // A library's thread, or a stream that never ends, must not keep the process alive.
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
     if (supervised) return status;
     throw error;

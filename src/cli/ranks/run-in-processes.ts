@@ -1,6 +1,6 @@
 /**
- * `braid run` with a process per rank: starts this same command once per rank, lets rank 0 write the result, and where the world ends
- * early, writes why, once, and what each rank was doing.
+ * `braid run` with a process per rank: starts the same command once per rank and lets rank 0 write the result. If the
+ * world ends early, it writes the reason once and what each rank was doing.
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -39,7 +39,9 @@ function statusOfWorld({ statuses, end }: WorldResult): ExitStatus {
   return status === undefined || status === exitStatus.ok ? exitStatus.runFailed : status;
 }
 
-/** The words of the rank that ended the world, then those of the others that say more than that it ended. */
+/**
+ * The report of the rank that ended the world, then the reports of other ranks that say more than that the world ended.
+ */
 export function failureText({ end, lastWords }: Pick<WorldResult, "end" | "lastWords">): string {
   if (end === null) return "";
   const first = lastWords.find(({ rank }) => rank === end.rank)?.text ?? renderDiagnostic(worldEnded(end));
@@ -50,7 +52,7 @@ export function failureText({ end, lastWords }: Pick<WorldResult, "end" | "lastW
   return [first, ...others].join("\n");
 }
 
-/** That another rank failed, without a word on what this one was doing. */
+/** Whether the text only says that another rank failed, and not what this rank was doing. */
 function isEcho(text: string): boolean {
   return text.startsWith("error[rank-failed]") && !text.includes("\n  note: ");
 }

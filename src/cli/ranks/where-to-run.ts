@@ -1,5 +1,6 @@
 /**
- * Where `braid run` runs its ranks: all in this process, each in one that this process starts, or this process is one of them.
+ * Decides where `braid run` runs its ranks: all in this process, each in a process that this one starts, or one of them
+ * in this process.
  */
 import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -14,15 +15,15 @@ export type Whereabouts =
       readonly kind: "rank";
       readonly devices: number;
       readonly place: RankEnvironment;
-      /** Whether `braid run` started this process, and reports for it. */
+      /** Whether `braid run` started this process and reports its failure. */
       readonly supervised: boolean;
     };
 
-/** The launcher's variables, which say where a process stands and not what it does. */
+/** The launcher's variables identify a rank; they do not configure Braid. */
 // oxlint-disable-next-line node/no-process-env
 export const processEnvironment: Environment = process.env;
 
-/** `devices` is null where the command line does not say. Throws `launcher-environment` and `device-count`. */
+/** `devices`: null if the command line does not give it. Throws `launcher-environment` and `device-count`. */
 export function whereToRun(
   on: Target,
   devices: number | null,

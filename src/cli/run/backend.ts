@@ -1,4 +1,4 @@
-/** The back end that `--on`, `--interleaving` and `--blas` ask for. */
+/** The back end for `--on`, `--interleaving` and `--blas`. */
 import { readFile } from "node:fs/promises";
 import type { Backend } from "../../backends/backend.ts";
 import type { Options } from "../../compile/options.ts";
@@ -11,7 +11,9 @@ import { systemReason } from "../../support/system-reason.ts";
 
 type BackendFlags = Options<"on" | "interleaving" | "blas" | "graph">;
 
-/** `world` is of a rank in a process of its own. Throws `option-value`, `file-unreadable`, `interleaving-invalid`. */
+/**
+ * `world`: the world of a rank in a separate process. Throws `option-value`, `file-unreadable`, `interleaving-invalid`.
+ */
 export async function chooseBackend(
   { on, interleaving, blas, graph }: BackendFlags,
   world: World | null,
@@ -35,7 +37,7 @@ export async function chooseBackend(
   return createCpuBackend({ blas, interleaving: parseInterleaving(await interleavingText(interleaving)) });
 }
 
-/** seed:S and hold:RANK:COMMAND as they are; anything else names a file. */
+/** seed:S and hold:RANK:COMMAND are used as they are. Any other text names a file. */
 async function interleavingText(order: string): Promise<string> {
   if (/^(seed|hold):/.test(order)) return order;
   try {

@@ -1,4 +1,4 @@
-/** `braid run`: lowers, records, links and runs a program on all its devices, and checks the result if asked to. */
+/** `braid run`: compiles a program, runs it on all its devices, and checks the result if requested. */
 import type { Command } from "commander";
 import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
@@ -18,10 +18,10 @@ import { runInProcesses } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
-/** Milliseconds that ranks may differ by on their way to the same point, beyond the time that a run may take: compiling kernels, say. */
+/** Milliseconds that ranks may differ by beyond the time of a run, for example because of compiling kernels. */
 const rankSlack = 60_000;
 
-/** `args` are those of the whole command line, for processes that run it again. */
+/** `args`: all arguments of the command line, for processes that run it again. */
 export function runCommand(
   terminal: Terminal,
   finish: (status: ExitStatus) => void,

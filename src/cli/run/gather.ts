@@ -1,6 +1,6 @@
 /**
- * The runs of ranks in processes of their own as one: whole outputs, the slowest rank's times, the events of all ranks. Rank 0 gets them
- * and reports on all.
+ * Joins the runs of ranks in separate processes: whole outputs, the slowest rank's times, the events of all ranks. Rank
+ * 0 receives them and reports.
  */
 import type { RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
@@ -19,14 +19,14 @@ export interface OneRun {
   readonly report: RunReport;
 }
 
-/** What all runs of one command yield. */
+/** The results of all runs of one command. */
 export interface Runs {
-  /** Of the last run. */
+  /** The outputs of the last run. */
   readonly outputs: readonly TensorArgument[];
   readonly runs: readonly OneRun[];
 }
 
-/** All ranks call it together; null on all but rank 0. */
+/** Collective: all ranks call it together. Null on all ranks except rank 0. */
 export async function gatherRuns(
   world: World,
   { tensors, outputs }: Signature,
@@ -53,10 +53,10 @@ export async function gatherRuns(
   return { outputs: whole, runs: own.runs.map(({ program }, i) => ({ program, report: at(reports, i) })) };
 }
 
-/** Well below what one exchange may carry. */
+/** Bytes per exchange, well below the limit of one. */
 const pieceBytes = 32 * 1024 * 1024;
 
-/** Every rank's bytes, in rank order, of any length. */
+/** Every rank's bytes, in rank order. Lengths may differ and have no limit. */
 export async function gatherBytes(world: Pick<World, "allGather">, bytes: Uint8Array): Promise<readonly Uint8Array[]> {
   const lengths = await gatherNumbers(world, [bytes.length]);
   const whole = lengths.map(([length = 0]) => new Uint8Array(length));
@@ -70,7 +70,10 @@ export async function gatherBytes(world: Pick<World, "allGather">, bytes: Uint8A
   return whole;
 }
 
-/** Runs as all ranks saw them: each took as long as its slowest rank, and its trace holds the events of all, on one time axis. */
+/**
+ * Joins the reports of all ranks. A run's time is that of its slowest rank, and its trace has the events of all ranks
+ * on one time axis.
+ */
 export async function gatherReports(
   world: Pick<World, "allGather">,
   reports: readonly RunReport[],

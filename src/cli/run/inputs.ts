@@ -1,4 +1,4 @@
-/** The random inputs of a run. Sizes that cannot run are refused before anything is drawn for them. */
+/** The random inputs of a run. Sizes that do not fit into memory are rejected before inputs are drawn. */
 import type { Signature } from "../../compile/lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -18,7 +18,7 @@ export function drawInputs({ tensors, inputs }: Signature, sizes: Sizes, seed: n
   return randomInputs(shapes, createRandom(seed), "uniform");
 }
 
-/** On the CPU all ranks share one memory of 32-bit addresses, and every element of an input lies on at least one rank. */
+/** On the CPU all ranks share one memory with 32-bit addresses. Every element of an input lies on at least one rank. */
 const addressableBytes = 2 ** 32;
 
 function requireInputMemory(inputs: readonly TensorShape[]): void {

@@ -1,4 +1,4 @@
-/** `--check`: each output of a run against the oracle's, within the oracle's error bounds. */
+/** `--check`: compares each output of a run with the oracle's, within the oracle's error bounds. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
@@ -12,7 +12,7 @@ import type { OutputCopy } from "./output-copies.ts";
 export interface OutputCheck {
   readonly ok: boolean;
   readonly largestError: number;
-  /** The largest error as a part of what is allowed for its element; above 1 the check fails. */
+  /** The largest error over its element's bound. Above 1 the check fails. */
   readonly partOfBound: number;
 }
 
@@ -22,8 +22,8 @@ export interface CheckedOutput {
 }
 
 /**
- * In the order of the Fusion's outputs: of all copies of an output, the one that is farthest off. `inputs` are whole tensors. `proven`: the
- * program was verified, so that a difference is not its fault.
+ * One check per output, in the order of the Fusion's outputs, for the copy with the largest error. `inputs` are whole
+ * tensors. `proven`: the program was verified, so a difference is a bug in Braid.
  */
 export function checkOutputs(
   fusion: FusionData,
@@ -53,7 +53,7 @@ export function checkOutputs(
   });
 }
 
-/** NaN if one of them is. */
+/** NaN if any value is NaN. */
 function largest(values: readonly number[]): number {
   return values.reduce((a, b) => Math.max(a, b), 0);
 }
@@ -81,7 +81,7 @@ function failureOf(
   };
 }
 
-/** The index along each axis of the element at a row-major position. */
+/** The index along each axis, for a row-major position. */
 function positionOf(index: number, shape: readonly number[]): readonly number[] {
   let rest = index;
   return shape

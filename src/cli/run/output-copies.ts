@@ -1,6 +1,6 @@
 /**
- * All copies of an output. A replicated output lies on several devices, each of which has computed it: a race may spoil one copy and
- * leave the others as they are.
+ * All copies of an output. A replicated output is computed on several devices. A race may spoil one copy and leave the
+ * others intact.
  */
 import type { Signature } from "../../compile/lower-all.ts";
 import { packShard, replicas, unshardInto } from "../../executor/shard.ts";
@@ -12,11 +12,11 @@ import { at, invariant } from "../../support/invariant.ts";
 
 export interface OutputCopy {
   readonly tensor: Tensor;
-  /** The devices that it was gathered from. */
+  /** The devices whose shards make up this copy. */
   readonly ranks: readonly number[];
 }
 
-/** At least one copy of each output: the gathered one, or of shards all. */
+/** At least one copy of each output: the gathered one, or all copies of shards. */
 export function copiesOf(
   { tensors, outputs: ids }: Signature,
   sizes: Sizes,

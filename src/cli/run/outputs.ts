@@ -1,4 +1,4 @@
-/** The outputs of a run as they are reported: fingerprints, copies that differ, and the result of `--check`. */
+/** The report on a run's outputs: fingerprints, copies that differ, and the result of `--check`. */
 import { createHash } from "node:crypto";
 import type { Signature } from "../../compile/lower-all.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
@@ -7,19 +7,19 @@ import type { CheckedOutput, OutputCheck } from "./output-check.ts";
 import type { OutputCopy } from "./output-copies.ts";
 
 export interface OutputResult {
-  /** As printed: `T2`. */
+  /** The printed name: `T2`. */
   readonly name: string;
   readonly dtype: Tensor["dtype"];
   readonly shape: readonly number[];
   /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
   readonly fingerprint: string;
-  /** Copies on other devices that have other bits; looked for with --check and --interleaving. */
+  /** Copies on other devices with different bits; compared with --check and --interleaving. */
   readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
   /** Null unless --check was given. */
   readonly check: OutputCheck | null;
 }
 
-/** `checks` is null without --check. */
+/** `checks`: null without --check. */
 export function outputResults(
   { outputs }: Signature,
   copies: readonly (readonly OutputCopy[])[],

@@ -1,4 +1,4 @@
-/** What `braid run` does, without printing: from a program file and flags to a RunResult. */
+/** Runs a program file with flags and returns a RunResult. Nothing is printed here. */
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { requireLinked } from "../../compile/compile.ts";
@@ -35,16 +35,16 @@ export interface RunResult {
   readonly params: Readonly<Record<string, number>>;
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
-  /** Of each run, as the back end measured it. */
+  /** The time of each run, measured by the back end. */
   readonly milliseconds: readonly number[];
   readonly outputs: readonly OutputResult[];
-  /** Which schedule was chosen, and why; null where none was to be. */
+  /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
-  /** The host program of rank 0, if it is to be printed. */
+  /** The host program of rank 0 with --print-host, otherwise null. */
   readonly host: string | null;
-  /** The last run, as traced. */
+  /** The last run, which --trace and --timeline show. */
   readonly last: OneRun;
-  /** What was written, if it was asked for. */
+  /** The written trace file; null without --trace. */
   readonly trace: TraceFile | null;
   /** One `check-failed` for each output that differs. */
   readonly failures: readonly Diagnostic[];
@@ -52,12 +52,12 @@ export interface RunResult {
 
 export interface RunSetting {
   readonly backend: Backend;
-  /** Of a rank in a process of its own; null where all ranks run in this one. */
+  /** The world of a rank in a separate process; null if all ranks run in this one. */
   readonly world: World | null;
   readonly step: Step;
 }
 
-/** In a world, all ranks but 0 get null, and rank 0 the result of all. */
+/** In a world, rank 0 gets the result of all ranks, and other ranks get null. */
 export async function runFile(
   file: string,
   flags: RunFlags,
@@ -76,7 +76,7 @@ export async function runFile(
   const inputs = drawInputs(signature, sizes, flags.seed);
   step(`lowering for ${flags.devices} devices`);
   const { compiled, choice } = compileFile(source, flags, given, sizes, profile);
-  // An interleaving is there to look at a program as it is, also at one that is wrong.
+  // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
     devices: flags.devices,
@@ -114,8 +114,8 @@ export async function runFile(
 }
 
 /**
- * Ranks in processes close together, before one of them goes on to check results. One whose run failed does not close: what it holds
- * may wait for a peer that never comes, and its process ends anyway.
+ * Ranks in separate processes close together, before rank 0 checks results. A rank whose run failed does not close: its
+ * streams may wait for a peer that never comes, and its process ends anyway.
  */
 async function closing<T>(
   executor: MultiDeviceExecutor<TensorArgument>,
@@ -156,9 +156,9 @@ async function runRepeatedly(
   for (let i = 0; i < repeat; i++) {
     step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
-    // Only the last run is shown. Runs that are not traced may be replayed as graphs.
+    // Only the last run is traced, because a traced run does not replay a graph.
     const shown = i === repeat - 1 && (trace !== undefined || timeline);
-    // All copies of an output, where somebody looks for what is wrong.
+    // Whoever looks for errors needs all copies of an output.
     const asShards = isWhole && i === repeat - 1 && (check || interleaving !== undefined);
     outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
   }

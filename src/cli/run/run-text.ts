@@ -1,4 +1,4 @@
-/** What `braid run` prints: the result of a run as text, and as the JSON document of --json. */
+/** The output of `braid run`: the result as text, and as the JSON document of --json. */
 import Table from "cli-table3";
 import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
@@ -30,7 +30,7 @@ const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", 
 function headline({ file, flags, choice, milliseconds }: RunResult): string {
   const devices = `${flags.devices} ${flags.devices === 1 ? "device" : "devices"}`;
   const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
-  // A chosen schedule has streams of its own.
+  // A chosen schedule sets its own streams.
   const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
   return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}`;
 }
@@ -65,7 +65,7 @@ function errorText(error: number): string {
   return error === 0 ? "0" : error.toExponential(2);
 }
 
-/** The streams of rank 0, and how much of its communication they hid. */
+/** The streams of rank 0, and how much of their communication was hidden. */
 function timeline(result: RunResult, columns: number): readonly string[] {
   const { program, report } = result.last;
   return [...renderTimeline(program, 0, report.trace, columns), overlapText(at(overlap(result), 0))];
@@ -75,7 +75,7 @@ function overlap({ last: { program, report } }: RunResult): readonly RankOverlap
   return overlapOf(program, report.trace);
 }
 
-/** A plain object for JSON. Errors that are not finite are texts, since JSON has no such numbers. */
+/** A plain object for JSON. Errors that are not finite become text, because JSON has no such numbers. */
 export function runDocument(result: RunResult): object {
   const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, failures } = result;
   return {
@@ -105,7 +105,7 @@ export function runDocument(result: RunResult): object {
   };
 }
 
-/** The width of a timeline in JSON, which no terminal limits. */
+/** The width of a timeline in JSON. */
 const jsonColumns = 120;
 
 function finite(value: number): number | string {

@@ -1,6 +1,6 @@
 /**
- * The file of `--trace`. It is written beside its place and then renamed, so that nobody reads half a trace, and an older trace stays
- * until the new one is whole.
+ * The file of `--trace`. It is written beside its destination and then renamed: readers never see half a trace, and an
+ * older trace stays until the new one is complete.
  */
 import { createWriteStream } from "node:fs";
 import { access, constants, realpath, rename, rm, stat } from "node:fs/promises";
@@ -12,12 +12,12 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
 export interface TraceFile {
-  /** As the user named it. */
+  /** The path that the user gave. */
   readonly path: string;
   readonly bytes: number;
 }
 
-/** Throws `file-unwritable` where no file can be made or replaced: to be called before a run, which may be long. */
+/** Throws `file-unwritable` if the file cannot be created or replaced. Call it before the run, which may be long. */
 export async function requireTraceFile(file: string): Promise<void> {
   const folder = path.dirname(file);
   const found = await stat(folder).catch((error: unknown) => unwritable(file, `${folder}: ${systemReason(error)}`));
@@ -28,9 +28,9 @@ export async function requireTraceFile(file: string): Promise<void> {
     unwritable(file, `${file}: ${old.isDirectory() ? "a folder" : "not a regular file"}`);
 }
 
-/** Writes the pieces one after the other. Throws `file-unwritable`; the place is then as it was. */
+/** Writes the pieces one after the other. Throws `file-unwritable`, and then leaves an older file unchanged. */
 export async function writeTraceFile(file: string, pieces: Iterable<string>): Promise<TraceFile> {
-  // Behind a link, the file it leads to is replaced and not the link.
+  // Replaces the target of a symbolic link, not the link.
   const place = await realpath(file).catch(() => file);
   const temporary = path.join(path.dirname(place), `.${path.basename(place)}.${pid}.tmp`);
   try {

@@ -1,10 +1,13 @@
-/** Files that `braid bench` and `braid calibrate` write. Whether they can be written is asked before the measurement, which may be long. */
+/**
+ * Output files of `braid bench` and `braid calibrate`. Whether they can be written is checked before the measurement,
+ * which may be long.
+ */
 import { access, constants, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
-/** Throws `file-unwritable` where the folder takes no file; `flag` is named in it. */
+/** Throws `file-unwritable`, which names `flag`, if the folder does not exist or cannot be written to. */
 export async function requireOutput(flag: string, file: string): Promise<void> {
   await access(path.dirname(file), constants.W_OK).catch((error: unknown) => unwritable(flag, file, error));
 }

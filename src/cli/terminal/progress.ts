@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Names the next step: `lowering`. */
+/** Announces the next step, such as `lowering`. */
 export type Step = (label: string) => void;
 
 /** Shared with the worker: a request to stop, and its answer that the line is cleared. */
@@ -25,7 +25,7 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
     execArgv: [],
   });
   worker.unref();
-  // A command does not fail for lack of a progress line.
+  // A missing progress line never fails a command.
   worker.on("error", () => {});
   try {
     return await work((label) => {

@@ -1,6 +1,6 @@
 /**
- * Reports a command that failed: one message on the error stream, and its exit status. A user's mistake never shows a
- * stack; a bug of Braid does, because its report needs one.
+ * Reports a failed command: one message on the error stream, and its exit status. A user's mistake never shows a stack.
+ * A bug in Braid does, because a report needs it.
  */
 import { CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";

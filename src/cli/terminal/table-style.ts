@@ -1,4 +1,4 @@
-/** Tables without rules: columns two spaces apart, so that they read and paste as plain text. */
+/** Tables without lines: columns are two spaces apart, so that tables read and paste as plain text. */
 const none = "";
 
 export const plainBorders = {
@@ -22,7 +22,7 @@ export const plainBorders = {
   style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
 };
 
-/** The lines of a table without the blanks that fill the last column. */
+/** The lines of a table without trailing blanks. */
 export function trimmedLines(table: string): readonly string[] {
   return table.split("\n").map((line) => line.trimEnd());
 }

@@ -1,6 +1,6 @@
 /**
- * Where the command line writes: results to `out`, everything else to `err`. Colour only on a terminal, subject to
- * NO_COLOR and FORCE_COLOR (picocolors).
+ * The output streams of the command line: results to `out`, everything else to `err`. Colours only on a terminal,
+ * subject to NO_COLOR and FORCE_COLOR (picocolors).
  */
 import { stderr, stdout } from "node:process";
 import pc from "picocolors";
@@ -12,7 +12,7 @@ export interface Terminal {
   readonly err: (text: string) => void;
   readonly outColors: Colors;
   readonly errColors: Colors;
-  /** Columns of `out`; 100 where it is no terminal. */
+  /** Columns of `out`; 100 if it is not a terminal. */
   readonly columns: number;
   /** Whether a person may be watching `err`: progress is shown only then. */
   readonly interactive: boolean;

@@ -1,4 +1,4 @@
-/** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints what is wrong with it. */
+/** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints the findings. */
 import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
@@ -55,7 +55,7 @@ function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string 
   return [headline.replace(/^\w+\[[^\]]*\]/, (label) => colors.bold(paint(label))), ...rest].join("\n");
 }
 
-/** docs/verifier.md describes it. */
+/** The JSON document of --json, described in docs/verifier.md. */
 function verifyDocument({
   file,
   flags,

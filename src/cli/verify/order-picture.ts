@@ -1,6 +1,7 @@
 /**
- * What comes before what around a finding, as SVG: a lane for each stream that takes part, the commands near those of the finding, the edges of events,
- * signals and transfers between them, the nearest common ancestor in green, and in red the order that is missing.
+ * Draws the order of commands around a finding as SVG. Each stream that takes part has a lane with the commands near
+ * those of the finding. Edges are events, signals and transfers. The nearest common ancestor is green, and the missing
+ * order is red.
  */
 import type { Command } from "../../commands/command.ts";
 import { commandDetails } from "../../commands/command-text.ts";
@@ -10,7 +11,7 @@ import type { CommandPlace, Finding } from "../../verify/finding.ts";
 
 interface Box {
   readonly rank: number;
-  /** -1 and the length of the list are the caller's. */
+  /** -1 and the length of the list stand for the caller before and after the run. */
   readonly command: number;
   readonly lane: number;
   readonly row: number;
@@ -18,11 +19,11 @@ interface Box {
   readonly kind: "node" | "hot" | "common";
 }
 
-/** Commands of a lane that are shown before and after each of the finding's. */
+/** The number of commands shown before and after each command of the finding. */
 const around = 3;
 const [laneWidth, rowHeight, boxHeight, top, left] = [250, 34, 22, 36, 10];
 
-/** Empty where the finding has no commands. */
+/** Empty if the finding has no commands. */
 export function orderPicture(program: Program, { commands, ancestor, missingEdge }: Finding): string {
   const places = [...commands, ...(ancestor === null ? [] : [ancestor])];
   const lanes = lanesOf(places);
@@ -59,7 +60,7 @@ function lanesOf(places: readonly CommandPlace[]): readonly Lane[] {
   return [...lanes.values()].sort((a, b) => a.rank - b.rank || a.stream - b.stream);
 }
 
-/** Rows follow the lists' positions, so that of one rank what is issued first stands higher. */
+/** Rows follow positions in the lists: of one rank's commands, earlier ones are higher. */
 function boxesOf(
   program: Program,
   lanes: readonly Lane[],
@@ -114,7 +115,7 @@ function boxOf(program: Program, boxes: readonly Box[], place: CommandPlace): Bo
   return boxes.find((box) => box.rank === place.rank && box.command === command);
 }
 
-/** Within lanes, from records to waits, from signals to waits, and between the members of transfers. */
+/** Edges within lanes, from records to waits, from signals to waits, and between the commands of a transfer. */
 function edgesOf(program: Program, boxes: readonly Box[]): readonly (readonly [Box, Box])[] {
   const commandOf = ({ rank, command }: Box): Command | undefined => at(program.ranks, rank).commands[command];
   const orders = (from: Box, to: Box): boolean => {
@@ -157,7 +158,7 @@ function arrowHead(id: string, color: string): string {
   return `<marker id="${id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="${color}"/></marker>`;
 }
 
-/** Text inside HTML and SVG. */
+/** Escapes text for HTML and SVG. */
 export function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

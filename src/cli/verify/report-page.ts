@@ -1,4 +1,7 @@
-/** The findings of `braid verify` as one HTML page that needs nothing else: every finding with a picture of what comes before what. */
+/**
+ * The findings of `braid verify` as one self-contained HTML page. Every finding has a picture of the order of its
+ * commands.
+ */
 import type { Program } from "../../commands/program.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Finding } from "../../verify/finding.ts";
@@ -7,7 +10,7 @@ import { escapeText, orderPicture } from "./order-picture.ts";
 
 export interface ReportRequest {
   readonly title: string;
-  /** Null where the lists could not be linked: then there are no pictures. */
+  /** Null if the lists do not link; the page then has no pictures. */
   readonly program: Program | null;
   readonly report: VerifyReport;
 }

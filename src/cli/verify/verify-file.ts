@@ -1,4 +1,4 @@
-/** What `braid verify` does, without printing: from a program file or a dump and flags to a report. */
+/** Verifies a program file or a dump with flags and returns a report. Nothing is printed here. */
 import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
@@ -27,14 +27,14 @@ export interface VerifyResult {
   readonly params: Readonly<Record<string, number>>;
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
-  /** The Program that the report is about; null where the lists do not link. */
+  /** The verified Program; null if the lists do not link. */
   readonly program: Program | null;
   readonly report: VerifyReport;
-  /** Which schedule was chosen, and why; null where none was to be. */
+  /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
-  /** Of record, link and verify. */
+  /** Time of record, link and verify. */
   readonly milliseconds: number;
-  /** The files that were written. */
+  /** Paths of the written files. */
   readonly written: readonly string[];
 }
 
@@ -72,7 +72,7 @@ export async function verifyFile(
   return result;
 }
 
-/** `reported` is null where the lists do not link. */
+/** `reported`: null if the lists do not link. */
 function checked(
   compiled: AnyCompilation | Unlinked,
   linesOfDump: LineOf | null,
