@@ -1,6 +1,6 @@
 /**
- * The configuration file of `braid bench`: DDLB's JSON, an object `benchmark` with DDLB's names, and `sizes`, `devices` and `plot` besides. A
- * list stands for all its values.
+ * The configuration file of `braid bench`: DDLB's JSON, an object `benchmark` with DDLB's names, extended by `sizes`,
+ * `devices` and `plot`. A list stands for all its values.
  *
  *     { "benchmark": { "primitive": "tp_columnwise", "m": [8192, 16384], "n": 8192, "k": 8192, "dtype": "bfloat16",
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
@@ -19,7 +19,7 @@ export interface BenchConfig extends BenchOptions, GivenOptions<"devices"> {
   readonly primitive?: Primitive;
 }
 
-/** Options by the names of configuration files. */
+/** Options by their names in configuration files. */
 const rows: ReadonlyMap<string, readonly [name: string, row: OptionRow]> = new Map([
   ...(["m", "n", "k", "sizes", "dtype", "validate", "plot"] as const).map(
     (name): [string, readonly [string, OptionRow]] => [name, [name, benchRows[name]]],
@@ -47,7 +47,7 @@ function entryOf(key: string, value: unknown, place: string): readonly [string, 
   return [name, checked(row, key === "dtype" ? ownDtypes(value) : value, place)];
 }
 
-/** One value stands for a list of it. */
+/** Accepts a single value in place of a list of one. */
 function checked({ kind }: OptionRow, value: unknown, place: string): unknown {
   const list = [value];
   if (kind.accepts(value)) return value;

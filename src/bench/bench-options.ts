@@ -22,7 +22,7 @@ const size = kindOf<Size>({
   print: ({ m, n, k }) => `${m}x${n}x${k}`,
 });
 
-/** Implementations have commas of their own. */
+/** An implementation may contain commas, so lists of them use another separator. */
 const implementations = kindOf<readonly Implementation[]>({
   schema: v.custom<readonly Implementation[]>(Array.isArray),
   expected: "NAME[;option=value,...]",
@@ -33,7 +33,7 @@ const implementations = kindOf<readonly Implementation[]>({
   separator: "\n",
 });
 
-/** PyTorch's names of dtypes, which DDLB's files have, and `--dtype` once took. */
+/** PyTorch's names of dtypes: DDLB's files have them, and `--dtype` accepted them before. */
 export const torchDtypes: ReadonlyMap<string, string> = new Map([
   ["float16", "half"],
   ["float32", "float"],
@@ -120,7 +120,7 @@ export const benchRows = {
   plot: { ...output, kind: plotFile, help: "draw the results as .svg or .html, anew after each size" },
 } as const satisfies Readonly<Record<string, OptionRow>>;
 
-/** The options that a configuration file may give, too. */
+/** The options that a configuration file may also give. */
 export type BenchOptions = Omit<ValuesOf<typeof benchRows>, "config">;
 
 export type BenchFlags = ValuesOf<typeof benchRows> & Options<NamesOf<"bench">>;

@@ -1,4 +1,4 @@
-/** The plan of one `braid bench`: flags take precedence over the configuration file, and that over defaults. */
+/** The plan of one `braid bench`. Flags override the configuration file, which overrides defaults. */
 import type { Target } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { DType } from "../numerics/dtype.ts";
@@ -22,13 +22,13 @@ export interface BenchPlan {
   readonly csv: string | null;
   readonly plot: string | null;
   readonly python: string;
-  /** What scheduleChoice=auto chooses by. */
+  /** The profile for scheduleChoice=auto. */
   readonly profile: MachineProfile | null;
-  /** Seconds for one iteration, and for an answer of a peer. */
+  /** Seconds for one iteration, and for an answer from PyTorch's process. */
   readonly timeout: number;
 }
 
-/** What flags and a configuration file give. */
+/** Settings from flags and a configuration file. */
 export interface BenchSettings extends BenchConfig, Options<"on" | "seed" | "timeout"> {
   readonly profile: MachineProfile | null;
 }
@@ -71,8 +71,8 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
 }
 
 /**
- * The defaults: nvFuser's forms as they are lowered; on GPUs the same with the rewrites that help most sizes, and
- * PyTorch's implementations.
+ * The default implementations: nvFuser's forms without rewrites; on GPUs also with the rewrites that help at most
+ * sizes, and PyTorch's implementations.
  */
 function usualImplementations(primitive: Primitive, on: Target): readonly Implementation[] {
   const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
@@ -86,7 +86,7 @@ function usualImplementations(primitive: Primitive, on: Target): readonly Implem
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 
-/** Adds the baselines first unless they are given, and removes duplicates. */
+/** Puts missing baselines first and removes duplicates. */
 function withBaselines(implementations: readonly Implementation[]): readonly Implementation[] {
   const baselines = ["compute-only", "serial"].flatMap((name) => expandImplementations(name, [], "--impl"));
   const all = [...baselines, ...implementations];

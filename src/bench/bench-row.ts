@@ -1,4 +1,4 @@
-/** One line of the results, with the figures that derive from it and from the two baselines. */
+/** One row of the results, with the figures that derive from it and from the two baselines. */
 import { quantile as interpolated } from "d3-array";
 import { dtypes } from "../numerics/dtype.ts";
 import { invariant } from "../support/invariant.ts";
@@ -15,21 +15,21 @@ export interface BenchRow {
   readonly source: string;
   /** Null for an implementation that failed. */
   readonly figures: Figures | null;
-  /** For runs that each follow a barrier, and for one run among those in a row. */
+  /** For a run after a barrier, and per run of several in a row. */
   readonly hostMicroseconds: number | null;
   readonly hostInRowMicroseconds: number | null;
-  /** The largest error over its bound; null without validation. */
+  /** The largest error over its bound; null without --validate. */
   readonly partOfBound: number | null;
   readonly failure: string | null;
-  /** The schedule that was chosen, versions. */
+  /** The chosen schedule, or versions. */
   readonly note: string | null;
 }
 
 export interface Figures {
-  /** Milliseconds; a single value if only that is known. */
+  /** Milliseconds; one value if only the median is known. */
   readonly times: readonly number[];
   readonly median: number;
-  /** Between the quartiles, in milliseconds. */
+  /** The distance between the quartiles, in milliseconds. */
   readonly spread: number;
   /** Per device, by the median; null without a GEMM. */
   readonly teraflops: number | null;
@@ -41,7 +41,7 @@ export interface Figures {
   readonly overSerial: number | null;
   /** The time of PyTorch's better path over this one's. */
   readonly overPyTorch: number | null;
-  /** The part of the time that `serial` takes beyond compute-only which this one saves. */
+  /** Of the time that `serial` takes beyond compute-only, the part that this one saves. */
   readonly hidden: number | null;
 }
 
@@ -99,7 +99,7 @@ function least(values: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** The first of that name without options represents the name. */
+/** The median of the first implementation of that name without options; null if there is none. */
 function medianOf(measured: readonly Measured[], name: string): number | null {
   const found = measured.find(({ implementation }) => implementation.name === name && implementation.said === "");
   return found?.result.kind === "done" ? quantile(found.result.value.milliseconds, 0.5) : null;
@@ -135,7 +135,7 @@ export function flops({ m, n, k }: Problem): number {
   return 2 * m * n * k;
 }
 
-/** The bytes that a device has to receive, whatever the implementation. */
+/** The bytes that a device has to receive in any implementation. */
 function received({ primitive, m, n, k, dtype, devices }: Problem): number {
   const others = ((devices - 1) / devices) * dtypes[dtype].bytes;
   switch (primitive) {
@@ -150,7 +150,7 @@ function received({ primitive, m, n, k, dtype, devices }: Problem): number {
   }
 }
 
-/** Interpolates linearly between neighbours. */
+/** A quantile, interpolated linearly between neighbouring values. */
 export function quantile(values: readonly number[], part: number): number {
   const found = interpolated(values, part);
   invariant(found !== undefined, "there are iterations", { values });
@@ -161,13 +161,13 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Of the whole population, as DDLB computes it. */
+/** The standard deviation of the population, as DDLB computes it. */
 export function deviation(values: readonly number[]): number {
   const middle = mean(values);
   return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
 }
 
-/** Published figures of others, shown beside those of this run. They are of other machines and say so. */
+/** Published figures of others, shown beside those of this run with their machine. */
 interface Published {
   readonly name: string;
   /** Per GPU. */

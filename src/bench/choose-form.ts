@@ -13,7 +13,7 @@ import { invariant } from "../support/invariant.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
 import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
 
-/** One of a primitive's Fusions. */
+/** A primitive's Fusion in one form. */
 export interface Shape extends Pieces {
   readonly form: Form;
 }
@@ -22,13 +22,13 @@ export interface ChosenForm {
   readonly shape: Shape;
   /** Not verified yet. */
   readonly compilation: AnyCompilation;
-  /** Why, in one line. */
+  /** The reason for the choice, in one line. */
   readonly reason: string;
 }
 
 /**
- * `given`: the form, chunks and outputs that the user names, which are then not chosen. Throws what lowering throws if
- * no form can be lowered.
+ * `given`: the user's form, chunks and outputs, which are then not chosen. Throws what lowering throws if no form can
+ * be lowered.
  */
 export function chooseForm(
   given: Pick<BraidOptions, "form" | "chunks" | "outputs">,
@@ -52,7 +52,7 @@ export function chooseForm(
         considered.push({ ...each, candidate: named });
       }
     } catch (error) {
-      // Rows do not divide, or the form does not take the options.
+      // The rows do not divide evenly, or the form does not support the options.
       if (!(error instanceof DiagnosticError)) throw error;
       errors.push(error);
     }
@@ -72,16 +72,16 @@ interface NamedShape {
   readonly lowering: Partial<LoweringOptions>;
 }
 
-/** For loops of collectives: each of these is the best somewhere. */
+/** Chunk counts of loops over collectives. Each is the fastest for some size. */
 const chunkCounts = [2, 4, 8] as const;
 
-/** `serial` is a form of its own. */
+/** The serial form is a separate candidate. */
 const byLibrary = { backend: "nccl", overlap: true } as const;
 const inPeersMemory = { backend: "cuda", overlap: true } as const;
 
 /**
- * For loops of collectives. A reduction is one kernel in peers' memory. A gather would copy there, which loops over
- * devices do better.
+ * The backends of loops over collectives. A reduction is one kernel in peers' memory. A gather would copy there, which
+ * loops over devices do better.
  */
 const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
   "tp-columnwise": [byLibrary],
@@ -108,7 +108,7 @@ function shapesOf(
     name: "",
     lowering: { backend: "nccl", overlap: false },
   };
-  // Several outputs have not been the best anywhere.
+  // Several outputs were never the fastest.
   const loop: NamedShape = {
     shape: shape("rotated", outputs === undefined ? {} : { outputs }),
     name: "",
@@ -119,7 +119,7 @@ function shapesOf(
     name: `${count} chunks`,
     lowering,
   });
-  // If the user asks for chunks, they may be copies too.
+  // With the user's chunks, the collectives may also be copies.
   const collectives =
     chunks === undefined
       ? chunkCounts.flatMap((count) => backendsOf[primitive].map((lowering) => inChunks(count, lowering)))

@@ -1,4 +1,4 @@
-/** The CSV file: DDLB's columns in DDLB's order, then Braid's additions. */
+/** The CSV file: DDLB's columns in DDLB's order, then Braid's own columns. */
 import { hostname } from "node:os";
 import { type BenchRow, deviation, flops, mean } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
@@ -61,7 +61,7 @@ function rates(statistic: (values: readonly number[]) => number): (row: BenchRow
       : statistic(figures.times.map((milliseconds) => flops(problem) / milliseconds / 1e9));
 }
 
-/** True and False as pandas writes them. */
+/** Booleans are True and False, as in pandas. */
 function textOf(cell: Cell): string {
   if (cell === null) return "";
   if (typeof cell === "boolean") return cell ? "True" : "False";

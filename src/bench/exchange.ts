@@ -1,8 +1,8 @@
-/** How ranks agree on the result of a contender: all receive the numbers of all, or the first failure. */
+/** Lets ranks agree on the result of a contender: all receive the numbers of all ranks, or the first failure. */
 import type { World } from "../launch/join-world.ts";
 import type { Outcome } from "./contender.ts";
 
-/** Every rank's numbers, in rank order; a failure on one rank is one on all. */
+/** Every rank's numbers, in rank order. A failure on one rank is a failure on all. */
 export type Exchange = (own: Outcome<readonly number[]>) => Promise<Outcome<readonly (readonly number[])[]>>;
 
 /** For one process that holds all ranks. */
@@ -29,7 +29,7 @@ function encode(own: Outcome<readonly number[]>): Uint8Array {
 }
 
 function decode(bytes: Uint8Array): Outcome<readonly number[]> {
-  // A copy, because a Buffer's own slice shares its memory.
+  // Copied, because a Buffer's slice shares its memory.
   const rest = new Uint8Array(bytes.subarray(1));
   if (bytes[0] === failed) return { kind: "failed", why: new TextDecoder().decode(rest) };
   return { kind: "done", value: [...new Float64Array(rest.buffer)] };

@@ -1,6 +1,6 @@
 /**
- * Implementations to time, as the command line and configuration files name them: `NAME[;option=value,...]`. Values of
- * an option are alternatives; an entry stands for the cartesian product of all its options' values.
+ * Parses the implementations to time: `NAME[;option=value,...]` on the command line, objects in configuration files.
+ * Several values of an option are alternatives. An entry stands for all combinations of its options' values.
  *
  *     braid;form=rotated;protocol=get,put;streams=2,8   ->   four implementations
  */
@@ -11,7 +11,7 @@ import { suggestion } from "../support/nearest.ts";
 import { renamedOption } from "../compile/options/renamed.ts";
 import { type BraidOption, braidOptionNames, type BraidOptions, braidOptionRow } from "./braid/braid-options.ts";
 
-/** Braid's own, each with the options that it takes. */
+/** Braid's implementations, each with the options that it takes. */
 const ownOptions = {
   braid: braidOptionNames,
   serial: ["backend", "protocol", "copyStream", "graph"],
@@ -21,7 +21,7 @@ const ownOptions = {
 
 export type OwnName = keyof typeof ownOptions;
 
-/** PyTorch's and what runs in PyTorch, by the names that bench/peers/torch_peer.py has for them. */
+/** Implementations that run in PyTorch, with their names in bench/peers/torch_peer.py. */
 export const peerImplementations = {
   "torch-compute-only": "compute-only",
   "torch-nccl": "nccl",
@@ -36,14 +36,14 @@ export type Implementation =
       readonly kind: "braid";
       readonly name: OwnName;
       readonly options: BraidOptions;
-      /** The options as given: the column `option`. */
+      /** The options as the user wrote them: the column `option`. */
       readonly said: string;
     }
   | {
       readonly kind: "peer";
       readonly name: PeerName;
       readonly said: "";
-      /** Whether the user named it; a default may be missing. */
+      /** Whether the user named it. A missing default is only reported. */
       readonly asked: boolean;
     };
 
@@ -51,7 +51,7 @@ const ownNames = keysOf(ownOptions);
 const peerNames = keysOf(peerImplementations);
 export const implementationNames: readonly string[] = [...ownNames, ...peerNames];
 
-/** The values to choose from, by option, in the given order. */
+/** The alternative values of each option, in the given order. */
 export type Alternatives = readonly (readonly [option: string, values: readonly string[]])[];
 
 /** Reads `NAME[;option=value,...]`. Throws `option-value` and `option-unknown`, which name `place`. */
@@ -65,7 +65,9 @@ export function parseImplementations(text: string, place: string): readonly Impl
   return expandImplementations(name, alternatives, place);
 }
 
-/** Every combination. Names may use _ for -, as DDLB's do. Throws `option-value` and `option-unknown`. */
+/**
+ * Every combination of the alternatives. Names may use _ for -, as in DDLB. Throws `option-value` and `option-unknown`.
+ */
 export function expandImplementations(
   given: string,
   alternatives: Alternatives,

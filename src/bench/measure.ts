@@ -1,7 +1,7 @@
 /**
  * Times the contenders for a size: warm-up, then round-robin turns of a few iterations. Clock speed, temperature and
- * other load affect all of them equally. At the end each issues runs in a row, for the host's time alone. A time is
- * that of the slowest rank.
+ * other load affect all contenders equally. At the end each contender issues runs in a row, for the host's time. All
+ * times are those of the slowest rank.
  */
 import { at } from "../support/invariant.ts";
 import type { Contender, Outcome, Timing } from "./contender.ts";
@@ -24,9 +24,9 @@ export interface Measured {
 }
 
 export interface Times {
-  /** Each iteration on its slowest rank. */
+  /** The time of each iteration on its slowest rank. */
   readonly milliseconds: readonly number[];
-  /** Likewise; null if it is not measured. */
+  /** The host's time of each iteration on its slowest rank; null if it is not measured. */
   readonly hostMicroseconds: readonly number[] | null;
   /** For each row of runs, the time per run; null if it is not measured. */
   readonly hostInRowMicroseconds: readonly number[] | null;
@@ -35,21 +35,18 @@ export interface Times {
 }
 
 /**
- * Counted iterations of a turn. One more runs before them, because the device comes from another contender, possibly of
- * another process.
+ * Counted iterations of a turn. One uncounted iteration runs first, because another contender used the device before.
  */
 const runsPerTurn = 5;
 
 /**
- * After waiting at a barrier the host has cold caches and an idle driver. A program that issues run after run does not,
- * which is why rows of runs are timed as well.
+ * Rows of runs are timed as well: after a barrier the host has cold caches and an idle driver, which a program that
+ * issues run after run does not have.
  */
 const rowsOfRuns = 3;
 const runsPerRow = 20;
 
-/**
- * Collective: all ranks call it together, with the same contenders. A contender that fails is left out from then on.
- */
+/** Collective: all ranks call it together, with the same contenders. A failed contender is left out from then on. */
 export async function measure(
   contenders: readonly Contender[],
   exchange: Exchange,
@@ -71,7 +68,7 @@ export async function measure(
     onRound?.(done);
     const runs = Math.min(runsPerTurn, iterations - done);
     for (let i = 0; i < entries.length; i++) {
-      // Each round begins with a different contender, so none always follows the same neighbour.
+      // Each round begins with a different contender, so that the order does not favour one.
       await takeTurn(at(entries, (i + round) % entries.length), runs + 1, exchange);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The results as a picture: for each size a bar per implementation, as long as its rate, with a whisker from quartile
- * to quartile and a line where compute-only ends. SVG as text, so that no browser is needed; the ticks are d3's.
+ * Draws the results: for each size a bar per implementation, as long as its rate, with a whisker between the quartiles
+ * and a line at the rate of compute-only. SVG as text needs no browser; the ticks are d3's.
  */
 import { nice, ticks, tickStep } from "d3-array";
 import { type BenchRow, flops, quantile } from "./bench-row.ts";
@@ -21,7 +21,7 @@ const top = 48;
 
 const inks = { braid: "#2b6cb0", baseline: "#718096", other: "#dd6b20", published: "#d6bcfa" } as const;
 
-/** Draws rows that have a rate. */
+/** Draws the rows that have a rate. */
 export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   const shown = rows.filter(({ figures }) => rateOf(figures) !== null);
@@ -129,7 +129,7 @@ function rateAt({ problem, figures }: BenchRow, part: number): number {
   return figures === null ? 0 : flops(problem) / quantile(figures.times, part) / 1e9;
 }
 
-/** Where the bar and its whisker end. */
+/** The end of the bar or its whisker, whichever is further right. */
 function highest(row: BenchRow): number {
   return Math.max(rateOf(row.figures) ?? 0, rateAt(row, 0.25));
 }

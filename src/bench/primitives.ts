@@ -1,14 +1,14 @@
 /**
- * The tensor-parallel primitives as Fusions, by size and form. The form decides which axis is the Stream axis, and so
- * how communication is chunked:
+ * The tensor-parallel primitives as Fusions, by size and form. The form decides which axis is the Stream axis, and
+ * therefore how communication is chunked:
  *
  *     serial                       one collective and one matmul, one after the other
  *     collective                   a loop over chunks of rows, each with its own collective
  *     rotated, linear, broadcast   a loop over the devices: the sharded axis is itself the Stream axis
  *
  * tp-columnwise gathers the rows of A [m, k] and multiplies by a weight [n, k] of each device. tp-rowwise and
- * tp-allreduce multiply the A [m, k] of each device by its B [k, n] and add over the devices. In every form, matrices
- * are row-major.
+ * tp-allreduce multiply the A [m, k] of each device by its B [k, n] and add over the devices. All matrices are
+ * row-major.
  */
 import { Fusion } from "../ir/api/fusion.ts";
 import { linear, matmul, select, set, sum } from "../ir/api/ops.ts";
@@ -26,9 +26,9 @@ export type Form = "compute-only" | "communication-only" | "serial" | LoopForm;
 export interface Problem {
   readonly primitive: Primitive;
   readonly m: number;
-  /** Of each device in tp-columnwise; else of all. */
+  /** Columns: of each device in tp-columnwise, otherwise of the whole result. */
   readonly n: number;
-  /** Of each device in tp-rowwise and tp-allreduce; else of all. */
+  /** The contracted extent: of each device in tp-rowwise and tp-allreduce, otherwise of the whole matrices. */
   readonly k: number;
   readonly dtype: DType;
   readonly devices: number;
@@ -198,7 +198,7 @@ function partialProducts(
   return { fusion, a, b, partial, c };
 }
 
-/** In iteration i a device computes the rows that belong to the device i positions further, and sends them there. */
+/** In iteration i a device computes the rows of the device i positions after it, and sends them there. */
 function exchangeInLoop(problem: Problem, outputs: number, again: boolean): Built {
   return inLoop(problem, outputs, again, (a, partial, c) => {
     a.axis(1).parallelize("Stream");
@@ -208,7 +208,7 @@ function exchangeInLoop(problem: Problem, outputs: number, again: boolean): Buil
   });
 }
 
-/** In iteration i all devices compute the rows that belong to device i, and reduce them there. */
+/** In iteration i all devices compute the rows of device i, and reduce them there. */
 function reduceInLoop(problem: Problem, outputs: number, again: boolean): Built {
   return inLoop(problem, outputs, again, (_, partial, c) => {
     partial.axis(0).parallelize("DIDx");
@@ -246,7 +246,7 @@ function inLoop(
   return { fusion, tensors };
 }
 
-/** The scattered result, or that gathered again in a second loop: an all-reduce in two halves. */
+/** The scattered result, or, with `again`, the result gathered in a second loop: an all-reduce in two halves. */
 function outputOf(fusion: Fusion, c: TensorView, again: boolean): readonly TensorView[] {
   if (!again) {
     fusion.output(c);

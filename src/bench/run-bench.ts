@@ -1,6 +1,6 @@
 /**
- * Runs one `braid bench` from its plan to its rows on this process's ranks: problem by problem, all contenders of a
- * problem side by side.
+ * Runs one `braid bench` on this process's ranks, from its plan to its rows. Problems run one after the other, and the
+ * contenders of a problem take turns.
  */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { Contender } from "./contender.ts";
@@ -22,9 +22,9 @@ import type { TorchPeer } from "./torch/torch-peer.ts";
 export interface BenchHost {
   readonly places: Places;
   readonly exchange: Exchange;
-  /** Collective: starts PyTorch's process when it is first needed; failed if there is none. */
+  /** Collective: starts PyTorch's process at the first call; fails if there is no PyTorch. */
   readonly peer: () => Promise<PeerStart>;
-  /** Receives progress and what is left out, a line each. */
+  /** Receives lines about progress and about contenders that are left out. */
   readonly say: (line: string) => void;
   /** Called with all rows so far, after each problem. */
   readonly onRows: (rows: readonly BenchRow[]) => Promise<void>;
@@ -85,7 +85,7 @@ async function runProblem(
   }
 }
 
-/** Null, with a line of output, if the combination does not exist. Baselines must exist. */
+/** Null, with a line of output, if the combination is not possible. A baseline must be possible. */
 function tryToPlan(
   implementation: Planned["implementation"],
   problem: Problem,
@@ -108,7 +108,7 @@ function isBaseline({ name, said }: Implementation): boolean {
   return said === "" && (name === "compute-only" || name === "serial");
 }
 
-/** Fails like the first combination that was asked for, if any. */
+/** Throws the error of the first implementation that the user named, if any. */
 function nothingLeft(implementations: readonly Implementation[], problem: Problem, setting: Setting): void {
   const [first] = implementations.filter((each) => each.kind === "braid" && !isBaseline(each));
   if (first?.kind === "braid") planOwn(first, problem, setting);

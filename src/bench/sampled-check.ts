@@ -1,6 +1,6 @@
 /**
- * `--validate`: compares random elements of a result, spread over all rows that a device holds, with sums in double
- * precision. Checking all elements would take hours at the timed sizes.
+ * `--validate`: compares random elements of a result, spread over all rows of a device, with sums in double precision.
+ * At the timed sizes, checking all elements would take hours.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { elementsOf, storageView } from "../numerics/tensor/storage.ts";
@@ -14,10 +14,10 @@ export interface SampledCheck {
 }
 
 const mostSamples = 512;
-/** Enough multiplications for one check. */
+/** A bound on the multiplications of one check. */
 const mostTerms = 2e8;
 
-/** `output`: the bytes of output number `position` on a device. */
+/** Checks samples of output number `position` on a device; `output` is its bytes. */
 export function checkSamples(
   layout: Layout,
   rank: number,

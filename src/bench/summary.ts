@@ -1,6 +1,6 @@
 /**
- * Over all sizes: geometric means of each implementation's speedup over others, and of the best of Braid's at each
- * size.
+ * The summary of all sizes: geometric means of each implementation's speedups over others, and of the speedups of
+ * Braid's best implementation at each size.
  */
 import type { BenchRow, Figures } from "./bench-row.ts";
 import { labelOf } from "./implementation-label.ts";
@@ -16,7 +16,7 @@ const comparisons: readonly Comparison[] = [
   { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
 ];
 
-/** Empty for a single size, where the table has everything. */
+/** Empty for a single size, whose table has everything. */
 export function summaryLines(rows: readonly BenchRow[]): readonly string[] {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   if (problems.length < 2) return [];

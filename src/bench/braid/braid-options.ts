@@ -1,6 +1,6 @@
 /**
- * The options of Braid's own implementations, by the names of `--impl "braid;NAME=VALUE"`: how a primitive is built, and rows of the schema of
- * options.
+ * The options of Braid's implementations, as named in `--impl "braid;NAME=VALUE"`: how a primitive is built, and rows
+ * of the schema of options.
  */
 import type { KindInfo } from "../../compile/options/kind.ts";
 import { oneOf, wholeNumber } from "../../compile/options/kinds.ts";

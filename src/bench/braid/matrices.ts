@@ -1,5 +1,5 @@
 /**
- * Random operands of any size whose elements can be computed without storing them. A matrix is a range of one repeated
+ * Random operands of any size, whose elements can be computed without storing them. A matrix is a range of one repeated
  * block of random numbers, with its own start. The block has a prime number of elements, so no two rows of a matrix are
  * equal. GEMMs of zeros or small integers would run faster than real ones.
  */
@@ -16,7 +16,7 @@ export interface Matrices {
   readonly width: number;
   /** Writes elements `first` to `first + count` of the matrix named `key` to `bytes`, from byte `offset` on. */
   fill(key: string, first: number, count: number, bytes: Uint8Array, offset: number): void;
-  /** Elements of a matrix by their place in row-major order. */
+  /** Returns elements of a matrix by their position in row-major order. */
   reader(key: string): (index: number) => number;
 }
 

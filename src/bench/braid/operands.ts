@@ -1,6 +1,6 @@
 /**
- * Which matrices the inputs and the output of a primitive are on a device in every form: where they lie in memory, and
- * the expected elements of the result.
+ * The inputs and the output of a primitive on a device in every form: which matrices they are, how they lie in memory,
+ * and the expected elements of the result.
  *
  *     tp-columnwise            A: rows of one matrix            B: the device's own weight      C = A B
  *     tp-rowwise, tp-allreduce A, B: the device's own           C = the sum of the devices' A B, its rows scattered or not
@@ -28,7 +28,7 @@ export interface Layout {
 /** The bytes of input number `position` on a device. */
 export type Inputs = (layout: Layout, position: number, rank: number) => Uint8Array;
 
-/** Inputs that several implementations share are made once: they may be gigabytes. */
+/** Inputs may be gigabytes, so those that several implementations share are made once. */
 export function createInputs(matrices: Matrices): Inputs {
   const made = new Map<string, Uint8Array>();
   return (layout, position, rank) => {
@@ -102,12 +102,12 @@ function shardedRows(form: Form, m: number, devices: number, chunks: number, ran
   return Array.from({ length: loops }, (_, chunk) => ({ first: (chunk * devices + rank) * count, count }));
 }
 
-/** An element of the result, and what its error depends on. */
+/** An element of the result, and the values that its error bound depends on. */
 export interface Expected {
   readonly value: number;
-  /** Each device's summand if the primitive adds over devices; otherwise only the value. */
+  /** The summand of each device if the primitive adds over devices; otherwise only the value. */
   readonly partials: readonly number[];
-  /** The root of the sum of squares of the terms that were added, and their number. */
+  /** The root of the sum of squares of the added terms, and their number. */
   readonly size: number;
   readonly terms: number;
 }
@@ -133,7 +133,7 @@ export function expectedElement(
   const partials = ranks.map((each) => {
     const a = matrices.reader(columnwise ? "A" : `A${each}`);
     const b = matrices.reader(`B${each}`);
-    // The weight of tp-columnwise is [n, k], B of the others [k, n].
+    // The weight of tp-columnwise is [n, k]. B of the other primitives is [k, n].
     const [start, step] = columnwise ? [column * k, 1] : [column, n];
     let sum = 0;
     for (let i = 0; i < k; i++) {

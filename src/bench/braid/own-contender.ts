@@ -1,4 +1,4 @@
-/** Braid's own implementations, prepared and run without moving inputs. */
+/** Braid's implementations as contenders. Inputs are written once, before the first run. */
 import type { Group, Prepared } from "../../backends/backend.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Contender, Outcome, Timing } from "../contender.ts";
@@ -12,7 +12,7 @@ export interface Place {
   /** The ranks that this process holds. */
   readonly ranks: readonly number[];
   /** A barrier of all ranks, on their devices too if they have some. */
-  readonly meet: () => Promise<void>;
+  readonly barrier: () => Promise<void>;
   /** Seconds for one run. */
   readonly timeout: number;
 }
@@ -36,13 +36,13 @@ export async function prepareOwn(
     turn: async (runs) => {
       const timings: Timing[] = [];
       for (let run = 0; run < runs; run++) {
-        await place.meet();
+        await place.barrier();
         timings.push(await timedRun(prepared, place.timeout));
       }
       return { kind: "done", value: timings };
     },
     row: async (runs) => {
-      await place.meet();
+      await place.barrier();
       const { hostMilliseconds } = await prepared.execute({ runs, timeout: runs * place.timeout });
       return { kind: "done", value: hostMilliseconds === undefined ? null : (1000 * hostMilliseconds) / runs };
     },

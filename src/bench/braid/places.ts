@@ -1,6 +1,6 @@
 /**
- * Where Braid's contenders run: all ranks in this process on the CPU, or this process's GPU among those of the other
- * ranks.
+ * The places where Braid's contenders run: all ranks in this process on the CPU, or this process's GPU together with
+ * those of the other ranks.
  */
 import type { Backend, Group, Prepared } from "../../backends/backend.ts";
 import { createCpuBackend } from "../../cpu.ts";
@@ -15,7 +15,7 @@ import { withProgramCheck } from "../../launch/checked-backend.ts";
 import type { Place } from "./own-contender.ts";
 
 export interface Places {
-  /** Programs that use graphs in the same way share a place. All ranks ask in the same order. */
+  /** Programs with the same use of graphs share a place. All ranks call it in the same order. */
   placeFor(graph: GraphUse): Promise<Place>;
   close(): Promise<void>;
 }
@@ -27,8 +27,8 @@ export function placesOnCpu(devices: number, timeout: number): Places {
   return {
     placeFor: async () => {
       group ??= createCpuBackend({ blas: "auto" }).open({ world: devices, localRanks: ranks });
-      // One call starts all ranks.
-      return { group: await group, ranks, meet: async () => {}, timeout };
+      // One process runs all ranks, so no barrier is needed.
+      return { group: await group, ranks, barrier: async () => {}, timeout };
     },
     close: async () => {
       await (await group)?.close();
@@ -36,23 +36,23 @@ export function placesOnCpu(devices: number, timeout: number): Places {
   };
 }
 
-/** Ranks compare `options` by name. */
+/** `options`: compared between ranks before they prepare a Program. */
 export function placesOnGpus(world: World, timeout: number, options: Readonly<Record<string, string>>): Places {
   const places = new Map<GraphUse, Promise<Place>>();
   const closing: (() => Promise<void>)[] = [];
   const open = async (graph: GraphUse): Promise<Place> => {
     const backend = withProgramCheck(createCudaBackend({ rendezvous: world, graph, timeout }), world, options);
-    const { group, meeting } = await openMeeting(backend, world);
+    const { group, gpuBarrier } = await openGpuBarrier(backend, world);
     closing.push(async () => {
-      meeting.release();
+      gpuBarrier.release();
       await group.close();
     });
-    const meet = async (): Promise<void> => {
-      // First a barrier of the hosts, then one of the GPUs: hosts alone differ by more than a small program takes.
+    const barrier = async (): Promise<void> => {
+      // A barrier of the hosts, then one of the GPUs. Hosts alone differ by more than a small program takes.
       await world.barrier();
-      await meeting.execute({ timeout });
+      await gpuBarrier.execute({ timeout });
     };
-    return { group, ranks: [world.rank], meet, timeout };
+    return { group, ranks: [world.rank], barrier, timeout };
   };
   return {
     placeFor: (graph) => {
@@ -66,11 +66,13 @@ export function placesOnGpus(world: World, timeout: number, options: Readonly<Re
   };
 }
 
-/** A Program that ends on no rank before all have started it: an all-reduce of one number through peers' memory. */
-async function openMeeting(
+/**
+ * A Program that ends on no rank before all ranks have started it: an all-reduce of one number through peers' memory.
+ */
+async function openGpuBarrier(
   backend: Backend,
   { rank, worldSize }: World,
-): Promise<{ readonly group: Group; readonly meeting: Prepared }> {
+): Promise<{ readonly group: Group; readonly gpuBarrier: Prepared }> {
   const f = new Fusion();
   const one = f.input([worldSize, 1], "float");
   const all = sum(one, [0]);
@@ -80,8 +82,8 @@ async function openMeeting(
   const options = { devices: worldSize, backend: "cuda", streams: 1, notes: false } as const;
   const { program } = requireVerified(compile(f, options));
   const group = await backend.open({ world: worldSize, localRanks: [rank] });
-  const meeting = await group.prepare(program);
+  const gpuBarrier = await group.prepare(program);
   const inputs = program.buffers.filter((buffer) => buffer.role === "input" && buffer.rank === rank);
-  meeting.write(at(inputs, 0).id, new Uint8Array(Float32Array.of(1).buffer));
-  return { group, meeting };
+  gpuBarrier.write(at(inputs, 0).id, new Uint8Array(Float32Array.of(1).buffer));
+  return { group, gpuBarrier };
 }

@@ -19,22 +19,25 @@ import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs }
 
 export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
 
-/** What runs, and where its operands lie. */
+/** The Program that runs, and the layout of its operands. */
 export interface Planned {
   readonly implementation: OwnImplementation;
   readonly layout: Layout;
   readonly program: Program;
-  /** Why it has this schedule, if that was chosen. */
+  /** The reason for its schedule; null if the schedule was given. */
   readonly reason: string | null;
 }
 
-/** What all implementations share: the back end and the machine profile. */
+/** Settings that all implementations share: the back end and the machine profile. */
 export interface Setting {
   readonly on: Target;
   readonly profile: MachineProfile | null;
 }
 
-/** Throws what lowering, recording, linking and the verifier throw: not every combination of options exists. */
+/**
+ * Throws what lowering, recording, linking and the verifier throw, because not every combination of options is
+ * possible.
+ */
 export function planOwn(implementation: OwnImplementation, problem: Problem, setting: Setting): Planned {
   const { options } = implementation;
   requirePieces(implementation, problem);
@@ -90,7 +93,7 @@ function formOf(name: OwnName, { form = "rotated" }: BraidOptions): Form {
   return name === "braid" ? form : name;
 }
 
-/** Rejects chunks or outputs that the given form does not have; if the form is chosen, some form has them. */
+/** Rejects chunks or outputs that the given form does not have. If the form is to be chosen, some form has them. */
 function requirePieces({ name, options }: OwnImplementation, { primitive }: Problem): void {
   const { chunks, outputs = 1 } = options;
   const form = options.scheduleChoice === "auto" && options.form === undefined ? null : formOf(name, options);
@@ -105,7 +108,7 @@ function loweringOf(
 ): Partial<LoweringOptions> {
   return {
     interStreamSync: interStreamSync,
-    // Exchanges partial results instead of A.
+    // Partial results are exchanged instead of A.
     insertReshardingAfter: primitive !== "tp-columnwise",
     ...(protocol === undefined ? {} : { protocol }),
   };

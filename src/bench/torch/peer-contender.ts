@@ -1,5 +1,5 @@
 /**
- * A contender that runs in a Python process, which times its iterations by CUDA events after a barrier of its own
+ * A contender that runs in a Python process. The process times its iterations by CUDA events after a barrier of its own
  * world.
  */
 import type { Contender, Outcome, Timing } from "../contender.ts";

@@ -1,4 +1,4 @@
-/** Starts PyTorch's process of this rank. The processes of all ranks form their own process group on a free port. */
+/** Starts PyTorch's process of this rank. The processes of all ranks form a process group on a free port. */
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
@@ -9,7 +9,7 @@ import type { PeerStart } from "../run-bench.ts";
 import { startPeer } from "./torch-peer.ts";
 
 const script = fileURLToPath(packageFile("bench/peers/torch_peer.py"));
-/** PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
+/** Milliseconds. PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
 const startTimeout = 180_000;
 
 /** Collective: all ranks call it together; a failure on one rank is one on all. */

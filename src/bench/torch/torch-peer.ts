@@ -1,7 +1,7 @@
 /**
- * PyTorch's contenders: one Python process per rank, on the same device as this one, which stays up and answers one
- * line of JSON per request. The processes form their own world. All get the requests in the same order, because each
- * rank's process here asks its own.
+ * PyTorch's contenders: one Python process per rank, on this rank's device. It stays up and answers each request with
+ * one line of JSON. The processes form their own world. They get the requests in the same order, because each rank
+ * sends them to its own process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -19,9 +19,11 @@ export interface PeerOptions {
 export type PeerAnswer = Readonly<Record<string, unknown>>;
 
 export interface TorchPeer {
-  /** What the process reported when it was ready: versions. */
+  /** The versions that the process reported when it was ready. */
   readonly ready: PeerAnswer;
-  /** One request, one answer. A process that is late or gone fails this and all later requests. */
+  /**
+   * Sends one request and returns its answer. If the process is late or has ended, this and all later requests fail.
+   */
   ask(request: Readonly<Record<string, unknown>>): Promise<Outcome<PeerAnswer>>;
   /** Ends the process, by force if necessary. */
   close(): Promise<void>;
@@ -53,7 +55,7 @@ export async function startPeer(options: PeerOptions): Promise<Outcome<TorchPeer
       const answer = await lines.next(options.timeout);
       if (answer.kind === "failed") {
         failure = answer.why;
-        // Its own collectives may wait forever.
+        // Its collectives may wait forever, so it is killed.
         child.kill("SIGKILL");
         return answer;
       }
@@ -77,7 +79,7 @@ function closePeer(child: ChildProcess): Promise<void> {
 }
 
 interface Answers {
-  /** The next line that the process writes. */
+  /** Resolves to the next line that the process writes. */
   next(timeout: number): Promise<Outcome<PeerAnswer>>;
 }
 
