@@ -110,7 +110,7 @@ function severalHosts({ worldSize, localWorldSize, launcher }: RankEnvironment):
  * launcher's job, which only this user can read, and removes it when all ranks have joined. A user who can read the
  * file could debug the process anyway, so nothing leaks.
  */
-interface MeetingPlace {
+interface HubAddress {
   readonly port: number;
   readonly token: string;
 }
@@ -121,7 +121,7 @@ export function tokenFile(job: string): string {
 }
 
 /** Atomically replaces an older file of the same name. */
-export async function writeTokenFile(file: string, { port, token }: MeetingPlace): Promise<void> {
+export async function writeTokenFile(file: string, { port, token }: HubAddress): Promise<void> {
   const draft = `${file}.${newToken().slice(0, 16)}`;
   await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
   await rename(draft, file);
@@ -132,7 +132,7 @@ async function removeTokenFile(file: string): Promise<void> {
 }
 
 /** Null if there is no file, or if it belongs to another user or is readable by others. */
-export async function readTokenFile(file: string): Promise<MeetingPlace | null> {
+export async function readTokenFile(file: string): Promise<HubAddress | null> {
   try {
     const status = await lstat(file);
     if (!status.isFile() || status.uid !== userInfo().uid || (status.mode & 0o077) !== 0) return null;

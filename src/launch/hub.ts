@@ -47,7 +47,7 @@ export interface Hub {
   close(): Promise<void>;
 }
 
-interface Member {
+interface Connection {
   readonly socket: Socket;
   readonly rank: number;
   gone: boolean;
@@ -61,7 +61,7 @@ const strangerMilliseconds = 5000;
 
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { worldSize, token, timeout } = options;
-  const members = new Map<number, Member>();
+  const connections = new Map<number, Connection>();
   const words: LastWords[] = [];
   const strangers = new Set<Socket>();
   let end: WorldEnd | null = null;
@@ -75,14 +75,14 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     end = reason;
     deadlines.clear();
     const frame = encodeFrame(frameKinds.abort, encodeText(reason));
-    for (const { socket, gone } of members.values()) if (!gone) socket.write(frame);
+    for (const { socket, gone } of connections.values()) if (!gone) socket.write(frame);
     tell(reason);
   }
 
   const deadlines = createDeadlines(worldSize, timeout, (rank, reason) => finish({ rank, reason }));
   const exchanges = createExchanges(worldSize, deadlines, (parts) => {
     const frames = parts.map((part) => encodeFrame(frameKinds.result, part));
-    for (const { socket, gone } of members.values()) {
+    for (const { socket, gone } of connections.values()) {
       if (gone) continue;
       socket.cork();
       for (const frame of frames) socket.write(frame);
@@ -92,40 +92,40 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   let joining: Deadline | null = null;
 
   /** Null for a peer that lacks the token or whose claim is not allowed. */
-  function welcome(socket: Socket, nonce: Uint8Array, body: Uint8Array): Member | "refused" | null {
+  function welcome(socket: Socket, nonce: Uint8Array, body: Uint8Array): Connection | "refused" | null {
     const hello = readHello(token, nonce, body);
     if (hello === null) return null;
     const { rank, worldSize: claimed } = hello.claim;
-    if (claimed !== worldSize || rank >= worldSize || members.has(rank)) {
-      const reason = members.has(rank)
+    if (claimed !== worldSize || rank >= worldSize || connections.has(rank)) {
+      const reason = connections.has(rank)
         ? `rank ${rank} has already joined`
         : `rank ${rank} of ${claimed} cannot join a world of ${worldSize} ranks`;
       socket.end(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
       return "refused";
     }
-    const member = { socket, rank, gone: false };
-    members.set(rank, member);
+    const connection = { socket, rank, gone: false };
+    connections.set(rank, connection);
     socket.write(encodeFrame(frameKinds.welcome, encodeWelcome(token, nonce, hello.nonce)));
     if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeText(end)));
-    else if (members.size === worldSize) joining?.settle();
-    else joining ??= deadlines.expect("the rendezvous", () => members.keys());
-    return member;
+    else if (connections.size === worldSize) joining?.settle();
+    else joining ??= deadlines.expect("the rendezvous", () => connections.keys());
+    return connection;
   }
 
   /** Whether the frame is one that a rank may send. */
-  function hear(member: Member, { kind, body }: Frame): boolean {
+  function hear(connection: Connection, { kind, body }: Frame): boolean {
     switch (kind) {
       case frameKinds.part:
-        exchanges.take(member.rank, body, end === null);
+        exchanges.take(connection.rank, body, end === null);
         return true;
       case frameKinds.abort:
-        finish({ rank: member.rank, reason: decodeText(body)?.reason ?? "it gave up" });
+        finish({ rank: connection.rank, reason: decodeText(body)?.reason ?? "it gave up" });
         return true;
       case frameKinds.lastWords:
-        words.push({ rank: member.rank, text: decodeText(body)?.reason ?? "" });
+        words.push({ rank: connection.rank, text: decodeText(body)?.reason ?? "" });
         return true;
       case frameKinds.farewell:
-        member.gone = true;
+        connection.gone = true;
         return true;
       default:
         return false;
@@ -144,13 +144,13 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const patience = setTimeout(() => socket.destroy(), Math.min(strangerMilliseconds, timeout));
     const nonce = newNonce();
     const reader = frameReader(handshakeLimit);
-    let member: Member | null = null;
+    let connection: Connection | null = null;
     const handle = (frame: Frame): boolean => {
-      if (member !== null) return hear(member, frame);
+      if (connection !== null) return hear(connection, frame);
       const joined = frame.kind === frameKinds.hello ? welcome(socket, nonce, frame.body) : null;
       if (joined === null) return false;
       if (joined === "refused") return true;
-      member = joined;
+      connection = joined;
       strangers.delete(socket);
       clearTimeout(patience);
       reader.setLimit(exchangeLimit);
@@ -167,11 +167,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     socket.on("close", () => {
       clearTimeout(patience);
       strangers.delete(socket);
-      if (member === null || member.gone) return;
-      member.gone = true;
+      if (connection === null || connection.gone) return;
+      connection.gone = true;
       finish({
-        rank: member.rank,
-        reason: `rank ${member.rank} ended without a message: its process died or was killed`,
+        rank: connection.rank,
+        reason: `rank ${connection.rank} ended without a message: its process died or was killed`,
       });
     });
     socket.write(encodeFrame(frameKinds.challenge, nonce));
@@ -186,13 +186,13 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     end: finish,
     async allLeft() {
       const deadline = Date.now() + 2000;
-      const left = (): boolean => [...members.values()].every(({ gone }) => gone);
+      const left = (): boolean => [...connections.values()].every(({ gone }) => gone);
       while (!left() && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
     },
     async close() {
       deadlines.clear();
       for (const socket of strangers) socket.destroy();
-      for (const { socket } of members.values()) socket.destroy();
+      for (const { socket } of connections.values()) socket.destroy();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
