@@ -98,8 +98,8 @@ function gemmCost(
 }
 
 /**
- * A kernel of few blocks, bound by the rank's links: each direction carries what it reads or writes there, and as much
- * of what its peers do here.
+ * A kernel of few blocks is bound by the rank's links. Each direction carries what the kernel reads or writes there,
+ * and as much of what its peers' kernels do here.
  */
 function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile): Cost {
   const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));

@@ -20,7 +20,7 @@ export interface GemmCost {
   readonly leavesSms: boolean;
 }
 
-/** For a launch of the kernel on the rank; null for kernels that are not GEMMs. */
+/** Returns the cost of a launch of the kernel on the rank; null for kernels that are not GEMMs. */
 export function gemmCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,

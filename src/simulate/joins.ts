@@ -1,7 +1,7 @@
 /**
- * Which kernels follow something that is not a kernel: a copy of another stream, a signal, or a wait for one. Other
- * engines of the device do those, and the hand-over to a kernel takes some microseconds, however long ago they
- * finished.
+ * Finds kernels that follow something that is not a kernel: a copy of another stream, a signal, or a wait for one.
+ * Other engines of the device execute those. The hand-over to a kernel takes some microseconds, even if they finished
+ * long before.
  *
  *     copies: copy, signal, record e        caller: GEMM, wait e, GEMM    <- the second GEMM
  */

@@ -12,7 +12,7 @@
  */
 export type Resource = `${"compute" | "sms" | "local" | "out" | "in"} ${number}`;
 
-/** How a command uses its rank's device: as a GEMM, beside GEMMs, or without affecting either. */
+/** How a command uses its rank's device: as a GEMM; beside GEMMs, which slows both; or without affecting others. */
 export type DeviceUse = "gemm" | "beside" | "none";
 
 export interface Work<Q> {

@@ -5,7 +5,7 @@ import { suggestion } from "../support/nearest.ts";
 import type { MachineProfile } from "./machine-profile.ts";
 import { machineProfile } from "./profile-schema.ts";
 
-/** `source` names the origin of the text, such as a file. Throws `profile-invalid`. */
+/** `source`: the origin of the text, such as a file. Throws `profile-invalid`. */
 export function parseProfile(text: string, source: string): MachineProfile {
   const { success, output, issues } = safeParse(machineProfile, parseJson(text, source), { abortEarly: true });
   return success ? output : invalid(issues[0], source);

@@ -1,15 +1,15 @@
-/** What all parts of a calibration share: the machine, progress messages, and times without the fixed cost of a run. */
+/** Shared by all parts of a calibration: the machine, progress messages, and times without the fixed cost of a run. */
 import type { Fusion } from "../../ir/api/fusion.ts";
 import type { Timing } from "../../simulate/machine-profile.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { probe, type ProbeHost, type ProbeOptions } from "./probe.ts";
 
 export interface CalibrationHost extends ProbeHost {
-  /** Reports what is measured next, a line each. */
+  /** Receives a line for each measurement before it starts. */
   readonly say: (line: string) => void;
 }
 
-/** least: other load on the machine only adds time. median: for devices whose clocks fall under load. */
+/** least: for machines where other load only adds time. median: for devices whose clocks fall under load. */
 export type Statistic = "least" | "median";
 
 /** Microseconds of a run beyond those of an empty run. */
@@ -20,7 +20,7 @@ export interface Calibration extends CalibrationHost {
   readonly took: Took;
 }
 
-/** The least time: clocks are no finer. */
+/** The least time in microseconds: clocks are no finer. */
 export const leastTime = 0.01;
 
 /** `run`: microseconds of an empty run. */
@@ -31,7 +31,7 @@ export function tookBeyond(host: ProbeHost, run: number): Took {
   };
 }
 
-/** Timings at every number of bytes. `timeOf` extracts the time of one operation from a run's microseconds. */
+/** Timings at every size in bytes. `timeOf` extracts the time of one operation from a run's microseconds. */
 export async function timingsOf(
   { sizes, say, took }: Calibration,
   what: string,

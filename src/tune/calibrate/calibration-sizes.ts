@@ -1,13 +1,10 @@
-/**
- * The sizes at which a machine is measured: on a GPU up to what takes milliseconds, on a CPU up to what takes as long
- * there.
- */
+/** The sizes at which a machine is measured. The largest take milliseconds, on a GPU and on a CPU. */
 import type { Target } from "../../compile/compile.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { GemmShape } from "../../simulate/interpolate.ts";
 
 export interface CalibrationSizes {
-  /** For GEMMs; times in between are interpolated, so each axis goes by factors of 2 to 4. */
+  /** GEMM sizes. Times in between are interpolated, so each axis grows by factors of 2 to 4. */
   readonly dtypes: readonly DType[];
   readonly m: readonly number[];
   readonly n: readonly number[];
@@ -16,11 +13,11 @@ export interface CalibrationSizes {
   readonly summed: readonly DType[];
   /** For copies, pointwise kernels, sums and collectives, in bytes. */
   readonly bytes: readonly number[];
-  /** For GEMMs beside kernels in peers' memory. Each GEMM takes longer than its kernel. */
+  /** GEMMs beside kernels in peers' memory. Each GEMM takes longer than its kernel. */
   readonly margins: { readonly m: readonly number[]; readonly n: readonly number[]; readonly k: readonly number[] };
-  /** One shape, this many times in a run: from the device's highest clock to its sustained one. */
+  /** One shape, repeated `counts` times in a run: from the device's highest clock to its sustained one. */
   readonly sustained: { readonly shape: GemmShape; readonly counts: readonly number[] };
-  /** A GEMM that takes longer than gathering its rows by the library, and than reducing its result. */
+  /** A GEMM that takes longer than gathering its rows by the library and longer than reducing its result. */
   readonly beside: GemmShape;
   /** A GEMM that takes a little longer than copying its rows. */
   readonly afterCopies: GemmShape;

@@ -1,6 +1,6 @@
 /**
- * The same sum as a different kernel: a rewrite of a probe, which times combinations of slots beside reductions over an
- * axis.
+ * Rewrites a probe to compute the same sum with a different kernel. This times combinations of slots beside reductions
+ * over an axis.
  *
  *     reduction over [0]: slots [4, n] -> [n]     ->     combine slot 0, .., slot 3 -> [n]
  */
@@ -10,7 +10,7 @@ import type { Program } from "../../commands/program.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 
-/** Every launch of `program` is a reduction over axis 0 alone, as `slotSum` has it. */
+/** Every launch of `program` must be a reduction over axis 0 only, as in `slotSum`. */
 export function combinedSlots(program: Program): Program {
   return {
     ...program,

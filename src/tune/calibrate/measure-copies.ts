@@ -1,7 +1,7 @@
 /**
- * Copies between ranks, and the signals around them. A ring on the copy stream is: all signal that they are ready, D -
- * 1 copies, all signal that they are done. Cutting copies into chunks gives the time of one more copy. The rest of a
- * ring too short to have a rate is its signals' time.
+ * Times copies between ranks and the signals around them. In a ring on the copy stream, all ranks signal that they are
+ * ready, make D - 1 copies, and signal that they are done. Rings in more and fewer chunks differ by the time of small
+ * copies. In a small ring, the time that is not copies is that of the signals.
  *
  *     ring = 2 signals + (D - 1) copies        ring in 8 chunks - ring in 2 chunks = 6 (D - 1) copies
  */
@@ -42,8 +42,8 @@ const fewParts = 2;
 const manyParts = 8;
 
 /**
- * Microseconds that a tiny copy adds to a copy stream: both programs move the same bytes, and multiply after all have
- * arrived.
+ * Microseconds that a tiny copy adds to a copy stream. Both programs move the same bytes and start the GEMM after all
+ * have arrived.
  */
 async function shortCopy({ devices, took }: Calibration): Promise<number> {
   const inParts = (splitChunks: number): Promise<number> => {
@@ -58,8 +58,9 @@ async function shortCopy({ devices, took }: Calibration): Promise<number> {
 }
 
 /**
- * The delay before a GEMM that follows a copy, however long ago that finished. A pipeline whose copies are shorter than
- * its GEMMs takes this much longer per chunk on one compute stream than on two, beyond the latency of any kernel.
+ * Microseconds of delay before a GEMM that follows a copy, even a copy that finished long before. A pipeline whose
+ * copies are shorter than its GEMMs takes this much longer per chunk on one compute stream than on two, beyond the
+ * latency of any kernel.
  */
 export async function joinTime({ devices, sizes, say, took }: Calibration, launch: number): Promise<number> {
   say("GEMMs after copies");

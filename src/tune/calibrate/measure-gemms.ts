@@ -1,6 +1,6 @@
 /**
- * GEMMs: their rates by shape, the slowdown under load and with an SM margin, and the slowdown of a GEMM and a transfer
- * beside each other.
+ * Times GEMMs: their rates by shape, the slowdown under load and with an SM margin, and the slowdown of a GEMM and a
+ * transfer that run at the same time.
  */
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
@@ -33,7 +33,10 @@ export async function gemmGrid({ devices, sizes, say, took }: Calibration, dtype
   return { dtype, m, n, k, teraflops };
 }
 
-/** More and more GEMMs of one shape in a run: how many times longer each takes than alone. It only grows. */
+/**
+ * Runs of more and more GEMMs of one shape: the factor on the time of each compared with a single one. Factors never
+ * fall.
+ */
 export async function sustainedGemms({
   devices,
   sizes,
@@ -46,7 +49,7 @@ export async function sustainedGemms({
     say(`${count} GEMMs in a run`);
     const microseconds = await took(gemms(devices, shape, at(sizes.dtypes, 0), count), {}, "median");
     const [first, last] = [found[0], found.at(-1)];
-    // The run with fewer GEMMs was disturbed: its longer time says nothing about load.
+    // The run with fewer GEMMs took longer, so it was disturbed and is left out.
     if (last !== undefined && microseconds <= last.microseconds) continue;
     const factor = first === undefined ? 1 : microseconds / count / first.microseconds;
     found.push({ microseconds, factor: Math.max(last?.factor ?? 1, factor) });
@@ -55,13 +58,13 @@ export async function sustainedGemms({
 }
 
 /**
- * How many times longer a GEMM and a transfer take beside each other, averaged over two pipelines by the library.
+ * How many times longer a GEMM and a transfer take at the same time, averaged over two pipelines that use the library.
  *
  *     two chunks, gathered and multiplied:    gather 1, gather 2 | GEMM 1, GEMM 2
  *     four, multiplied and reduced:           GEMM 1, GEMM 2, reduce 1 | GEMM 3, reduce 2 | GEMM 4, reduce 3, reduce 4
  *
- * A reduction begins only when the GEMM ends that runs when the reduction becomes ready. Time beyond this path was lost
- * while a transfer and a GEMM ran together.
+ * A reduction that becomes ready during a GEMM begins when that GEMM ends. Time beyond this path was lost while a
+ * transfer and a GEMM ran together.
  */
 export async function slowdownBesideTransfer({ devices, sizes, say, took }: Calibration): Promise<number> {
   say("GEMMs beside a transfer");
@@ -84,8 +87,8 @@ export async function slowdownBesideTransfer({ devices, sizes, say, took }: Cali
 }
 
 /**
- * Two chunks: multiplied alone, the same with an SM margin, and reduced in peers' memory without one, each beside the
- * next GEMM if that leaves SMs free. `reductions`: what kernels in peers' memory take alone.
+ * Two chunks: multiplied alone, multiplied with an SM margin, and reduced in peers' memory without a margin. A
+ * reduction runs beside the next GEMM if that leaves SMs free. `reductions`: times of kernels in peers' memory alone.
  *
  *     SMs free:   GEMM 1 | GEMM 2, reduce 1 | reduce 2          reduce 1 hidden, or GEMM 2 after it if that is shorter
  *     none free:  GEMM 1 | GEMM 2 | reduce 1 | reduce 2
@@ -121,14 +124,14 @@ const oneStream = { schedule: { computeStreams: 1 } } as const;
 const inPeers = { ...oneStream, lowering: { backend: "cuda", insertReshardingAfter: true } } as const;
 
 /**
- * For an all-reduce of this many bytes: each rank reads its slice of all other inputs, and writes the sum into all
- * other outputs.
+ * Bytes in peers' memory of an all-reduce of `bytes` bytes: each rank reads its slice of all other inputs, and writes
+ * the sum into all other outputs.
  */
 export function bytesInPeers(devices: number, bytes: number): number {
   return Math.round((2 * bytes * (devices - 1)) / devices);
 }
 
-/** Applies even if nothing runs beside it. */
+/** Sets the margin on every GEMM, even if nothing runs beside it. */
 function withMargin(program: Program): Program {
   return {
     ...program,

@@ -1,6 +1,6 @@
 /**
- * Measures a machine profile by probes. The fixed cost of a run is measured first and subtracted from every other time.
- * Repeated operations are divided by their number. docs/simulation.md has the list.
+ * Measures a machine profile with probes. The fixed cost of a run is measured first and subtracted from every other
+ * time. Repeated operations are divided by their number. docs/simulation.md has the list.
  */
 import type { Fusion } from "../../ir/api/fusion.ts";
 import {
@@ -24,7 +24,7 @@ import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } fr
 
 const library = { backend: "nccl" } as const;
 
-/** Collective: all ranks call it together; at least two. `machine` is the machine line of the results. */
+/** Collective: all ranks, at least two, call it together. `machine`: the machine line of the results. */
 export async function measureProfile(
   host: CalibrationHost,
   machine: string,
@@ -32,7 +32,7 @@ export async function measureProfile(
 ): Promise<MachineProfile> {
   const { devices, say } = host;
   say("fixed costs");
-  // Warms up whatever compiles code at its first run.
+  // Warms up: the first run may compile code.
   await probe(host, chain(devices, chainLength));
   const short = await probe(host, chain(devices, 1));
   const long = await probe(host, chain(devices, chainLength));
@@ -72,7 +72,7 @@ export async function measureProfile(
 
 const chainLength = 16;
 
-/** The host's microseconds for a command that is issued on its own. */
+/** The host's microseconds to issue one command without a graph. */
 async function issueTime(host: CalibrationHost): Promise<number> {
   const [short, long] = [
     await probe(host, chain(host.devices, 1), { graph: "off" }),
@@ -100,7 +100,7 @@ async function sums(calibration: Calibration): Promise<readonly ReductionTimings
   return measured;
 }
 
-/** All-reduces alone. */
+/** Timings of all-reduces in peers' memory, without GEMMs. */
 async function reductionsOfPeers(calibration: Calibration): Promise<readonly Timing[]> {
   const { devices } = calibration;
   const fusionOf = (bytes: number): Fusion => collectiveProbes.Allreduce(devices, bytes);

@@ -1,4 +1,4 @@
-/** The programs that calibration times. Each does one thing, often enough to stand out from what surrounds it. */
+/** The programs that calibration times. Each repeats one operation often enough to stand out. */
 import { Fusion } from "../../ir/api/fusion.ts";
 import { linear, matmul, neg, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -11,7 +11,7 @@ const { bytes: elementBytes } = dtypes[dtype];
 const tile = 16;
 const vectorBytes = 16;
 
-/** Every rank multiplies [m, k] by [n, k], as in `linear`, `count` times in a run. */
+/** Every rank computes `count` GEMMs of [m, k] and [n, k], as in `linear`. */
 export function gemms(devices: number, { m, n, k }: GemmShape, of: DType, count = 1): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([m, k], of), f.input([n, k], of)];
@@ -45,10 +45,7 @@ export function pointwise(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => on(neg(on(f.input([bytes / elementBytes / 2], dtype)))));
 }
 
-/**
- * A sum of as many slots as there are devices, which reads and writes about this many bytes in total: rows of whole
- * vector loads.
- */
+/** A sum of one slot per device, which reads and writes about this many bytes in total. Rows are whole vector loads. */
 export function slotSum(devices: number, bytes: number, of: DType): Fusion {
   const row = Math.max(1, Math.floor(bytes / (devices + 1) / vectorBytes)) * vectorBytes;
   return everywhere(devices, (f, on) => on(sum(on(f.input([devices, row / dtypes[of].bytes], of)), [0])));
@@ -59,7 +56,7 @@ export function localCopy(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => on(set(on(f.input([bytes / elementBytes], dtype)))));
 }
 
-/** Every rank gets the shards of all others, this many bytes each, one after the other. */
+/** Every rank copies the shards of all others, one after the other. A shard has this many bytes. */
 export function ring(devices: number, bytes: number): Fusion {
   return everywhere(devices, (f, on) => {
     const parts = on(f.input([devices, bytes / elementBytes], dtype));
@@ -95,7 +92,7 @@ export const collectiveProbes = {
     }),
 } as const;
 
-/** Rows in two chunks, gathered by the library and multiplied: the second chunk travels beside the first GEMM. */
+/** Rows in two chunks, gathered by the library and multiplied. The second chunk is gathered during the first GEMM. */
 export function gatherAndMultiply(devices: number, { m, n, k }: GemmShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
     const a = on(f.input([2, devices, rowsOf(m, 2 * devices), k], of));
@@ -125,7 +122,7 @@ export function multiplyAndReduce(
   });
 }
 
-/** Rows of every device, copied by the others one device after the other, and multiplied chunk by chunk. */
+/** Rows of every device, copied by the others one device after the other, with a GEMM per chunk. */
 export function gatherAndMultiplyCopies(devices: number, { m, n, k }: GemmShape, of: DType): Fusion {
   return everywhere(devices, (f, on) => {
     const a = on(f.input([devices, rowsOf(m, devices), k], of));

@@ -1,4 +1,4 @@
-/** Times one small program on the machine that is being calibrated. */
+/** Times one small program on the machine. */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
@@ -20,18 +20,18 @@ interface ProbeRun {
   release(): void;
 }
 
-/** An opened Group of a back end, and how its ranks come together. */
+/** An open Group of a back end, and a barrier of its ranks. */
 export interface ProbePlace {
   readonly group: { prepare(program: Program): Promise<ProbeRun> };
   /** The ranks that this process holds. */
   readonly ranks: readonly number[];
   /** A barrier of all ranks, on their devices too if they have some. */
-  readonly meet: () => Promise<void>;
+  readonly barrier: () => Promise<void>;
   /** Seconds for one run. */
   readonly timeout: number;
 }
 
-/** Whether runs are replays of CUDA graphs, on back ends that have them. */
+/** Whether runs replay CUDA graphs, on back ends that have them. */
 export type ProbeGraph = Exclude<OptionValue<"graph">, "on">;
 
 export interface ProbeHost {
@@ -54,12 +54,12 @@ export interface ProbeOptions {
 }
 
 export interface Probed {
-  /** Microseconds of a run on its slowest rank: the least of all runs, and their median. */
+  /** Microseconds of a run on its slowest rank: the least of all runs and the median. */
   readonly least: number;
   readonly median: number;
-  /** The least that the host took to issue it; 0 if the back end does not report it. */
+  /** The least microseconds of the host to issue a run; 0 if the back end does not report it. */
   readonly host: number;
-  /** Commands of rank 0. */
+  /** The number of commands of rank 0. */
   readonly commands: number;
 }
 
@@ -85,7 +85,7 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
     }
     const own: number[] = [];
     for (let run = 0; run < warmUp + runs; run++) {
-      await place.meet();
+      await place.barrier();
       const report = await prepared.execute({ timeout: place.timeout, deviceTime: true });
       if (run >= warmUp) {
         own.push(1000 * (report.deviceMilliseconds ?? report.milliseconds), 1000 * (report.hostMilliseconds ?? 0));
