@@ -1,6 +1,7 @@
 /**
- * The one way from a source to a Program that may run: lower for every rank, record, link, rewrite by a schedule, verify. Every command,
- * back end, simulation and choice of a schedule takes its Programs from here, so that what is verified is what runs.
+ * The one way from a source to a Program that may run: lower for every rank, record, link, schedule, verify. Commands,
+ * back ends, simulation and the schedule choice take their Programs from here, so the Program that is verified is the
+ * Program that runs.
  */
 import type { CommandList } from "../commands/command-list.ts";
 import { link } from "../commands/link/link.ts";
@@ -15,39 +16,41 @@ import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../sched
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
-/** Where a Program is to run. */
+/** The back end on which a Program runs. */
 export type Target = OptionValue<"on">;
 
 export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** The number of ranks: 0 .. devices-1. At least as many as the Fusion's meshes name. */
   readonly devices: number;
-  /** "cpu" if not given. */
+  /** "cpu" if omitted. */
   readonly on?: Target;
-  /** How many worker streams a Stream loop alternates over; 4 if not given. */
+  /** The number of worker streams that a Stream loop alternates over; 4 if omitted. */
   readonly streams?: number;
-  /** Sizes of symbolic extents, by printed name (`i0`). Sharded axes take theirs from the meshes. */
+  /** Sizes of symbolic extents in elements, by printed name (`i0`). Sharded axes take theirs from the meshes. */
   readonly sizes?: NamedNumbers;
-  /** Values of the scalars that the host program takes, by name. */
+  /** Values of the host program's scalars, by name. */
   readonly scalars?: NamedNumbers;
-  /** Rewrites of the linked Program. `copyStream` is `dedicated` with `on: "cuda"`, and `inline` elsewhere, if not given. */
+  /** Rewrites of the linked Program. `copyStream` defaults to `dedicated` with `on: "cuda"`, otherwise to `inline`. */
   readonly schedule?: ScheduleOptions;
-  /** "off": Programs are not proven, also those in which the verifier would find something. "on" if not given. */
+  /** "off": the Program is not verified, even if the verifier would find something. "on" if omitted. */
   readonly verify?: OptionValue<"verify">;
-  /** Whether the report of a right Program has notes on what it could do better; true if not given. */
+  /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
 }
 
-/** `Report` is `VerifyReport | null` where the options may have said `verify: "off"`. */
+/** `Report` is `VerifyReport | null` if the options may have `verify: "off"`. */
 export interface Compilation<Report extends VerifyReport | null = VerifyReport> extends Lowered {
   readonly options: CompileOptions;
   readonly sizes: Sizes;
-  /** As linked, before the schedule. */
+  /** The linked Program before the schedule. */
   readonly recorded: Program;
-  /** What runs. */
+  /** The Program that runs. */
   readonly program: Program;
-  /** Of the verifier; null with `verify: "off"`. */
+  /** The verifier's report; null with `verify: "off"`. */
   readonly report: Report;
-  /** The Program that the report is about: `recorded` where a rewrite would mask what was found in it, else `program`. */
+  /**
+   * The Program that the report is about: `recorded` if it has findings that a rewrite would mask, otherwise `program`.
+   */
   readonly reported: Program;
 }
 
@@ -63,8 +66,9 @@ export interface Unlinked extends Lowered {
 }
 
 /**
- * Compiles a Fusion, or host programs as they are, for all ranks. What the verifier finds is in the report. Throws what lowering, record and
- * link throw, `bad-option`, `device-count`, `host-programs-differ` and `mesh-too-large`.
+ * Compiles a Fusion, or given host programs, for all ranks. The report has the verifier's findings. Throws what
+ * lowering, record and link throw, `bad-option`, `option-unknown`, `device-count`, `host-programs-differ` and
+ * `mesh-too-large`.
  */
 export function compile(
   source: ProgramSource | Lowered,
@@ -75,13 +79,13 @@ export function compile(source: ProgramSource | Lowered, options: CompileOptions
   return requireLinked(tryCompile(source, options));
 }
 
-/** Throws what link threw. */
+/** Throws the errors of lists that do not link. */
 export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilation {
   if (compiled.program === null) throw compiled.error;
   return compiled;
 }
 
-/** The same, but a Program whose lists do not link has a report, too. */
+/** Like `compile`, but lists that do not link have a report instead of throwing. */
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
   requireCompileOptions(given);
   const options = withDefaults(given);
@@ -100,7 +104,10 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   return options.verify === "off" ? compiled : verified(compiled, { notes });
 }
 
-/** The same Compilation with a report. A rewrite regenerates every event, which would mask one that is missing in the recorded Program. */
+/**
+ * Adds a report to the Compilation. A rewrite regenerates every event, which would mask one that is missing in the
+ * recorded Program, so both Programs are verified.
+ */
 export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
   const { recorded, program } = compilation;
   if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
@@ -110,7 +117,7 @@ export function verified(compilation: AnyCompilation, options: VerifyOptions = {
   return { ...compilation, report: verify(program, options), reported: program };
 }
 
-/** The same Compilation. Throws what the verifier found, if it looked for something and found it. */
+/** Returns the Compilation. Throws the verifier's findings, if there are any. */
 export function requireVerified<C extends AnyCompilation>(compilation: C): C {
   const { report } = compilation;
   const [first, ...rest] = report?.findings.filter(({ severity }) => severity === "error") ?? [];
@@ -134,18 +141,18 @@ function requireCompileOptions(given: CompileOptions): void {
   requireOptions(scheduleNames, given.schedule ?? {});
 }
 
-/** The options that lowering takes. */
+/** The lowering options among `options`. */
 export function loweringOf(options: CompileOptions): GivenOptions<LoweringName> {
   return pickOptions(loweringNames, options);
 }
 
-/** Copy engines of GPUs run one queue of copies at the link's full rate, and several at about half of it. */
+/** Copy engines of GPUs run one queue of copies at the link's full rate, several queues at about half of it. */
 function withDefaults(options: CompileOptions): CompileOptions {
   const copyStream = options.on === "cuda" ? "dedicated" : "inline";
   return { ...options, schedule: { copyStream, ...options.schedule } };
 }
 
-/** The error where ranks do not agree on a transfer; other errors are thrown. */
+/** Returns the error if ranks do not agree on a transfer; throws other errors. */
 function linked(lists: readonly CommandList[]): Program | DiagnosticError {
   try {
     return link(lists);

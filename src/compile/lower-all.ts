@@ -1,6 +1,6 @@
 /**
- * The host programs of all ranks: lowered from a Fusion, or given as they are. Inputs and outputs are those of one table of tensors, by
- * which whole tensors are cut into shards.
+ * The host programs of all ranks: lowered from a Fusion, or given. All ranks share one table of input and output
+ * tensors, by which whole tensors are cut into shards.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
@@ -11,7 +11,7 @@ import { printTensor } from "../ir/print-tensor.ts";
 import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 
-/** A Fusion; a host program for all ranks; one of each rank, in order; or a function that makes a rank's. */
+/** A Fusion; one host program for all ranks; one per rank, in order; or a function of the rank. */
 export type ProgramSource = HasFusionData | HostProgram | readonly HostProgram[] | ((rank: number) => HostProgram);
 
 /** Tensors by id, and which of them the caller binds. */
@@ -31,7 +31,10 @@ export interface LowerAllOptions extends Omit<LowerOptions, "rank"> {
   readonly devices: number;
 }
 
-/** Options of lowering do nothing to host programs. Throws what lowering throws, `device-count`, `host-programs-differ` and `mesh-too-large`. */
+/**
+ * Lowering options do not affect given host programs. Throws what lowering throws, `device-count`,
+ * `host-programs-differ` and `mesh-too-large`.
+ */
 export function lowerAll(source: ProgramSource | Lowered, { devices, ...options }: LowerAllOptions): Lowered {
   requireWholeNumber("compile(source, { devices })", devices, 1);
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
@@ -76,7 +79,7 @@ function hostsOf(source: Exclude<ProgramSource, HasFusionData>, ranks: readonly 
   return ranks.map((rank) => (typeof source === "function" ? source(rank) : source));
 }
 
-/** Inputs and outputs are bound by position, so that position by position the ranks must mean the same tensor. */
+/** Inputs and outputs are bound by position, so all ranks must have the same tensor at each position. */
 function requireSameSignature(first: HostProgram, host: HostProgram, rank: number): void {
   for (const side of ["inputs", "outputs"] as const) {
     const own = host[side].map((id) => shapeText(at(host.tensors, id)));
@@ -93,7 +96,7 @@ function requireSameSignature(first: HostProgram, host: HostProgram, rank: numbe
   }
 }
 
-/** Names, numbers and memory may differ from rank to rank: a tensor is peer-visible only where peers access it. */
+/** Names, numbers and memory may differ between ranks: a tensor is peer-visible only where peers access it. */
 function shapeText(tensor: Tensor): string {
   return printTensor(tensor)
     .replace(/^T\d+_(?:sym|[lsgt])_/, "")
@@ -115,7 +118,10 @@ function wrongCount(found: number, devices: number): never {
   });
 }
 
-/** Throws `mesh-too-large` for the first mesh with a device that is not one of 0 .. devices-1; the fix fits all meshes. */
+/**
+ * Throws `mesh-too-large` for the first mesh that names a device outside 0 to devices - 1. The suggested number of
+ * devices fits all meshes.
+ */
 export function requireMeshDevices(tensors: readonly Tensor[], devices: number): void {
   const largest = (all: readonly Tensor[]): number =>
     all.reduce((most, { mesh }) => (mesh?.devices ?? []).reduce((a, b) => Math.max(a, b), most), -1);

@@ -9,7 +9,7 @@ import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
 export interface LowerOptions extends Partial<LoweringOptions> {
-  /** The device whose host program is made; 0 if not given. */
+  /** The device to lower for; 0 if omitted. */
   readonly rank?: number;
   /** Called after every pass. */
   readonly onPass?: PassObserver;
@@ -20,13 +20,19 @@ export interface HasFusionData {
   data(): FusionData;
 }
 
-/** The host program of one rank. Throws a DiagnosticError for a Fusion or an option that cannot be lowered. */
+/**
+ * The host program of one rank, symbolic in sizes. Throws `bad-option` and `option-unknown` for options, and the
+ * diagnostics of the pass that cannot lower the Fusion.
+ */
 export function lower(fusion: HasFusionData, { rank = 0, onPass, ...given }: LowerOptions = {}): HostProgram {
   requireWholeNumber("lower(fusion, { rank })", rank, 0);
   return runPipeline(fusion.data(), { rank, options: resolveLoweringOptions(given) }, onPass);
 }
 
-/** Runs one pass on a host program and validates the result for the stage that the pass leads to. */
+/**
+ * Runs one pass on a host program and validates the result for the pass's stage. Throws `bad-option`, `option-unknown`,
+ * the pass's diagnostics and `host-program-invalid`.
+ */
 export function runPass(
   pass: HostPass,
   program: HostProgram,

@@ -38,12 +38,12 @@ type ValueOf<Kind extends KindInfo> = Kind extends OptionKind<infer Value> ? Val
 
 export type OptionValue<K extends OptionName> = ValueOf<(typeof options)[K]["kind"]>;
 
-/** Options as the API takes them, each of which may be left out. */
+/** Options of the API, all optional. */
 export type GivenOptions<K extends OptionName> = {
   readonly [P in K]?: OptionValue<P>;
 };
 
-/** The values of rows that are not in the schema, since only one command takes them. */
+/** The values of rows outside the schema, which only one command takes. */
 export type ValuesOf<Rows extends Readonly<Record<string, { readonly kind: KindInfo }>>> = {
   readonly [K in keyof Rows]?: ValueOf<Rows[K]["kind"]>;
 };
@@ -65,7 +65,7 @@ export function rowOf(name: OptionName): OptionRow {
   return options[name];
 }
 
-/** The same with defaults filled in. */
+/** Options with defaults filled in. */
 export type Options<K extends OptionName> = {
   readonly [P in K & WithDefault]: OptionValue<P>;
 } & {
@@ -77,7 +77,7 @@ export function flagOf(name: OptionName): string {
   return flagOfRow(name, options[name]);
 }
 
-/** The same of a row that is not in the schema, since only one command takes it. */
+/** The flag of a row outside the schema, which only one command takes. */
 export function flagOfRow(name: string, row: OptionRow): string {
   if (name.length === 1) return `-${name}`;
   return row.kind.argument === null && row.default === true ? longFlag(`no-${name}`) : longFlag(name);

@@ -1,4 +1,4 @@
-/** `record` with options as the API takes them: checked, and with defaults. */
+/** `record` of the API: checks its options and fills in defaults. */
 import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/whole-number.ts";
@@ -11,21 +11,24 @@ import { resolveOptions } from "./options/resolve.ts";
 export type NamedNumbers = ReadonlyMap<string, number> | Readonly<Record<string, number>>;
 
 export interface RecordOptions {
-  /** The device whose commands are recorded. */
+  /** The rank whose commands are recorded. */
   readonly rank: number;
-  /** Sizes of symbolic extents by printed name (`i0`). A sharded axis takes its size from the mesh if none is given. */
+  /**
+   * Sizes of symbolic extents in elements, by printed name (`i0`). A sharded axis without one takes its size from the
+   * mesh.
+   */
   readonly sizes?: NamedNumbers;
-  /** Values of other scalars that the program names. */
+  /** Values of the program's other scalars, by name. */
   readonly scalars?: NamedNumbers;
-  /** Worker streams that a Stream loop alternates over (the program's `numberOfStreams`); 4 if not given. */
+  /** Worker streams that a Stream loop alternates over (`numberOfStreams` in the program); 4 if omitted. */
   readonly streams?: OptionValue<"streams">;
-  /** Who copies in one-sided point-to-point; "get" (the receiver) if not given. */
+  /** Who copies in one-sided point-to-point: "get" (the receiver) or "put" (the sender); "get" if omitted. */
   readonly protocol?: OptionValue<"protocol">;
 }
 
 /**
- * The commands of one rank's host program, for given sizes. Throws a DiagnosticError for a program that is not valid, or not for these sizes,
- * and for bad options.
+ * The command list of one rank's host program for given sizes. Throws `bad-option`, `option-unknown`, `bad-extent` and
+ * `bad-argument` for options, and the diagnostics of `record` for a program that is invalid or does not fit the sizes.
  */
 export function record(program: HostProgram, { rank, sizes, scalars, ...given }: RecordOptions): CommandList {
   requireWholeNumber("record(program, { rank })", rank, 0);

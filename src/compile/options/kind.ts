@@ -1,4 +1,7 @@
-/** The type of an option's kind: which values it takes, and how they read and print as text. kinds.ts makes the kinds. */
+/**
+ * The type of an option's kind: the values it accepts, and how they are read from and printed as text. option-kinds.ts
+ * makes the kinds.
+ */
 
 /** A kind without the type of its values. */
 export interface KindInfo {
@@ -11,9 +14,9 @@ export interface KindInfo {
   readonly example: string;
   /** The value that a text means; undefined for any other text. */
   readonly read: (text: string) => unknown;
-  /** Texts that a value had before, and the present ones. */
+  /** Old texts of values and their present ones. */
   readonly renamed?: ReadonlyMap<string, string>;
-  /** A repeated flag means its texts with this between them; null for a flag that is given once. */
+  /** Joins the texts of a repeated flag; null for a flag that is given once. */
   readonly separator: string | null;
 }
 

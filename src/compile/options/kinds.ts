@@ -1,6 +1,6 @@
 /**
- * Kinds of option values. A kind checks the value that the API is given, reads the same value from text (flags, `bench --impl`) and writes
- * it as text again.
+ * Kinds of option values. A kind checks a value of the API, reads the same value from text (flags, `bench --impl`) and
+ * prints it as text.
  */
 import * as v from "valibot";
 import type { ChoiceKind, OptionKind } from "./kind.ts";
@@ -13,7 +13,7 @@ interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argumen
   readonly separator?: string;
 }
 
-/** A kind whose texts are parsed, and then checked as values of the API are. */
+/** A kind whose texts are parsed and then checked like values of the API. */
 export function kindOf<Value>(parts: KindParts<Value>): OptionKind<Value> {
   const { schema, parse, print = String, separator, ...kind } = parts;
   const accepts = (value: unknown): value is Value => v.is(schema, value);
@@ -48,7 +48,7 @@ export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Ch
   return { ...kindOf<T>({ schema: v.picklist(choices), expected, argument: choices.join("|"), example }), choices };
 }
 
-/** Of the API: a count, an extent, a size of a group. */
+/** A count, an extent or a group size in the API. */
 export const positiveWhole = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 
 /** A decimal whole number of at least `least`. */
@@ -71,7 +71,7 @@ export const seconds = kindOf<number>({
   parse: (text) => (text.trim() === "" ? undefined : Number(text)),
 });
 
-/** Sizes of groups, such as `1-3-4`; the last one is the size of all groups that follow. */
+/** Group sizes, such as `1-3-4`; the last size repeats. */
 export function groupSizes(example: string): OptionKind<readonly number[]> {
   return kindOf<readonly number[]>({
     schema: v.pipe(v.array(positiveWhole), v.nonEmpty()),
@@ -83,7 +83,7 @@ export function groupSizes(example: string): OptionKind<readonly number[]> {
   });
 }
 
-/** A text that its command checks: a file, a pass. */
+/** A text that the command itself checks: a file, a pass. */
 export function text(argument: string, example: string): OptionKind<string> {
   return kindOf({ schema: v.pipe(v.string(), v.nonEmpty()), expected: "a text", argument, example });
 }
@@ -109,7 +109,7 @@ interface NumbersKind {
 export const sizeValues: NumbersKind = { schema: positiveWhole, expected: "a whole number of at least 1" };
 export const anyNumbers: NumbersKind = { schema: v.pipe(v.number(), v.finite()), expected: "a number" };
 
-/** `NAME=VALUE`, several of them with commas between. */
+/** `NAME=VALUE`, several separated by commas. */
 export function namedNumbers(values: NumbersKind, example: string): OptionKind<ReadonlyMap<string, number>> {
   return kindOf<ReadonlyMap<string, number>>({
     schema: v.map(v.string(), values.schema),
@@ -122,7 +122,7 @@ export function namedNumbers(values: NumbersKind, example: string): OptionKind<R
   });
 }
 
-/** Undefined where a part assigns no decimal number, or two parts assign one name. */
+/** Undefined if a part does not assign a decimal number, or two parts assign one name. */
 function assignments(given: string): ReadonlyMap<string, number> | undefined {
   const pairs = given.split(",").map((part): readonly [string, number] | null => {
     const [, name, digits] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\S+)\s*$/.exec(part) ?? [];

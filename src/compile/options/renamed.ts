@@ -1,4 +1,4 @@
-/** Names that options had before, as the API spelled them, and their present ones. Old flags follow from them. */
+/** Old names of options in the API and their present ones. Old flags follow from them. */
 const renamedOptions: ReadonlyMap<string, string> = new Map([
   ["communicatorBackend", "backend"],
   ["pointToPoint", "p2p"],

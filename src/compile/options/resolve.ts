@@ -14,7 +14,10 @@ import {
 } from "../options.ts";
 import { renamedOption } from "./renamed.ts";
 
-/** The options by these names, as given or by default. Throws `bad-option` for a bad value and `option-unknown` for any other name. */
+/**
+ * The options with these names, given or default. Throws `bad-option` for a bad value and `option-unknown` for any
+ * other name.
+ */
 export function resolveOptions<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): Options<K> {
   const values = Object.fromEntries([
     ...names.map((name): [string, unknown] => [name, rowOf(name).default]),
@@ -24,7 +27,7 @@ export function resolveOptions<K extends OptionName>(names: readonly K[], given:
   return values;
 }
 
-/** The same check, without defaults. `others` are names that the caller takes as well, and checks itself. */
+/** The same check without defaults. */
 export function requireOptions<K extends OptionName>(
   names: readonly K[],
   given: object,
@@ -46,14 +49,14 @@ function requireResolved<K extends OptionName>(
   }
 }
 
-/** As flags and `bench --impl` take it. */
+/** The value as text for flags and `bench --impl`. */
 export function printOption<K extends OptionName>(name: K, value: OptionValue<K>): string {
   return rows[name].kind.print(value);
 }
 
 const rows: { readonly [K in OptionName]: { readonly kind: OptionKind<OptionValue<K>> } } = options;
 
-/** Of `from` these options alone. */
+/** Only these options of `from`. */
 export function pickOptions<K extends OptionName>(names: readonly K[], from: GivenOptions<K>): GivenOptions<K> {
   const picked = Object.fromEntries(givenEntries(from).filter(([name]) => names.some((each) => each === name)));
   requireOptions(names, picked);
@@ -77,7 +80,7 @@ function badValue(name: OptionName, value: unknown): never {
   });
 }
 
-/** How the API and the command line call an option. */
+/** The option's names in the API and on the command line. */
 export function optionPlace(name: OptionName): NonNullable<Diagnostic["place"]> {
   return { kind: "option", text: optionText(name) };
 }

@@ -17,21 +17,21 @@ export type CommandName = "lower" | "run" | "verify" | "bench" | "calibrate";
 /** A row without the type of its value. */
 export interface OptionRow {
   readonly kind: KindInfo;
-  /** The value if none is given. */
+  /** The value if the option is omitted. */
   readonly default?: unknown;
   /** The defaults of single commands. */
   readonly defaultOf?: { readonly [C in CommandName]?: unknown };
   /** The command cannot run without it. */
   readonly required?: true;
-  /** What holds if none is given, where that is no one value. */
+  /** Describes the default if it is not a single value. */
   readonly otherwise?: string;
-  /** What the flag does: for a switch that is on by default, what `--no-...` does. */
+  /** What the flag does. For a switch that is on by default: what `--no-...` does. */
   readonly help: string;
   readonly group: OptionGroup;
   readonly commands: readonly CommandName[];
 }
 
-/** A row for each field of the interface that a layer takes, of the same type. */
+/** A row for each field of a layer's options, of the same type. */
 export type RowsFor<Options> = {
   readonly [K in keyof Options]-?: OptionRow & { readonly kind: OptionKind<NonNullable<Options[K]>> };
 };
