@@ -1,7 +1,7 @@
 /**
- * Allgather, then matmul, as a pipeline: the rows of A are sharded over the devices, B is on each of them. Every
- * iteration of the stream loop gathers one chunk of A and multiplies it; on separate streams, chunk i is multiplied
- * while chunk i+1 travels. Set S to the number of chunks.
+ * Allgather, then matmul, as a pipeline: the rows of A are sharded over the devices, and every device has B. Every
+ * iteration of the stream loop gathers one chunk of A and multiplies it. Iterations are on separate streams, so chunk i
+ * is multiplied while chunk i+1 travels. Set S to the number of chunks.
  *
  *   npx braid run examples/allgather-matmul.ts --check
  */

@@ -1,6 +1,6 @@
 /**
- * Allgather in chunks: axis 1 is sharded over the devices and becomes whole everywhere, one Allgather per iteration of
- * the stream loop, so that what follows could start on the first chunk while the next one travels.
+ * Allgather in chunks: axis 1 is sharded over the devices and becomes whole everywhere, with one Allgather per
+ * iteration of the stream loop. Later ops could start on the first chunk while the next one travels.
  *
  *   npx braid run examples/allgather.ts --check
  */

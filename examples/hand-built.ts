@@ -1,7 +1,7 @@
 /**
- * A host program written by hand: Allgather and matmul as a ring of neighbours. Every device multiplies the shard of A that it holds while it
- * sends that shard to the next device and receives another one from the device before it. No schedule of the lowering does this, so
- * the statements are put together here; `reference` says in one line what they should compute.
+ * A host program written by hand: Allgather and matmul as a ring of neighbours. Every device multiplies the shard of A
+ * that it holds, while it sends that shard to the next device and receives one from the previous device. The lowering
+ * has no such form, so the statements are built here. `reference` is one line that computes the same.
  *
  *   npx braid run examples/hand-built.ts --check
  *
@@ -25,7 +25,7 @@ export default program(
     const { add, mod, rank, sub } = h.scalars;
     const next = mod(add(rank, 1), devices);
     const previous = mod(add(rank, devices - 1), devices);
-    /** The shard that a device holds after so many steps: first its own, then what its neighbours had. */
+    /** The shard that a device holds after `steps` steps: first its own, then those of its neighbours. */
     const held = (steps: Parameters<typeof sub>[1]) => mod(sub(add(rank, devices), steps), devices);
 
     h.set(h.select(a, 0, 0), { out: h.select(gathered, 0, rank) });

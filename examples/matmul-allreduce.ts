@@ -1,6 +1,6 @@
 /**
- * Matmul, then Allreduce, as a pipeline: the contracted axis K is sharded over the devices, so each device computes a
- * partial product, and the sum over devices is the result. Every iteration of the stream loop multiplies one chunk of
+ * Matmul, then Allreduce, as a pipeline: the contracted axis K is sharded over the devices. Each device computes a
+ * partial result, and the sum over devices is the result. Every iteration of the stream loop multiplies one chunk of
  * rows and reduces it; chunk i is reduced while chunk i+1 is multiplied.
  *
  *   npx braid run examples/matmul-allreduce.ts --check

@@ -1,7 +1,7 @@
 /**
- * Matmul, then reduce-scatter, by sends and receives: K is sharded, so that every device has a partial sum of every row.
- * In iteration i each device computes the rows that the device i places further keeps, and sends them there; the sum of
- * what has arrived is local. The matmul shares the loop with the exchange if the change of sharding is put after it:
+ * Matmul, then reduce-scatter, by sends and receives: K is sharded, so every device has a partial sum of every row. In
+ * iteration i each device computes the rows of the device i places after it, and sends them there. The sum of the
+ * received rows is local. The matmul shares the loop with the exchange if the resharding is inserted after it:
  *
  *   npx braid run examples/matmul-reduce-scatter-p2p.ts --check
  *

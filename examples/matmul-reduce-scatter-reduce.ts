@@ -1,11 +1,11 @@
 /**
- * Matmul, then reduce-scatter, with the reduced axis as the Stream axis: an iteration computes the rows that one device
- * keeps, on all devices, and reduces them there.
+ * Matmul, then reduce-scatter, with the reduced axis as the Stream axis: in each iteration all devices compute the rows
+ * of one device, and reduce them there.
  *
  *   npx braid run examples/matmul-reduce-scatter-reduce.ts --check
  *
- * `--p2p broadcast` makes that a Reduce per device. The other schedules exchange the partial sums and add them behind the
- * loop, as examples/matmul-reduce-scatter-p2p.ts does; the bits are the same.
+ * `--p2p broadcast` makes that a Reduce per device. The other values of `--p2p` exchange the partial sums and add them
+ * after the loop, like examples/matmul-reduce-scatter-p2p.ts; the bits are the same.
  */
 import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
 

@@ -1,7 +1,7 @@
 /**
  * Matmul, then reduce-scatter, as a pipeline: K is sharded over the devices as in matmul-allreduce, but each device
- * keeps only its rows of the sum. B is broadcast along two new axes first; that op cannot run as a host op of its
- * own, so it becomes a host unit: one generated kernel, posted before the stream loop.
+ * keeps only its rows of the sum. B is first broadcast along two new axes. That op cannot be a host op, so it becomes a
+ * host unit: one generated kernel, posted before the stream loop.
  *
  *   npx braid run examples/matmul-reduce-scatter.ts --check
  */

@@ -1,8 +1,9 @@
 /**
- * A pipeline of two stages on two meshes: the first half of the devices multiplies by W0, the second half by W1. Each stage is tensor
- * parallel: stage 0 shards the columns of W0, so that its result lies in parts; stage 1 contracts over exactly these parts, and
- * adds what its devices have. In between each device sends its part to its opposite. With an odd number of devices one is in both
- * stages. Every iteration takes one chunk of rows through both: stage 1 works on chunk i while stage 0 works on chunk i+1.
+ * A pipeline of two stages on two meshes: the first half of the devices multiplies by W0, the second half by W1. Each
+ * stage is tensor parallel. Stage 0 shards the columns of W0, so its result is sharded. Stage 1 contracts over these
+ * shards and adds the partial results of its devices. Between the stages, each device sends its shard to its
+ * counterpart. With an odd number of devices, one device is in both stages. Every iteration takes one chunk of rows
+ * through both: stage 1 works on chunk i while stage 0 works on chunk i+1.
  *
  *   npx braid run examples/pipeline.ts --check
  */
@@ -23,7 +24,7 @@ export default program({ S: 8, M: 192, K: 64, H: 96, N: 32 }, ({ devices, params
   const [first, second] = [new DeviceMesh(all.slice(0, half)), new DeviceMesh(all.slice(-half))];
   for (const tensor of [x, w0, hidden]) tensor.setDeviceMesh(first);
   for (const tensor of [moved, w1, y]) tensor.setDeviceMesh(second);
-  // H in as many parts as a stage has devices: axis 1 of W0, axis 2 of what it makes, axis 0 of W1.
+  // H has one part per device of a stage: axis 1 of W0, axis 2 of its result, axis 0 of W1.
   w0.split(1, half, { inner: false }).axis(1).parallelize("DIDx");
   hidden.split(2, half, { inner: false }).axis(2).parallelize("DIDx");
   moved.split(2, half, { inner: false }).axis(2).parallelize("DIDx");

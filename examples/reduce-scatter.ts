@@ -1,6 +1,6 @@
 /**
  * Reduce-scatter in chunks: a sum over a sharded axis whose result is sharded along another axis. Each device gets its
- * part of the sum, one ReduceScatter per iteration of the stream loop.
+ * part of the sum, with one ReduceScatter per iteration of the stream loop.
  *
  *   npx braid run examples/reduce-scatter.ts --check
  */

@@ -1,12 +1,12 @@
 /**
- * Allgather, then matmul, as a ring: the rows of A are sharded over the devices, and the sharded axis itself becomes the
- * Stream axis. In iteration i every device multiplies the shard of the device i places further; the first one is its own,
- * and no two devices read from the same peer at once. How a shard gets across is an option:
+ * Allgather, then matmul, as a ring: the rows of A are sharded over the devices, and the sharded axis itself becomes
+ * the Stream axis. In iteration i every device multiplies the shard of the device i places after it. The first shard is
+ * its own, and no two devices read from the same peer at once. An option selects how shards are moved:
  *
  *   npx braid run examples/ring-allgather-matmul.ts --check
  *
- * sends and receives with NCCL, `--backend cuda` copies out of the peers' memory (`--protocol put`: into it),
- * `--p2p broadcast` broadcasts one shard per iteration, and `--p2p linear` talks to device i in iteration i.
+ * sends and receives with NCCL, `--backend cuda` copies out of the peers' memory (`--protocol put`: into it), `--p2p
+ * broadcast` broadcasts one shard per iteration, and `--p2p linear` communicates with device i in iteration i.
  */
 import { DeviceMesh, Fusion, matmul, program } from "braid";
 

@@ -1,7 +1,7 @@
 /**
- * A copy, streamed: every row is copied by an iteration of a host loop, on the streams in turn. The smallest program
- * that shows the two-loop form (one loop lets the streams wait for the caller's, one does the work). No communication:
- * each device holds and copies the whole tensor.
+ * A copy, streamed: each iteration of a host loop copies a row, on the streams in turn. This is the smallest program
+ * that shows the two-loop form (one loop makes the streams wait for the caller's, the other does the work). There is no
+ * communication: each device holds and copies the whole tensor.
  *
  *   npx braid run examples/set.ts --check
  */
