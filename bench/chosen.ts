@@ -1,6 +1,7 @@
 /**
- * What `scheduleChoice=auto` takes now, by a profile, at every problem in results of `braid bench`, and how far that is from the fastest of the run: by every row whose
- * program is the same, command for command. Where no row is, it shows what `scheduleChoice=auto` took in that run, if that had the same name.
+ * Shows what `scheduleChoice=auto` chooses now with a profile, for every problem in results of `braid bench`, and how
+ * far that is from the fastest measured row. A row counts if its program is the same, command for command. Without such
+ * a row, it shows what `scheduleChoice=auto` took in that run if the choice had the same name.
  *
  *     npx jiti bench/chosen.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */

@@ -1,7 +1,8 @@
 /**
- * The CPU back end as a whole: AG+matmul with m = k = n = 2048 on 8 ranks by number of workers, with the share of the workers' time that
- * lies in kernels and copies; one large Allreduce and Allgather, which two workers do in parts; and what one command costs that does
- * nothing but order streams. Run it from the built package (`npm run bench`): worker threads run the built files.
+ * Times the whole CPU back end: AG+matmul with m = k = n = 2048 on 8 ranks by number of workers, with the share of the
+ * workers' time in kernels and copies; one large Allreduce and Allgather, which two workers share; and the cost of a
+ * command that only orders streams. Run it from the built package (`npm run bench`), because worker threads run the
+ * built files.
  */
 import { Bench } from "tinybench";
 import {
@@ -48,7 +49,10 @@ function collective(type: "Allreduce" | "Allgather"): Fusion {
   return f;
 }
 
-/** Launches and copies, in milliseconds summed over all streams; transfers, in which ranks also wait, are not counted. */
+/**
+ * Milliseconds of launches and copies, summed over all streams. Transfers are not counted, because ranks also wait in
+ * them.
+ */
 function busy({ trace }: RunReport, { ranks }: Program): number {
   const works = (event: RunReport["trace"][number]): boolean => {
     const kind = ranks[event.rank]?.commands[event.command]?.kind;

@@ -1,6 +1,6 @@
 /**
- * How long lowering, and recording with linking, take: chains of 1,000 and 10,000 ops, 250 and 2,500 loops over the devices (each with branches),
- * one loop of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks.
+ * Times lowering, and recording with linking: chains of 1,000 and 10,000 ops, 250 and 2,500 loops over the devices
+ * (each with branches), one loop of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks.
  */
 import { Bench } from "tinybench";
 import { add, DeviceMesh, Fusion, link, lower, matmul, neg, record, set } from "braid";
@@ -24,7 +24,7 @@ function chain(ops: number): Fusion {
   return f;
 }
 
-/** Every second op gathers in a loop over the devices, whose iterations branch; the others shard again. */
+/** Every second op gathers in a loop over the devices whose iterations branch. The other ops shard again. */
 function deviceLoops(loops: number): Fusion {
   const f = new Fusion();
   const mesh = DeviceMesh.range(8);

@@ -1,6 +1,7 @@
 /**
- * Matrix gemms: GFLOP/s of the WebAssembly kernels by dtype and shape, and float 1024^3 through a BLAS of the system, by Braid and
- * directly, on one thread in the same run. The BLAS takes part where one is installed: `braid doctor` says so.
+ * Times GEMMs: GFLOP/s of the WebAssembly kernels by dtype and shape, and float 1024^3 with a BLAS of the system,
+ * through Braid and directly, on one thread in the same run. That part needs an installed BLAS (`braid doctor` reports
+ * it).
  */
 import { Bench } from "tinybench";
 import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
@@ -43,7 +44,7 @@ const nameOf = ({ dtype, m, n, k, linear }: Case): string =>
 
 const flops = new Map(cases.map((each) => [nameOf(each), 2 * each.m * each.n * each.k]));
 
-/** GFLOP/s of a task, from its median time; undefined for tasks that are no gemms. */
+/** GFLOP/s of a task, from its median time; undefined for tasks that are not GEMMs. */
 export function gigaflops(bench: Bench, name: string): number | undefined {
   const task = bench.getTask(name);
   const count = flops.get(name);

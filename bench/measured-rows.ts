@@ -1,4 +1,4 @@
-/** What a CSV of `braid bench` has of Braid's own implementations, as they are planned again. */
+/** Reads the rows of Braid's implementations from a CSV of `braid bench`, so that they can be planned again. */
 import { readFileSync } from "node:fs";
 import { braidOptionNames } from "../src/bench/braid/braid-options.ts";
 import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
@@ -11,15 +11,15 @@ import { keysOf } from "../src/support/keys-of.ts";
 export interface MeasuredRow {
   readonly problem: Problem;
   readonly implementation: Extract<Implementation, { readonly kind: "braid" }>;
-  /** As `--impl` takes it. */
+  /** The implementation as text for `--impl`. */
   readonly text: string;
-  /** The median. */
+  /** The median time. */
   readonly milliseconds: number;
-  /** Why it was scheduled as it is, where that was chosen. */
+  /** The reason for its schedule, if it was chosen. */
   readonly note: string;
 }
 
-/** In the order of the file; without PyTorch's and published rows, and those that failed. */
+/** In the order of the file, without PyTorch's rows, published rows and failed rows. */
 export function measuredRows(file: string): readonly MeasuredRow[] {
   return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
     const problem = problemOf(row);
@@ -34,7 +34,7 @@ export function measuredRows(file: string): readonly MeasuredRow[] {
   });
 }
 
-/** Text of committed results with the present names of options, which stand before `=`. */
+/** Replaces old names of options (before `=`) in committed results by their present ones. */
 export function withNewNames(text: string): string {
   return text.replaceAll(/\b([A-Za-z]+)=/g, (part, name: string) => {
     const present = renamedOption(name, braidOptionNames);
@@ -46,7 +46,7 @@ export function sizeText({ m, n, k }: Problem): string {
   return `m ${m} n ${n} k ${k}`;
 }
 
-/** Null for what is not a measurement of Braid. */
+/** Null for a row that is not a measurement of Braid. */
 function problemOf(row: ReadonlyMap<string, string>): Problem | null {
   const [primitive, dtype] = [row.get("primitive") ?? "", row.get("dtype") ?? ""];
   const isOwn =
@@ -61,7 +61,7 @@ function rowsOf(text: string): readonly ReadonlyMap<string, string>[] {
   return rows.map((fields) => new Map(head.map((name, i) => [name, fields[i] ?? ""])));
 }
 
-/** A field may stand in quotation marks, and then have commas. */
+/** A quoted field may contain commas. */
 function fieldsOf(line: string): readonly string[] {
   return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, plain = ""]) => quoted?.replaceAll('""', '"') ?? plain,

@@ -1,11 +1,11 @@
-/** Reading dumps: nvFuser's, many in one text, and the dump of a lowered Fusion of a thousand ops. */
+/** Times reading dumps: many of nvFuser's in one text, and the dump of a lowered Fusion of a thousand ops. */
 import { readdirSync, readFileSync } from "node:fs";
 import { DeviceMesh, Fusion, lower, parse, parseContainers, print, relu, set, type TensorView } from "braid";
 import { Bench } from "tinybench";
 
 const folder = new URL("../test/fixtures/dumps/", import.meta.url);
 
-/** The dumps of nvFuser's pull requests, over and over, up to about a megabyte. */
+/** The dumps of nvFuser's pull requests, repeated up to about a megabyte. */
 function manyDumps(): string {
   const texts = readdirSync(folder)
     .filter((name) => name.endsWith(".hir"))

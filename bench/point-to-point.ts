@@ -1,6 +1,6 @@
 /**
- * The ring of one-sided copies against the collective pipeline, on the CPU back end: allgather + matmul, and the allgather alone, on 8
- * ranks with 1 MiB a shard. The goal is at most 1.1 times the time of the collectives.
+ * Compares the ring of one-sided copies with the collective pipeline on the CPU back end: allgather + matmul, and
+ * allgather alone, on 8 ranks with 1 MiB per shard. The ring should take at most 1.1 times as long as the collectives.
  */
 import { Bench } from "tinybench";
 import {

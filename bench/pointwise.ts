@@ -1,7 +1,7 @@
 /**
- * Kernels that read and write memory, in GB/s: bytes of all elements read plus those written, over the median time of one call, on one
- * thread. The first task, `TypedArray.set` of 64 MiB, is the yardstick: what this machine copies in the same run. Each
- * kernel runs as WebAssembly SIMD, where it has such a form, and as generated JavaScript.
+ * Times kernels that read and write memory, in GB/s: the bytes of all elements read and written, over the median time
+ * of one call, on one thread. The first task, `TypedArray.set` of 64 MiB, shows what this machine copies in the same
+ * run. Each kernel runs as WebAssembly SIMD, if it has that form, and as generated JavaScript.
  */
 import { Bench } from "tinybench";
 import type { Kernel, Operand } from "../src/commands/kernel.ts";
@@ -109,7 +109,7 @@ export async function benchPointwise(): Promise<Bench> {
         [...kernel.inputs, ...kernel.outputs].reduce((total, each) => total + bytesOf(each), 0),
       );
       let run: (() => void) | null = null;
-      // Made when its turn comes, so that the memories of all tasks are not alive at once.
+      // Created when its turn comes, so that the memories of all tasks are not alive at once.
       bench.add(task, () => run?.(), {
         beforeAll: () => {
           run = prepare(kernel, simd);
@@ -124,7 +124,7 @@ export async function benchPointwise(): Promise<Bench> {
   return bench;
 }
 
-/** Elements that are read again along an axis of stride 0 count once. */
+/** Elements that are read repeatedly along an axis of stride 0 count once. */
 function bytesOf({ dtype, shape, strides }: Operand): number {
   return shape.reduce((total, extent, axis) => total * (strides[axis] === 0 ? 1 : extent), dtypes[dtype].bytes);
 }

@@ -1,6 +1,6 @@
 /**
- * Simulated beside measured times: of every implementation of Braid's in results of `braid bench`, on the machine of a profile. It shows where the model that
- * `--schedule-choice auto` chooses by is wrong; it is not part of `npm run bench`.
+ * Compares predicted with measured times of Braid's implementations in results of `braid bench`, on the machine of a
+ * profile. It shows errors of the model that `--schedule-choice auto` uses. It is not part of `npm run bench`.
  *
  *     npx jiti bench/simulated.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */

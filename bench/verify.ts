@@ -1,6 +1,7 @@
 /**
- * Record, link and verify: what a program costs before it first runs. Allgather + matmul as a pipeline of collectives and as a ring of sends and receives
- * or of copies, with 8 devices and 8 chunks and with 64 of each; and how much of it is verification.
+ * Times record, link and verify, the cost of a program before it first runs: allgather + matmul as a pipeline of
+ * collectives and as a ring of sends and receives or of copies, with 8 devices and 8 chunks and with 64 of each; and
+ * the part that is verification.
  */
 import { Bench } from "tinybench";
 import { type CommandList, DeviceMesh, Fusion, type HostProgram, link, lower, matmul, record, verify } from "braid";
@@ -45,7 +46,7 @@ function listsOf(hosts: readonly HostProgram[]): readonly CommandList[] {
   return hosts.map((host, rank) => record(host, { rank, streams: 8 }));
 }
 
-/** As many chunks as devices. */
+/** Each case has as many chunks as devices. */
 export async function benchVerify(): Promise<Bench> {
   const bench = new Bench({
     name: "record, link and verify",

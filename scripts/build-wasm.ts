@@ -1,6 +1,7 @@
 /**
- * Assembles the matrix kernels and writes them into src/kernels/gemm/gemm-wasm.ts. Run after a change of gemm-wat.ts:
- * `npm run build:wasm`. The result is checked in, so that neither a build nor a browser needs an assembler; a test compares.
+ * Assembles the matrix kernels and writes them into src/kernels/gemm/gemm-wasm.ts. Run `npm run build:wasm` after a
+ * change of gemm-wat.ts. The result is checked in, so that neither a build nor a browser needs an assembler. A test
+ * compares the two.
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,7 @@
 /**
- * `npm run bundle:offline [FOLDER]`: a folder that runs on a Linux x64 machine with GPUs but without network and Node: the Node that runs this script, compressed, the built
- * package and its production dependencies. It needs a shell there, and Python for unpacking Node once.
+ * `npm run bundle:offline [FOLDER]` makes a folder that runs on a Linux x64 machine with GPUs but without network or
+ * Node. It holds the Node that runs this script (compressed), the built package and its production dependencies. The
+ * target machine needs a shell, and Python to unpack Node once.
  *
  *     sh braid-offline/braid run examples/allgather-matmul.ts --on cuda --devices 8
  */
@@ -24,7 +25,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const target = path.resolve(process.argv[2] ?? path.join(root, "braid-offline"));
 const mostMiB = 40;
 
-/** What runs, what its source maps and the test programs refer to, and nothing that builds. */
+/** Files that run, and files that source maps and test programs refer to. Build tools are left out. */
 const copied = [
   "package.json",
   "LICENSE",
@@ -41,7 +42,7 @@ const copied = [
   "test/support",
 ];
 
-/** Unpacks Node on the first start, beside the bundle or, where that cannot be written, in a folder of the user's own. */
+/** Unpacks Node on the first start: beside the bundle, or in a folder of the user if the bundle cannot be written. */
 const starter = `#!/bin/sh
 # Starts Braid with the Node of this bundle. The first start unpacks it.
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
@@ -83,7 +84,7 @@ function main(): void {
   requireLinux();
   const packedNode = path.join(target, "node.xz");
   for (const name of existsSync(target) ? readdirSync(target) : []) {
-    // Packing Node takes a minute: it is kept while it is this Node's.
+    // Packing Node takes a minute, so a packed copy of this Node is kept.
     if (/^node\.(xz|version)$/.test(name) && isPackedNode(packedNode)) continue;
     rmSync(path.join(target, name), { recursive: true });
   }
@@ -115,15 +116,12 @@ function copy(name: string): void {
   cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
 }
 
-/** Declarations and build records serve compilers only, and there is no vitest. */
+/** Leaves out declarations and build records, which only compilers use, and tests. */
 function isNeeded(file: string): boolean {
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
-/**
- * Folders of the lock file's packages that run. npm marks as `devOptional` what only development and an optional peer
- * of a dependency ask for, as TypeScript, a peer of valibot.
- */
+/** Folders of the lock file's packages that are installed for this platform and are not development dependencies. */
 function productionPackages(): readonly string[] {
   const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8")) as {
     readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>;

@@ -12,12 +12,12 @@
  */
 
 /**
- * Rows of a tile. With two vectors a row there are 8 sums, 2 vectors of b and 4 of a: V8 hoists the loads of a basic block
- * above its arithmetic, so all of them must fit in 15 registers. bench/README.md has the figures of other tiles.
+ * Rows of a tile. With two vectors per row there are 8 sums, 2 vectors of b and 4 of a. V8 hoists the loads of a basic
+ * block above its arithmetic, so all of them must fit in 15 registers. bench/README.md has the figures of other tiles.
  */
 export const tileRows = 4;
 
-/** Steps over k per turn of the loop, each a basic block of its own (see above) because it may be the last. */
+/** Steps over k per iteration of the loop. Each is a separate basic block (see above), because it may be the last. */
 const unrolled = 4;
 
 interface Accumulator {
@@ -37,7 +37,7 @@ interface Output {
   readonly store: (address: string, value: string) => string;
 }
 
-/** An element type of operands, as packing sees it: the bits of f32 and i32 are copied alike. */
+/** An element type of operands for packing. f32 and i32 are the same, because their bits are copied. */
 interface Source {
   readonly name: string;
   readonly bytes: 2 | 4 | 8;
@@ -95,7 +95,7 @@ const widened = (name: "half" | "bfloat16"): Source => ({
 
 const sources: readonly Source[] = [copied(32), copied(64), widened("half"), widened("bfloat16")];
 
-/** The whole module. A shared memory needs another import than an unshared one. */
+/** The whole module. Shared and unshared memory need different imports. */
 export function gemmModule(memory: "shared" | "unshared"): string {
   const limits = memory === "shared" ? "1 65536 shared" : "1";
   return [

@@ -42,7 +42,7 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
   ]);
 }
 
-/** Headings of docs/diagnostics.md, by the first code under each. */
+/** Headings of docs/diagnostics.md, keyed by the first code under each. */
 const headings: { readonly [C in DiagnosticCode]?: string } = {
   "axis-out-of-range": "Building a Fusion",
   "resharding-unsupported": "Lowering",
@@ -86,7 +86,7 @@ function sectionOf(codes: readonly DiagnosticCode[]): readonly string[] {
   return wrapped(`[findings.md](findings.md) explains what the verifier reports: ${names}.`);
 }
 
-/** As prettier wraps prose. */
+/** Wraps prose like prettier. */
 function wrapped(text: string): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

@@ -1,6 +1,8 @@
 /**
- * Writes what a refactoring must not change as text files: `jiti scripts/snapshot.ts FOLDER [--full] [PART...]`, after `npm run build`. The outputs of two commits are compared
- * with `diff -r`. Long texts are cut to their first lines and a hash, if not --full. Parts are named as below, all if none is; they may be written by several processes at once.
+ * Writes everything that a refactoring must not change as text files: `jiti scripts/snapshot.ts FOLDER [--full]
+ * [PART...]`, after `npm run build`. Compare the outputs of two commits with `diff -r`. Without --full, long texts are
+ * cut to their first lines and a hash. PART is one of the names below, default all. Several processes may write parts
+ * at the same time.
  */
 import { dumpPages, helpPages, listPages, lowerPages, messagePages, runPages } from "./snapshot/command-lines.ts";
 import { benchPages, choicePages, examplePages, kernelPages } from "./snapshot/kernels.ts";

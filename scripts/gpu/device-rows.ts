@@ -1,4 +1,4 @@
-/** Libraries and where they were found, the device, and memory between ranks with a signal to and fro. */
+/** Reports libraries and their files, the device, and a round trip of signals through peer memory. */
 import { cublasLtPrototypes } from "../../src/backends/cuda/bindings/cublaslt-api.ts";
 import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";

@@ -1,6 +1,7 @@
 /**
- * What a killed and a stopped rank do to a run, as logs: `braid run` on several GPUs, one of whose ranks gets SIGKILL or SIGSTOP in the middle of its runs. Each log holds
- * all that the command writes, how long it took to end after the signal, and what was left behind. Needs Linux, for /proc.
+ * Logs what a killed and a stopped rank do to a run: starts `braid run` on several GPUs and sends SIGKILL or SIGSTOP to
+ * one rank during its runs. Each log holds the command's output, the time from the signal to its end, and what was left
+ * behind. Needs Linux, for /proc.
  *
  *     sh braid-offline/braid --script scripts/gpu/failures.ts 4 bench/results/gpu-failures-4xH200 [cuda|nccl|allreduce ...]
  */
@@ -13,19 +14,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 const timeout = 8;
-/** Seconds until every rank has compiled and is at its runs. */
+/** Seconds until every rank has compiled and is running. */
 const underWay = 15;
-/** Seconds that all ranks may take to end when one has failed. */
+/** Seconds that all ranks may take to end after one has failed. */
 const allowed = 5;
 const failing = 1;
 
 const failures = [
   { name: "killed", signal: "SIGKILL", known: 0 },
-  // Of a rank that is only late others know when its time is up.
+  // Other ranks notice a stopped rank only at the timeout.
   { name: "stopped", signal: "SIGSTOP", known: timeout },
 ] as const;
 
-/** By name: streams that wait for memory operations, for the library, and kernels that wait for their peers themselves. */
+/** Programs by name: their streams wait by memory operations, in the library, and in kernels. */
 const programs: Readonly<Record<string, readonly string[]>> = {
   cuda: ["examples/ring-allgather-matmul.ts", "--backend", "cuda"],
   nccl: ["examples/ring-allgather-matmul.ts", "--backend", "nccl"],
@@ -53,7 +54,7 @@ interface Provoked {
   readonly problems: readonly string[];
 }
 
-/** `limit`: seconds from the signal to the end of the last process. */
+/** `limit`: seconds allowed from the signal to the end of the last process. */
 async function provoke(
   devices: string,
   command: readonly string[],
@@ -113,7 +114,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Null where nvidia-smi is not there to ask. */
+/** Null without nvidia-smi. */
 function computeProcesses(): number | null {
   try {
     const query = ["--query-compute-apps=pid", "--format=csv,noheader"];

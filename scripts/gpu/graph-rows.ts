@@ -1,6 +1,6 @@
 /**
- * What cuGraphLaunch itself costs the host, by the kind of nodes, their number and the branches they lie on: the part of a replay's host time that is not
- * Braid's; and what a batch of waits costs the GPU. Medians on rank 0's GPU, idle before each launch.
+ * Times cuGraphLaunch on the host, by the kind of nodes, their number and their branches: the part of a replay's host
+ * time that is not Braid's. Also times a batch of waits on the GPU. Medians on rank 0's GPU, idle before each launch.
  */
 import { setTimeout } from "node:timers/promises";
 import { type Gpu, openGpu } from "../../src/backends/cuda/gpu.ts";
@@ -32,7 +32,7 @@ const launches = 200;
 /** Peers of 2, 4 and 8 ranks. */
 const waitCounts = [1, 3, 7] as const;
 
-/** Milliseconds that the host lets pass before a launch. */
+/** Milliseconds of pause before a launch. */
 const pauses = [0, 1, 10] as const;
 const pausedLaunches = 30;
 
@@ -49,7 +49,7 @@ export async function* graphRows({ world }: PartContext): AsyncGenerator<Row> {
   resources[Symbol.dispose]();
 }
 
-/** `peer`: an address of 4 KiB on another GPU, where there is one. */
+/** `peer`: the address of 4 KiB on another GPU, if there is one. */
 async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncGenerator<Row> {
   const { rank } = gpu;
   const resources = createResources();
@@ -97,7 +97,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     });
   };
 
-  /** Median microseconds of a launch, each after a pause of so many milliseconds. */
+  /** Median microseconds of a launch, each after a pause of `pause` milliseconds. */
   const launchTime = async (graph: CapturedGraph, count: number, pause: number): Promise<number> => {
     const times: number[] = [];
     for (let i = 0; i < count; i++) {
@@ -110,7 +110,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     return median(times);
   };
 
-  /** Median microseconds of a launch of `count` nodes, in turns on so many branches. */
+  /** Median microseconds of a launch of `count` nodes, distributed over `branches` branches. */
   const cost = async (node: (stream: number) => () => void, count: number, branches: number): Promise<number> => {
     const graph = await graphOf(node, count, branches);
     const time = await launchTime(graph, launches, 0);
@@ -152,7 +152,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     return texts.join(", ");
   });
   yield await rowOf("host time of a graph of signals that come at once", async () => {
-    // As a list has them: the signal, and the wait for it between words that say how far the stream is.
+    // As in a command list: the signal, and its wait between progress reports.
     const progress = memory.address + 64;
     const word = memory.address + 128;
     const both = memoryOperations([
@@ -170,7 +170,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
   });
   yield await rowOf("time on the stream of a batch of waits whose signals have come", () => {
     const timeOf = createStreamTimer(gpu, pool, blocks, resources, first);
-    // In the host's memory, as where a stream says what it waits for.
+    // In host memory, like the progress words of streams.
     const progress = blocks.take(4).address;
     return waitCounts
       .map((count) => {

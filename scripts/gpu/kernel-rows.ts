@@ -1,4 +1,7 @@
-/** Every kernel on this rank's GPU against the oracle: the cases of test/gpu, one row for all that pass and one for each that does not. */
+/**
+ * Compares every kernel on this rank's GPU with the oracle: the cases of test/gpu, one row for all that pass and one
+ * for each that fails.
+ */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
@@ -7,7 +10,7 @@ import { singleGpuCases } from "../../test/gpu/single-gpu-cases.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 export async function* kernelRows({ world }: PartContext): AsyncGenerator<Row> {
-  // The cases are shared out: every rank has a GPU of its own.
+  // Cases are distributed over the ranks, because every rank has its own GPU.
   const own = singleGpuCases.filter((_, i) => i % world.worldSize === world.rank);
   const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
   let passed = 0;

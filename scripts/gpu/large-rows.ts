@@ -1,6 +1,6 @@
 /**
- * nvFuser's products with communication at full size, 32768 x 32768 x 1024, on all GPUs: every idiom, eager and as graphs. A failed run ends the part: the
- * streams of its Group may wait for ever.
+ * Runs nvFuser's matmuls with communication at full size, 32768 x 32768 x 1024, on all GPUs, in every idiom, eager and
+ * as graphs. A failed run ends the part, because the streams of its Group may wait forever.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
@@ -18,9 +18,9 @@ const fullSize: LargeSizes = { m: 32_768, k: 32_768, n: 1024, chunks: 8 };
 interface LargePlan {
   readonly sizes?: LargeSizes;
   readonly graphOf?: GraphOf;
-  /** Of a case's name. */
+  /** Selects cases by name. */
   readonly wanted?: (name: string) => boolean;
-  /** nvFuser's own dtype is float; bfloat16 is what its users run. */
+  /** nvFuser's tests use float; its users run bfloat16. */
   readonly dtypes?: readonly LargeDType[];
 }
 
@@ -41,7 +41,7 @@ export async function* largeRows(
   for (const dtype of dtypes) {
     const label = `${sizes.m} x ${sizes.k} x ${sizes.n}, ${dtype}`;
     const made: LargeInputs[] = [];
-    yield await rowOf(`${label}: product by one GPU and rows in double`, async () => {
+    yield await rowOf(`${label}: one GEMM on one GPU, and rows in double`, async () => {
       const start = performance.now();
       for (const mode of ["signs", "uniform"] as const) made.push(await makeLargeInputs(mode, sizes, dtype, solo));
       return secondsSince(start);
@@ -57,7 +57,7 @@ export async function* largeRows(
           let ran = false;
           yield await rowOf(`${each.name}, ${label}, ${labelOf(lowering)}, graph ${graph}`, async () => {
             const start = performance.now();
-            // The second run replays a graph after other inputs, and is the one that is exact.
+            // The second run replays a graph with different inputs, for which results are exact.
             const inputs = [uniform, signs];
             const options = { ...lowering, devices, on, timeout };
             const problems = await checkLarge(each, { sizes, dtype, rank, inputs, options });
@@ -73,7 +73,7 @@ export async function* largeRows(
   for (const group of [groups.off, groups.on]) await group.close();
 }
 
-/** In float the two products of nvFuser's tests alone, each in one idiom per back end. */
+/** With float, only the two matmuls of nvFuser's tests, each in one idiom per back end. */
 function loweringsOf({ lowerings, sharesK }: LargeCase, dtype: LargeDType): LargeCase["lowerings"] {
   if (dtype === "bfloat16") return lowerings;
   if (sharesK) return [];

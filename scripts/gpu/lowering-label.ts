@@ -1,4 +1,4 @@
-/** How rows name lowering options, and which of them run as graphs. */
+/** Names lowering options in rows, and tells which of them run as graphs. */
 import type { LoweringOptions } from "../../src/passes/options.ts";
 
 export function labelOf({
@@ -21,7 +21,7 @@ export function labelOf({
 
 type Graph = "on" | "off";
 
-/** Whether a program runs as asked for: a fake NCCL, for one, cannot be captured. */
+/** The use of graphs for a program: a fake NCCL, for example, cannot be captured. */
 export type GraphOf = (lowering: Partial<LoweringOptions>, asked: Graph) => Graph;
 
 export const graphsWhereAsked: GraphOf = (_, asked) => asked;

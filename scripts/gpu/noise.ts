@@ -1,11 +1,14 @@
-/** Inputs for measurements: random, since products of zeros run faster than real ones. */
+/** Random inputs for measurements, because GEMMs of zeros run faster than real ones. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 
-/** Random bits whose bfloat16 and float values are of moderate size; a piece of them, repeated: drawing gigabytes would take minutes. */
+/**
+ * Random bits whose bfloat16 and float values have moderate size. A block of them is repeated, because drawing
+ * gigabytes would take minutes.
+ */
 export function noise(f: Fusion): readonly Tensor[] {
   const data = f.data();
   const random = createRandom(7);

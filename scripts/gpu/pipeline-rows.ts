@@ -1,6 +1,7 @@
 /**
- * The all-gather + matmul over all GPUs as a pipeline over the devices, prepared once and run many times without moving inputs: median over runs of the maximum over ranks, by the
- * host's clock, beside one product of the whole shape. Host time is that until everything is with the driver.
+ * Times all-gather + matmul over all GPUs as a pipeline over the devices, and one GEMM of the whole shape. Programs are
+ * prepared once and run many times without moving inputs. Times are medians over runs of the maximum over ranks, by the
+ * host's clock. Host time ends when everything is with the driver.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import type { Prepared } from "../../src/backends/backend.ts";
@@ -25,7 +26,7 @@ import { median, type Row, rowOf } from "./rows.ts";
 export interface PipelineShape {
   readonly m: number;
   readonly k: number;
-  /** Of each GPU. */
+  /** Columns of each GPU. */
   readonly n: number;
 }
 
@@ -40,7 +41,7 @@ export const pipelineShapes: readonly PipelineShape[] = [
 interface Variant {
   readonly name: string;
   readonly lowering: Partial<LoweringOptions>;
-  readonly lane: boolean;
+  readonly onCopyStream: boolean;
   readonly streams: number;
   readonly graph: "on" | "off";
 }
@@ -49,19 +50,19 @@ const get = { backend: "cuda", protocol: "get" } as const;
 const put = { backend: "cuda", protocol: "put" } as const;
 
 const variants: readonly Variant[] = [
-  { name: "nccl", lowering: { backend: "nccl" }, lane: false, streams: 4, graph: "off" },
-  { name: "nccl, graph", lowering: { backend: "nccl" }, lane: false, streams: 4, graph: "on" },
-  { name: "get, lane, 2 streams", lowering: get, lane: true, streams: 2, graph: "off" },
-  { name: "get, lane, 2 streams, graph", lowering: get, lane: true, streams: 2, graph: "on" },
-  { name: "get, lane, 8 streams, graph", lowering: get, lane: true, streams: 8, graph: "on" },
-  { name: "get, inline, 8 streams, graph", lowering: get, lane: false, streams: 8, graph: "on" },
-  { name: "put, lane, 2 streams, graph", lowering: put, lane: true, streams: 2, graph: "on" },
+  { name: "nccl", lowering: { backend: "nccl" }, onCopyStream: false, streams: 4, graph: "off" },
+  { name: "nccl, graph", lowering: { backend: "nccl" }, onCopyStream: false, streams: 4, graph: "on" },
+  { name: "get, copy stream, 2 streams", lowering: get, onCopyStream: true, streams: 2, graph: "off" },
+  { name: "get, copy stream, 2 streams, graph", lowering: get, onCopyStream: true, streams: 2, graph: "on" },
+  { name: "get, copy stream, 8 streams, graph", lowering: get, onCopyStream: true, streams: 8, graph: "on" },
+  { name: "get, inline, 8 streams, graph", lowering: get, onCopyStream: false, streams: 8, graph: "on" },
+  { name: "put, copy stream, 2 streams, graph", lowering: put, onCopyStream: true, streams: 2, graph: "on" },
 ];
 
 const runs = 20;
 const warmUp = 4;
 
-/** One row per variant; ranks stay in step. */
+/** One row per variant. All ranks run the same variant at the same time. */
 export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGenerator<Row> {
   const { m, k, n } = shape;
   const label = `m ${m} k ${k} n ${n}`;
@@ -70,14 +71,14 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
     const milliseconds = await slowest(world, own.runs);
     const [host, inLoop] = [1000 * (await slowest(world, own.host)), 1000 * (await slowest(world, own.inLoop))];
     const speed = `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
-    return `${speed}, host ${host.toFixed(1)} us until everything is with the driver, ${inLoop.toFixed(1)} one run behind the other`;
+    return `${speed}, host ${host.toFixed(1)} us until everything is with the driver, ${inLoop.toFixed(1)} one run after the other`;
   };
-  yield await rowOf(`${label}: one product`, async () => {
+  yield await rowOf(`${label}: one GEMM`, async () => {
     const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
     const own = await measure(shape, 1, 0, rendezvous, {
       name: "alone",
       lowering: {},
-      lane: false,
+      onCopyStream: false,
       streams: 1,
       graph: "off",
     });
@@ -95,11 +96,11 @@ type BackendRendezvous = Parameters<typeof createCudaBackend>[0]["rendezvous"];
 
 /** Milliseconds on this rank. */
 interface Times {
-  /** Of each run, begun when all ranks have met over TCP. */
+  /** Of each run after a barrier over TCP. */
   readonly runs: readonly number[];
-  /** Of these what the host took to hand it to the driver: it has slept before, its caches are cold. */
+  /** The host's part of `runs`, until the driver has everything. The host has slept before, so its caches are cold. */
   readonly host: readonly number[];
-  /** The same of runs that begin when the one before has ended. */
+  /** The host's part of runs that begin when the previous run has ended. */
   readonly inLoop: readonly number[];
 }
 
@@ -108,7 +109,7 @@ async function measure(
   devices: number,
   rank: number,
   rendezvous: BackendRendezvous,
-  { lowering, lane, streams, graph }: Variant,
+  { lowering, onCopyStream, streams, graph }: Variant,
 ): Promise<Times> {
   const f = new Fusion();
   const a = f.input([devices, m / devices, k], "bfloat16");
@@ -131,7 +132,7 @@ async function measure(
     }),
   );
   const linked = link(lists);
-  const program = applySchedule(linked, { copyStream: lane ? "dedicated" : "inline" });
+  const program = applySchedule(linked, { copyStream: onCopyStream ? "dedicated" : "inline" });
   const group = await createCudaBackend({ rendezvous, graph }).open({ world: devices, localRanks: [rank] });
   const prepared = await group.prepare(program);
   writeInputs(f, program, prepared, rank);
@@ -162,7 +163,7 @@ function writeInputs(f: Fusion, { buffers }: Program, prepared: Prepared, rank: 
   }
 }
 
-/** Of every run the slowest rank's time; of these the median. */
+/** The median over runs of the slowest rank's time. */
 async function slowest(world: World, own: readonly number[]): Promise<number> {
   const all = await world.allGather(new Uint8Array(Float64Array.from(own).buffer));
   const times = all.map((bytes) => new Float64Array(bytes.slice().buffer));

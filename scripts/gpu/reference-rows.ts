@@ -1,6 +1,7 @@
 /**
- * nvFuser's multi-device tests on all GPUs, in every idiom, eager and as graphs: a row for each test, and one for each way of running it that fails. One
- * Group for all eager runs and one for all graphs, so that NCCL connects once per team. A failed run ends the part.
+ * Runs nvFuser's multi-device tests on all GPUs, in every idiom, eager and as graphs: a row for each test, and one for
+ * each way of running it that fails. All eager runs share a Group, and all graphs another one, so NCCL connects once
+ * per team. A failed run ends the part.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
@@ -14,7 +15,7 @@ const timeout = 20;
 
 interface ReferencePlan {
   readonly graphOf?: GraphOf;
-  /** Of a row's name. */
+  /** Selects rows by name. */
   readonly wanted?: (name: string) => boolean;
 }
 

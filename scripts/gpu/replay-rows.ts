@@ -1,6 +1,7 @@
 /**
- * Ten thousand replays of one graph with changing inputs: the ring all-gather + matmul and a matmul + all-reduce over whole numbers, whose results are exact, so that a signal
- * that is taken twice or too early shows as a wrong number.
+ * Replays one graph ten thousand times with changing inputs: the ring all-gather + matmul, and a matmul + all-reduce.
+ * Inputs are whole numbers, so results are exact, and a signal that is taken twice or too early shows as a wrong
+ * number.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { link } from "../../src/commands/link/link.ts";
@@ -20,7 +21,7 @@ import { createRandom } from "../../src/support/random.ts";
 import { median, type PartContext, type Row, rowOf } from "./rows.ts";
 
 const replays = 10_000;
-/** Inputs change, and results are compared, in every so manieth run. */
+/** Runs from one change of inputs and comparison of results to the next. */
 const checkedEvery = 50;
 const inputSets = 8;
 
@@ -61,7 +62,7 @@ function gatherAndMultiply(devices: number): Fusion {
   return f;
 }
 
-/** In three chunks, of whose slices a kernel takes several blocks. */
+/** Three chunks, large enough that a kernel needs several blocks for a slice. */
 function multiplyAndReduce(devices: number): Fusion {
   const f = new Fusion();
   const a = f.input([3, devices, 64 * devices, 16], "float");
@@ -122,7 +123,7 @@ async function replay(world: PartContext["world"], { build, protocol, schedule }
         const tensor = at(data.tensors, at(data.inputs, position));
         prepared.write(id, shardOf(tensor, given.shape, tensorBytes(given), rank));
       }
-      // Peers read this rank's input: nobody starts before all have written theirs.
+      // Peers read this rank's input, so no rank starts before all have written theirs.
       await world.barrier();
     }
     const { milliseconds, hostMilliseconds = NaN } = await prepared.execute();

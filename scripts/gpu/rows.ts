@@ -1,11 +1,11 @@
-/** What the parts of the self-test have in common. */
+/** Shared by the parts of the self-test. */
 import type { World } from "../../src/launch/join-world.ts";
 
 export interface Row {
   readonly name: string;
   readonly ok: boolean;
   readonly text: string;
-  /** How many cases the row stands for; 1 if not given. */
+  /** The number of cases in the row; 1 if omitted. */
   readonly cases?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a GPU machine does with Braid, as one short table: libraries, every kernel against the oracle, bandwidths, products, and programs over all GPUs in each idiom, eager and
- * as graphs. One process per GPU.
+ * The self-test of a GPU machine, as one short table: libraries, every kernel against the oracle, bandwidths, GEMMs,
+ * and programs over all GPUs in each idiom, eager and as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, speed, world, replays, reference or large
@@ -107,7 +107,7 @@ interface PartResult {
   readonly otherRanksFailed: readonly Row[];
 }
 
-/** Prints what failed on other ranks and not on rank 0, whose rows stand above already, and the part's sums. */
+/** Prints failures of other ranks that rank 0 does not have, whose rows are printed already, and the part's totals. */
 async function report(
   { world }: PartContext,
   part: string,

@@ -1,4 +1,7 @@
-/** Rates of single kernels on this rank's GPU, and times of the all-gather + matmul over all, from CUDA events and from the host's clock. */
+/**
+ * Measures rates of single kernels on this rank's GPU, and times of all-gather + matmul over all GPUs, by CUDA events
+ * and by the host's clock.
+ */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import type { RunReport } from "../../src/backends/backend.ts";

@@ -1,4 +1,7 @@
-/** How long calls take on a stream, without the host's time for them: the stream is held until all are issued, and timing events lie around them. */
+/**
+ * Times calls on a stream without the host's time. The stream is held until all calls are issued between two timing
+ * events.
+ */
 import type { Out } from "../../src/backends/cuda/bindings/driver-api.ts";
 import type { Gpu } from "../../src/backends/cuda/gpu.ts";
 import type { HostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";

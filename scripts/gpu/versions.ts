@@ -1,4 +1,4 @@
-/** What a result was measured with: GPU, driver and libraries. */
+/** The GPU, driver and libraries of a measurement. */
 import { readFileSync } from "node:fs";
 import { cublasLtPrototypes } from "../../src/backends/cuda/bindings/cublaslt-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
@@ -38,7 +38,7 @@ export function versions(rank: number, localRank: number): Versions {
   };
 }
 
-/** Programs that need no NCCL have results without it. */
+/** A machine without NCCL still has results of programs that do not need it. */
 function unlessMissing(read: () => string): string {
   try {
     return read();
@@ -47,7 +47,7 @@ function unlessMissing(read: () => string): string {
   }
 }
 
-/** Of the kernel's module; null where the system does not say. */
+/** The version of the kernel module; null if the system does not provide it. */
 function driverRelease(): string | null {
   try {
     return /\d+\.\d+(\.\d+)?/.exec(readFileSync("/proc/driver/nvidia/version", "utf8"))?.[0] ?? null;

@@ -1,4 +1,7 @@
-/** Programs over all GPUs, in every idiom, eager and replayed. A failed run ends the part: the streams of its Group may wait for ever. */
+/**
+ * Runs programs over all GPUs, in every idiom, eager and replayed. A failed run ends the part, because the streams of
+ * its Group may wait forever.
+ */
 import { createCudaBackend } from "../../src/cuda.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
 import { expectationsOf } from "../../test/gpu/expectation.ts";
@@ -15,7 +18,7 @@ export async function* worldRows({ world }: PartContext): AsyncGenerator<Row> {
       for (const graph of ["off", "on"] as const) {
         yield await rowOf(`${name}, ${labelOf(lowering)}, graph ${graph}`, async () => {
           const start = performance.now();
-          // Each in a Group of its own: opening and closing are part of the test.
+          // Each case has its own Group, because opening and closing are part of the test.
           const on = createCudaBackend({ rendezvous: world, graph, timeout: 20 });
           const problems = await checkCase(build(devices), expectations, {
             ...lowering,

@@ -1,9 +1,9 @@
-/** What is wrong in one way each: command lines, files and calls. */
+/** Command lines, files and calls with one mistake each. */
 
 const example = "examples/allgather-matmul.ts";
 const p2p = "examples/matmul-reduce-scatter-p2p.ts";
 
-/** Written into SCRATCH, where command lines find them. */
+/** Files that are written into SCRATCH for the command lines. */
 export const badFiles: Readonly<Record<string, string>> = {
   "empty.ts": "",
   "number.ts": "export default 3;",
@@ -115,7 +115,7 @@ const files = [
   "EMPTY",
 ].map((name) => (name === "EMPTY" ? "SCRATCH" : `SCRATCH/${name}`));
 
-/** Words are split at spaces; EMPTY is the empty word, SCRATCH the folder of `badFiles`. */
+/** Words are split at spaces. EMPTY is the empty word, SCRATCH the folder of `badFiles`. */
 export const badCommandLines: readonly string[] = [
   "--version",
   "lwoer x.ts",
@@ -239,7 +239,10 @@ const built = (body: string): string =>
 const ran = (body: string): string =>
   `f.output(braid.set(a)); const e = await MultiDeviceExecutor.create(f, { devices: 1 }); ${body}`;
 
-/** Bodies that know `braid`, the Fusion `f`, its inputs `a` [2, 4, 8] and `b` [8, 6], and a mesh of two devices. */
+/**
+ * Function bodies with `braid`, the Fusion `f`, its inputs `a` [2, 4, 8] and `b` [8, 6], and a mesh of two devices in
+ * scope.
+ */
 export const badCalls: readonly string[] = [
   ...[
     `{ rank: -1 }`,

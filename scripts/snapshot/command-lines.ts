@@ -1,4 +1,4 @@
-/** Everything that is seen through the command line: help, host programs, lists, verdicts, runs and messages. */
+/** Everything that the command line prints: help, host programs, lists, verdicts, runs and messages. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { badCalls, badCommandLines, badFiles } from "./bad-input.ts";
@@ -25,7 +25,7 @@ export async function helpPages(): Promise<void> {
 
 const cuda = { backend: "cuda" } as const;
 
-/** Every value of every lowering option, and what may work together. */
+/** Every value of every lowering option, and combinations. */
 const lowerings: readonly FlagValues[] = [
   {},
   cuda,
@@ -55,12 +55,12 @@ const lowerings: readonly FlagValues[] = [
   ...Object.values(braid.passes).map(({ name }) => ({ disablePass: name })),
 ];
 
-/** Every `step`-th, beginning at another place for each number of devices. */
+/** Every `step`-th, starting at a different position for each number of devices. */
 function some<T>(all: readonly T[], step: number, devices: number): readonly T[] {
   return all.filter((_, i) => i % step === devices % step);
 }
 
-/** Everything on 4 devices, parts of it on others. */
+/** 4 devices run everything, other numbers a part of it. */
 function stepOf(devices: number): number {
   return devices === 4 ? 1 : devices === 2 ? 3 : 6;
 }
@@ -111,7 +111,7 @@ const rewrites: readonly FlagValues[] = [
   { ownLast: true, splitChunks: "2", mergeProducts: "2", earlySums: "3", batchSignals: true, copyLane: "dedicated" },
 ];
 
-/** Command lists, and what the verifier says of the same programs. */
+/** Command lists, and the verifier's output for the same programs. */
 export async function listPages(): Promise<void> {
   const over = (base: FlagValues) => rewrites.map((values) => ({ ...base, ...values }));
   const others = [...over({ ...cuda, protocol: "put" }), ...over({})];
@@ -138,7 +138,7 @@ export async function listPages(): Promise<void> {
   }
 }
 
-/** Sizes that every number of devices divides, for those parameters that an example has. */
+/** Values of examples' parameters that every number of devices divides. */
 const small: Readonly<Record<string, number>> = { M: 192, K: 48, N: 96, H: 24 };
 
 export async function runPages(): Promise<void> {
@@ -182,7 +182,7 @@ export async function dumpPages(): Promise<void> {
     ]) {
       const text = await cli("verify", file, "--json", ...args);
       page.add(`verify ${args.join(" ")}`, text);
-      // The message says which sizes would do.
+      // The message suggests sizes.
       const sizes = [...new Set(text.match(/--size \w+=\d+/g))].flatMap((size) => size.split(" "));
       if (sizes.length === 0) continue;
       page.add(`verify ${args.join(" ")} with sizes`, await cli("verify", file, "--json", ...args, ...sizes));

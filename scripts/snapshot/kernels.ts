@@ -1,4 +1,7 @@
-/** What is generated for programs: CUDA's sources, JavaScript and WebAssembly; and what a simulation makes of the programs, and chooses. */
+/**
+ * Generated code of programs (CUDA sources, JavaScript and WebAssembly), their simulations, and the choices of
+ * schedules.
+ */
 import { readFileSync } from "node:fs";
 import { examples } from "./command-lines.ts";
 import { cli, hash, load, Page, textOr } from "./page.ts";
@@ -29,7 +32,7 @@ type Example = { readonly default: unknown };
 
 const profile = braid.parseProfile(readFileSync(`profiles/${profileName}.json`, "utf8"), profileName);
 
-/** Thrown by a back end that prepares nothing, with the Program that it was to prepare. */
+/** Thrown instead of preparing, with the Program. */
 class Caught extends Error {
   readonly program: braid.Program;
   constructor(program: braid.Program) {
@@ -56,7 +59,7 @@ async function executorOf(example: string, options: ExecutorOptions, params: Rea
   return braid.MultiDeviceExecutor.create(source, { on: catching, ...options });
 }
 
-/** The Program that an executor hands to its back end. */
+/** The Program that an executor passes to its back end. */
 async function programOf(example: string, options: ExecutorOptions): Promise<braid.Program> {
   const executor = await executorOf(example, options);
   const { tensors, inputs } = executor.hostProgram(0);
@@ -131,15 +134,15 @@ function cudaText(kernel: Kernel, alignment: number): string {
     const memories = [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
     return `${JSON.stringify(step)}\n${sourceText(gemmKernel(contraction, memories))}`;
   });
-  const links = [noBarriers, { before: once, after: once }].map((meetings) =>
-    kernel.kind === "combine" ? linkKernel(kernel, () => alignment, meetings) : null,
+  const links = [noBarriers, { before: once, after: once }].map((barriers) =>
+    kernel.kind === "combine" ? linkKernel(kernel, () => alignment, barriers) : null,
   );
   return [`// scratch ${scratchBytes}`, ...texts, ...links.map((link) => (link === null ? "" : sourceText(link)))].join(
     "\n",
   );
 }
 
-/** Hashes of the modules that are compiled meanwhile. */
+/** Hashes of the modules compiled in the meantime. */
 const modules: string[] = [];
 type WasmModule = new (bytes: Uint8Array) => object;
 const wasm = (globalThis as unknown as { readonly WebAssembly: { Module: WasmModule } }).WebAssembly;
@@ -207,7 +210,7 @@ export async function kernelPages(): Promise<void> {
   }
 }
 
-/** By example and number of devices: kernels, copies and simulations of the Programs of all settings. */
+/** One page per example and number of devices: kernels, copies and simulations of its Programs in all settings. */
 export async function examplePages(): Promise<void> {
   for (const example of examples) {
     for (const devices of [2, 4]) {
@@ -242,7 +245,7 @@ export async function examplePages(): Promise<void> {
   }
 }
 
-/** How long it takes on the machine of the profile, as commands and as a graph, and its trace. */
+/** The predicted time on the profile's machine, as commands and as a graph, and the trace. */
 function simulationText(program: braid.Program): string {
   const texts = [true, false].map((graph) => {
     const { milliseconds, trace } = braid.simulate(program, profile, { graph });
@@ -256,7 +259,7 @@ function simulationText(program: braid.Program): string {
   return [...texts, JSON.stringify(overlap), `lists ${hash(braid.printProgram(program))}`].join("\n");
 }
 
-/** Sizes at which the choice is no matter of course. */
+/** Sizes at which the choice is not obvious. */
 const large = { M: 8192, K: 8192, N: 8192, H: 8192, S: 4 };
 
 export async function choicePages(): Promise<void> {

@@ -1,4 +1,4 @@
-/** The pages of a snapshot, and what is written on them: texts without times and without the paths of this machine. */
+/** The pages of a snapshot: texts without times and without paths of this machine. */
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { createJiti } from "jiti";
 import pc from "picocolors";
 import { braid, braidCpu, braidCuda, flags, runCli } from "./sources.ts";
 
-/** Files that command lines read and write lie here. */
+/** The folder of files that command lines read and write. */
 export const scratch = mkdtempSync(path.join(tmpdir(), "braid-snapshot-"));
 process.on("exit", () => rmSync(scratch, { recursive: true }));
 
@@ -15,7 +15,7 @@ let folder = "";
 let longest = 4000;
 const headLines = 30;
 
-/** Long texts are cut to their first lines and a hash, if not `full`. */
+/** Unless `full`, long texts are cut to their first lines and a hash. */
 export function startPages(outFolder: string, full: boolean): void {
   folder = path.resolve(outFolder);
   if (full) longest = Infinity;
@@ -33,7 +33,7 @@ function withoutPlaces(text: string): string {
     .replaceAll(/"milliseconds": (\[[^\]]*\]|[\d.e-]+)/g, '"milliseconds": _');
 }
 
-/** Sections of one file. A text that the page has already is named, not repeated. */
+/** Sections of one file. A repeated text is replaced by the name of its first section. */
 export class Page {
   readonly #file: string;
   readonly #sections: string[] = [];
@@ -63,7 +63,7 @@ export class Page {
   }
 }
 
-/** What a command line writes, and its status where that is not 0. */
+/** The output of a command line, and its status unless 0. */
 export async function cli(...args: readonly string[]): Promise<string> {
   const written = { out: "", err: "" };
   const status = await runCli(args, {
@@ -77,7 +77,7 @@ export async function cli(...args: readonly string[]): Promise<string> {
   return [written.out, written.err, ...(status === 0 ? [] : [`status ${status}\n`])].join("");
 }
 
-/** The text that `make` makes, or the message of what it throws. */
+/** The text that `make` returns, or the message of its error. */
 export async function textOr(make: () => string | Promise<string>): Promise<string> {
   try {
     return await make();
@@ -86,7 +86,7 @@ export async function textOr(make: () => string | Promise<string>): Promise<stri
   }
 }
 
-/** Values by the meaning of a flag; true for one without a value. */
+/** Values keyed by the meaning of a flag; true for a flag without a value. */
 export type FlagValues = { readonly [K in keyof typeof flags]?: string | true };
 
 export function argumentsOf(values: FlagValues): readonly string[] {
@@ -107,7 +107,7 @@ const jiti = createJiti(import.meta.url, {
   virtualModules: { braid, "braid/cpu": braidCpu, "braid/cuda": braidCuda },
 });
 
-/** A module of the repository, for which `braid` is the running one. `T` says what it exports. */
+/** Loads a module of the repository with the running `braid`. `T` is the type of its exports. */
 export async function load<T>(file: string): Promise<T> {
   return await jiti.import<T>(path.resolve(file));
 }

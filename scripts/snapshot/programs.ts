@@ -1,4 +1,4 @@
-/** Programs of the tests, read through the public API: what every stage makes of them, and what the verifier says. */
+/** Programs of the tests, through the public API: the result of every stage, and the verifier's output. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
@@ -19,7 +19,7 @@ function devicesOf(source: Source): number {
   return Math.max(0, ...tensors.flatMap(({ mesh }) => mesh?.devices ?? [])) + 1;
 }
 
-/** Host programs, command lists and findings on so many devices; on those of its meshes if not said. */
+/** Host programs, command lists and findings on `given` devices, or else on those of the meshes. */
 async function whole(of: SourceOf, options: Options = {}, given?: number): Promise<string> {
   return textOr(() => {
     const devices = given ?? devicesOf(of(0));

@@ -1,4 +1,4 @@
-/** What the snapshot takes from the code base, in one place: where something moves or gets another name, only this file changes with it. */
+/** Everything that the snapshot takes from the code base. If something moves or is renamed, only this file changes. */
 export * as braid from "../../src/index.ts";
 export * as braidCpu from "../../src/cpu.ts";
 export * as braidCuda from "../../src/cuda.ts";
@@ -41,7 +41,7 @@ export const programModules = {
 
 export const profileName = "4xH200";
 
-/** Flags by what they mean; pages name the meaning, so that a flag that is renamed changes help texts and diagnostics alone. */
+/** Flags by meaning. Pages show the meaning, so a renamed flag changes only help texts and diagnostics. */
 export const flags = {
   copyLane: "--copy-stream",
   inPlace: "--in-place",
@@ -69,7 +69,7 @@ export const flags = {
   disablePass: "--disable-pass",
 } as const;
 
-/** Options of the API that may get other names. */
+/** Options of the API that may be renamed. */
 export const apiNames = {
   copyLane: "copyStream",
   schedule: "schedule",
