@@ -121,7 +121,10 @@ function isNeeded(file: string): boolean {
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
-/** Folders of the lock file's packages that are installed for this platform and are not development dependencies. */
+/**
+ * Folders of the lock file's packages that run. npm marks a package `devOptional` if only development and an optional
+ * peer of a dependency need it, such as TypeScript, a peer of valibot.
+ */
 function productionPackages(): readonly string[] {
   const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8")) as {
     readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>;

@@ -63,7 +63,7 @@ const otherNames = [
 
 /**
  * The executor's own options with defaults; `profile` is null unless a schedule is to be chosen. Throws `device-count`,
- * `bad-argument` and `bad-option`.
+ * `bad-argument`, `bad-option` and `option-unknown`.
  */
 export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly timeout: number;

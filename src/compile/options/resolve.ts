@@ -27,7 +27,7 @@ export function resolveOptions<K extends OptionName>(names: readonly K[], given:
   return values;
 }
 
-/** The same check without defaults. */
+/** The same check without defaults. `others`: names that the caller also takes and checks itself. */
 export function requireOptions<K extends OptionName>(
   names: readonly K[],
   given: object,
