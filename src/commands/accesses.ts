@@ -1,6 +1,6 @@
 /**
- * What each command reads and writes, as regions: one row per kind. The verifier, the schedule's rewrites and the
- * traces take memory accesses from here alone.
+ * The regions that each command reads and writes: one row per kind. The verifier, the schedule's rewrites and the
+ * traces take memory accesses only from here.
  */
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
@@ -18,7 +18,7 @@ export interface Accesses {
 
 const none: Accesses = { reads: [], writes: [] };
 
-/** What a command's operands refer to. */
+/** The tables that a command's operands refer to. */
 export type Operands = Pick<Program, "kernels" | "buffers">;
 
 const table: RuleTable<Command, Accesses, [Operands]> = {

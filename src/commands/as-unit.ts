@@ -1,4 +1,4 @@
-/** Kernels of one op as units of one step, so that plans and costs are stated for units alone. */
+/** Kernels of one op as units of one step, so that plans and costs only need to handle units. */
 import type { Shapes } from "../ir/ops/row.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";

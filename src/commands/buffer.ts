@@ -10,7 +10,7 @@ export type BufferId = Id<"Buffer">;
 /** input, output: bound by the caller. temporary: undefined at the start of each run. */
 export type BufferRole = "input" | "output" | "temporary";
 /**
- * Buffers that peers access lie in the symmetric arena, whatever their role, so that a back end maps one arena per
+ * Buffers that peers access are in the symmetric arena, whatever their role, so that a back end maps one arena per
  * rank.
  */
 export type Arena = BufferRole | "symmetric";

@@ -1,6 +1,6 @@
 /**
- * What the table of collectives (src/host/collectives.ts) means for commands: which rank must have which side, whose
- * data a result needs, and which pieces make it.
+ * What the table of collectives (src/host/collectives.ts) means for commands: which sides each rank has, whose data a
+ * result needs, and which slices make up each result.
  */
 import { collectives, type CollectiveType } from "../host/collectives.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -39,8 +39,8 @@ export function sideOf(
 }
 
 /**
- * The positions whose data the result of the rank at `position` needs, in team order: it cannot complete before they
- * have arrived. Empty for a rank that writes nothing, such as a rank of a Reduce that is not its root.
+ * The positions whose data the result of the rank at `position` needs, in team order. The rank cannot complete before
+ * that data has arrived. Empty for a rank that writes nothing, such as a rank of a Reduce that is not its root.
  */
 export function dependsOn(
   type: CollectiveType,
@@ -54,7 +54,7 @@ export function dependsOn(
   return Array.from({ length: teamSize }, (_, other) => other);
 }
 
-/** What makes one place of one rank's output: one piece, or for a reduction all ranks' pieces in team order. */
+/** The sources of one region of a rank's output: one slice, or for a reduction all ranks' slices in team order. */
 export interface Assembly {
   readonly output: View;
   /** `from` is a position in the team. */
@@ -62,8 +62,9 @@ export interface Assembly {
 }
 
 /**
- * What the rank at `position` assembles; empty where it writes nothing. `operations` are those of the whole team in
- * team order. Views of one Assembly have equally many elements, which correspond in row-major order.
+ * The regions of the output of the rank at `position`, with their sources; empty if it writes nothing. `operations` are
+ * those of the whole team in team order. Views of one Assembly have equally many elements, which correspond in
+ * row-major order.
  */
 export function assembliesOf(operations: readonly Collective[], position: number): readonly Assembly[] {
   const own = operations[position];

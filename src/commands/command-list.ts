@@ -1,7 +1,6 @@
 /**
- * A CommandList is what `record` makes of one rank's host program: its commands in issue order. Where a command needs
- * what only other ranks know, it names a one-sided pair or a collective in peer memory, and `link` fills in the
- * peer's half.
+ * A CommandList is the result of `record` for one rank's host program: its commands in issue order. A command that
+ * depends on other ranks names a one-sided pair or a collective in peer memory, and `link` fills in the peer's half.
  */
 import type { Buffer } from "./buffer.ts";
 import type { Command, CommandBase, Origin, Signal, StreamInfo, WaitSignal } from "./command.ts";
@@ -25,9 +24,9 @@ export interface OneSided {
 }
 
 /**
- * The role of a slot. ready: the signaller's memory may be accessed, its input read and, where ranks share the work,
- * its output written. done: the signaller has read what it needs from the waiter's memory, and has written what it
- * combines for it.
+ * The role of a slot. ready: peers may access the signaller's memory: read its input and, if ranks share the work,
+ * write its output. done: the signaller has read all it needs from the waiter's memory, and has written its slice of
+ * the waiter's result.
  */
 export type SlotRole = "ready" | "done";
 
@@ -50,15 +49,15 @@ export interface CopyPeer extends PairCommand {
 }
 
 /**
- * One rank's half of a collective in peer memory (the CUDA backend's form): ranks signal each other, copy from each
- * other's memory, and combine what lies there. Link matches the k-th of a communicator on all ranks, as it does
- * transfers.
+ * One rank's half of a collective in peer memory (the CUDA backend's form). Ranks signal each other, copy from each
+ * other's memory, and reduce data in place there. Link matches the k-th collective of a communicator on all ranks, as
+ * it does for transfers.
  */
 export interface PeerCollective {
   readonly communicator: string;
   readonly operation: Collective;
   /**
-   * Positions of the ranks that combine a slice of all inputs into all outputs, for an Allreduce; null where every
+   * For an Allreduce, the positions of the ranks that combine a slice of all inputs into all outputs; null if every
    * rank makes its whole result. Link cuts the slices, because only it knows the tensors of all ranks.
    */
   readonly combining: readonly number[] | null;
@@ -81,7 +80,7 @@ export interface WaitRank extends RankCommand {
   readonly kind: "waitRank";
   readonly slot: SlotRole;
 }
-/** Becomes a copy of the piece of this rank's result that the rank at `position` has; that may be this rank. */
+/** Becomes a copy of the slice of this rank's result that the rank at `position` holds; that may be this rank. */
 export interface CopyRank extends RankCommand {
   readonly kind: "copyRank";
 }
@@ -93,7 +92,7 @@ export interface CombineRanks extends CollectiveCommand {
   readonly kind: "combineRanks";
 }
 
-/** A command before link. Those of pairs and collectives become commands whose operands only link knows. */
+/** A command before link. Commands of pairs and collectives get their operands from link. */
 export type UnlinkedCommand =
   | Exclude<Command, Signal | WaitSignal>
   | SignalPeer

@@ -22,7 +22,7 @@ const table: RuleTable<Command, string, [string]> = {
   free: ({ buffer }) => bufferText(buffer),
 };
 
-/** What follows a command's kind: `k0(b0, b1) -> b2`. Ids count over the Program, events over the rank. */
+/** The text after a command's kind: `k0(b0, b1) -> b2`. Ids count over the Program, events over the rank. */
 export function commandDetails({ commands, transferOf }: RankProgram, index: number): string {
   const transfer = at(transferOf, index);
   return dispatch<Command, string, [string]>(table, at(commands, index), transfer === null ? "" : `t${transfer}`);
@@ -64,7 +64,7 @@ function operationText(operation: Collective | PointToPointGroup): string {
   return `${head.filter((part) => part !== null).join(" ")} ${side(input)} -> ${side(output)}`;
 }
 
-/** What a kernel has in addition to its operands. */
+/** The parameters of a kernel besides its operands. */
 const kernelParameters: RuleTable<Kernel, string> = {
   unary: ({ op }) => op,
   cast: () => "",

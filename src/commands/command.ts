@@ -1,6 +1,6 @@
 /**
- * Commands: what a rank's streams do, as static data. docs/commands.md defines what they mean. Each is on one stream
- * of its rank and says exactly what it reads and writes (accesses.ts has the regions).
+ * Commands: the work of a rank's streams, as static data. docs/commands.md defines their semantics. Each command is on
+ * one stream of its rank, and its operands state exactly what it reads and writes (accesses.ts has the regions).
  *
  * To add a kind: add it to `Command`, then follow the compile errors (accesses, link, text, machine, back ends).
  */
@@ -18,8 +18,8 @@ export type TransferId = Id<"Transfer">;
 export type SlotId = Id<"Slot">;
 
 /**
- * copy: the copy engines. kernel: a kernel of few blocks, which starts sooner and takes a little from kernels that
- * compute meanwhile.
+ * copy: the copy engines. kernel: a kernel of few blocks, which starts sooner but takes some capacity from concurrent
+ * kernels.
  */
 export type CopyEngine = "copy" | "kernel";
 
@@ -33,7 +33,7 @@ export interface Launch extends CommandBase {
   readonly kernel: KernelId;
   readonly inputs: readonly BufferRef[];
   readonly outputs: readonly BufferRef[];
-  /** SM margin: multiprocessors that a GEMM leaves free on a GPU; 0 if not given. It changes only the time. */
+  /** SM margin: the multiprocessors that a GEMM leaves free on a GPU; 0 by default. It affects only time. */
   readonly smMargin?: number;
 }
 /**
@@ -44,7 +44,7 @@ export interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;
-  /** What moves the bytes on a GPU; "copy" if not given. It changes only the time. */
+  /** How a GPU moves the bytes; "copy" by default. It affects only time. */
   readonly engine?: CopyEngine;
 }
 /** One rank's half of a transfer. Link matches the k-th use of a communicator on all ranks. */
@@ -81,7 +81,7 @@ export interface Free extends CommandBase {
 export type Command = Launch | Copy | Transfer | RecordEvent | WaitEvent | Signal | WaitSignal | Alloc | Free;
 export type CommandKind = Command["kind"];
 
-/** Whether the command holds its stream until another rank has done something. */
+/** Whether the command blocks its stream until another rank has acted. */
 export function isBlocking({ kind }: Pick<Command, "kind">): boolean {
   return kind === "waitSignal" || kind === "transfer";
 }
@@ -98,7 +98,7 @@ export interface StreamInfo {
   readonly name: string;
 }
 
-/** Where a command came from: for messages, traces and findings; never for meaning. */
+/** The origin of a command, for messages, traces and findings. It never affects the command's effect. */
 export interface Origin {
   /** The statement in one line, as printed. */
   readonly statement: string;

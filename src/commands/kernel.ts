@@ -1,11 +1,11 @@
 /**
- * Kernels: what a `launch` computes, without the addresses. Launches that compute the same share one Kernel, so that
- * a back end prepares each once. Shapes are local and concrete. Strides of inputs may be 0 (broadcast), so that
- * operands are read where they lie.
+ * Kernels: the computation of a `launch`, without addresses. Launches of the same computation share one Kernel, so that
+ * a back end prepares it once. Shapes are local and concrete. Strides of inputs may be 0 (broadcast), so that operands
+ * are read in place.
  *
- * In place: `unary`, `cast` between dtypes of equal size, `binary` and `combine` may write exactly the region that
- * they read, with the same offset and strides. All others need an output apart from their inputs. `matmul` and
- * `linear` with `accumulate` also read their output.
+ * In place: `unary`, `cast` between dtypes of equal size, `binary` and `combine` may write exactly the region that they
+ * read, with the same offset and strides. Outputs of all other kernels must not overlap inputs. `matmul` and `linear`
+ * with `accumulate` also read their output.
  */
 import type { DType } from "../numerics/dtype.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
@@ -41,7 +41,7 @@ export interface ReductionKernel extends KernelBase {
   readonly axes: readonly number[];
 }
 interface ContractionKernel extends KernelBase {
-  /** Adds to what the output holds: beta = 1 of a BLAS. */
+  /** Whether the result is added to the output: beta = 1 of a BLAS. */
   readonly accumulate?: boolean;
 }
 /** a [..batch, M, K], b [..batch, K, N] -> [..batch, M, N]. Batch axes are equal; stride 0 broadcasts. */

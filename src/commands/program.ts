@@ -1,5 +1,5 @@
 /**
- * A Program is the linked command lists of all ranks: what is rewritten, verified, simulated and executed. Buffers,
+ * A Program is the linked command lists of all ranks, which is rewritten, verified, simulated and executed. Buffers,
  * kernels, transfers and slots are numbered over all ranks. Commands stay with their rank, in list order.
  */
 import type { Arena, PlacedBuffer } from "./buffer.ts";

@@ -16,7 +16,7 @@ export interface Slices {
 
 const alignment = 16;
 
-/** The views under their common box, with at least one axis to cut; null where they have no common box. */
+/** The views under their common box, with at least one axis to cut; null if they have no common box. */
 export function viewsToCut(views: readonly View[]): readonly View[] | null {
   const box = commonBox(views);
   if (box === null) return null;
@@ -24,7 +24,7 @@ export function viewsToCut(views: readonly View[]): readonly View[] | null {
   return views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
-/** `shape` is that of `viewsToCut`. */
+/** `shape` is the shape of `viewsToCut`'s result. */
 export function cutIntoSlices(shape: readonly number[], elementBytes: number, count: number): Slices {
   const found = shape.findIndex((extent) => extent >= count);
   const axis = found >= 0 ? found : shape.indexOf(Math.max(...shape));

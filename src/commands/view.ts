@@ -4,7 +4,7 @@ import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Operand } from "./kernel.ts";
 
-/** A strided box of elements in a buffer: operands of copies and transfers are read and written where they lie. */
+/** A strided box of elements in a buffer. Copies and transfers read and write their operands in place. */
 export interface View {
   readonly buffer: BufferId;
   /** In bytes. */
@@ -27,7 +27,7 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);
 }
 
-/** Strides, in elements, of a contiguous box whose axes lie in memory in `order`, outermost first. */
+/** Strides, in elements, of a contiguous box with axes in the memory order `order`, outermost first. */
 export function stridesInOrder(shape: readonly number[], order: readonly number[]): readonly number[] {
   const strides = shape.map(() => 1);
   let elements = 1;
@@ -71,9 +71,9 @@ export interface CommonBox {
 }
 
 /**
- * One shape under which all views list their elements in the same row-major order, with as few axes as possible: [4,
- * 8] and [32] share the box [32] where the first is contiguous, [4, 8] where it is not. Null where there is none, as
- * for different counts, or for [2, 3] and [3, 2] with padded rows. Axes of one element are dropped.
+ * One shape under which all views list their elements in the same row-major order, with as few axes as possible. [4, 8]
+ * and [32] share the box [32] if the first is contiguous, and [4, 8] if not. Null if there is none, as for different
+ * counts, or for [2, 3] and [3, 2] with padded rows. Axes of one element are dropped.
  */
 export function commonBox(views: readonly Pick<View, "shape" | "strides">[]): CommonBox | null {
   const walks = views.map(mergeAxes);
@@ -103,7 +103,7 @@ interface Axis {
   readonly stride: number;
 }
 
-/** Axes outermost first, merged where contiguous, without those of one element; null where there is no element. */
+/** Axes outermost first, merged if contiguous, without axes of one element; null if there are no elements. */
 function mergeAxes({ shape, strides }: Pick<View, "shape" | "strides">): readonly Axis[] | null {
   const merged: Axis[] = [];
   for (const [i, extent] of shape.entries()) {
@@ -122,7 +122,7 @@ function emptyBox(views: readonly Pick<View, "shape">[]): CommonBox | null {
   return { shape: [0], strides: views.map(() => [1]) };
 }
 
-/** The views under their common box; null where they have none. Views of equal shape are returned as they are. */
+/** The views under their common box; null if they have none. Views of equal shape are returned unchanged. */
 export function alignViews(views: readonly View[]): readonly View[] | null {
   if (views.every(({ shape }) => sameNumbers(shape, at(views, 0).shape))) return views;
   const box = commonBox(views);

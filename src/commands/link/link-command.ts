@@ -1,6 +1,6 @@
 /**
- * Makes a command of a Program from one of a list: counts ids over all ranks and fills in the peer's half. One row
- * per kind.
+ * Makes a Program's command from a list's command: numbers ids over all ranks and fills in the peer's half. One row per
+ * kind.
  */
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -12,7 +12,7 @@ import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts"
 import { type Combination, pieceCopy } from "./peer-operands.ts";
 import { relocateBuffer, relocateCollective, relocateGroup, relocateRef, relocateView } from "./relocate.ts";
 
-/** What the commands of one rank are linked with. */
+/** The tables for linking the commands of one rank. */
 export interface RankLinks {
   readonly rank: number;
   /** The id of the rank's buffer 0. */
@@ -108,13 +108,13 @@ function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boole
   const pair = pairOf(command, links);
   const copierSignals = command.slot === "done";
   const isCopier = links.rank === copierOf(pair);
-  // A rank that exchanges with itself is both.
+  // A rank that exchanges with itself has both roles.
   const allowed = pair.sender === pair.receiver || (isCopier === copierSignals) === signals;
   invariant(allowed, "the copier signals done and waits for ready, its peer the reverse", { command, pair });
   return command.slot === "ready" ? pair.ready : pair.done;
 }
 
-/** Both views of a pair under one shape: a copy needs equal shapes, while the ranks only agree on the elements. */
+/** Both views of a pair under one shape. A copy needs equal shapes, while the ranks only agree on the elements. */
 function alignedViews({ source, destination }: LinkedPair): { readonly source: View; readonly destination: View } {
   const [from, to] = alignViews([source, destination]) ?? [];
   invariant(from !== undefined && to !== undefined, "pairs without a common box are refused", { source, destination });

@@ -1,7 +1,7 @@
 /**
- * Joins the command lists of all ranks to a Program: matches what ranks do together, numbers buffers, kernels,
- * transfers and slots over all ranks, and lays out memory. It is pure: each process of a run links the same lists to
- * the same Program.
+ * Joins the command lists of all ranks into a Program: matches transfers and pairs, numbers buffers, kernels, transfers
+ * and slots over all ranks, and lays out memory. It is pure: each process of a run links the same lists to the same
+ * Program.
  */
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { makeId } from "../../support/ids.ts";
@@ -20,8 +20,8 @@ import { type Combination, combinationOf } from "./peer-operands.ts";
 import { relocateView } from "./relocate.ts";
 
 /**
- * The Program of `lists`, one of each rank, in any order. Fails with `rank-missing`, or with every
- * `transfer-mismatch` between the ranks at once.
+ * Links one list per rank, in any order. Throws `rank-missing`, or a DiagnosticError with every `transfer-mismatch`
+ * between the ranks.
  */
 export function link(lists: readonly CommandList[]): Program {
   const ordered = listsByRank(lists);
@@ -111,7 +111,8 @@ function bufferBases(lists: readonly CommandList[]): readonly number[] {
 }
 
 /**
- * What the rank combines in collectives in peer memory. The operands, and with them the kernels, are known only now.
+ * The combinations of a rank in collectives in peer memory. Their operands, and therefore their kernels, are known only
+ * now.
  */
 function combinationsOf(
   { rank, commands }: CommandList,
@@ -128,9 +129,9 @@ function combinationsOf(
 }
 
 /**
- * One table of kernels for all ranks. Kernels that compute the same become one, so that a back end prepares each
- * once. The same means equal as JSON, since ranks record keys in the same order. `idOf[rank]` has the id of each
- * kernel in `kernelsOf[rank]`.
+ * One table of kernels for all ranks. Equal kernels become one, so that a back end prepares each once. They are
+ * compared as JSON, since all ranks record keys in the same order. `idOf[rank]` has the id of each kernel in
+ * `kernelsOf[rank]`.
  */
 function mergeKernels(kernelsOf: readonly (readonly Kernel[])[]): {
   readonly kernels: readonly Kernel[];
@@ -152,7 +153,7 @@ function mergeKernels(kernelsOf: readonly (readonly Kernel[])[]): {
   return { kernels, idOf };
 }
 
-/** The buffers that a peer reads (get) or writes (put): those of the half that does not copy. */
+/** The buffers that a peer reads (get) or writes (put): the buffers of the half that does not copy. */
 function peerVisibleBuffers({ pairs }: CommandList): ReadonlySet<BufferId> {
   const visible = pairs.filter(({ protocol, role }) => (protocol === "get") === (role === "send"));
   return new Set(visible.map(({ view }) => view.buffer));

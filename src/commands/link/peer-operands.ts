@@ -1,6 +1,6 @@
 /**
- * What a rank copies and combines in a collective in peer memory: pieces by the table of collectives, in its own and
- * its peers' memory.
+ * The copies and combinations of a rank in a collective in peer memory. The table of collectives determines their
+ * slices, in the rank's own and its peers' memory.
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferRef } from "../buffer.ts";
@@ -16,7 +16,7 @@ export interface Combination {
   readonly outputs: readonly BufferRef[];
 }
 
-/** The copy of the piece that the rank at `from` has of the result of the rank at `position`. */
+/** The copy of the slice that the rank at `from` holds of the result of the rank at `position`. */
 export function pieceCopy(
   { operations }: LinkedCollective,
   position: number,
@@ -30,7 +30,7 @@ export function pieceCopy(
   return { source, destination };
 }
 
-/** What the rank at `position` combines: its whole result, or its slice of all inputs into all outputs. */
+/** The combination of the rank at `position`: its whole result, or its slice of all inputs into all outputs. */
 export function combinationOf({ operations, sharing }: LinkedCollective, position: number): Combination {
   const { reduceOp } = at(operations, position);
   invariant(reduceOp !== null, "only a reduction combines", { position });
@@ -42,7 +42,7 @@ export function combinationOf({ operations, sharing }: LinkedCollective, positio
   }
   const { slices, inputs, outputs } = sharing;
   const sliced = (views: readonly View[]): readonly View[] => views.map((view) => sliceOf(view, slices, position));
-  // The own output first and then around the team, so that each rank begins to write at a different one.
+  // The rank's own output first, then around the team, so that each rank starts writing at a different one.
   const around = [...outputs.slice(position), ...outputs.slice(0, position)];
   return combination(reduceOp, sliced(inputs), sliced(around));
 }

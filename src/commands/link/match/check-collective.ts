@@ -1,6 +1,6 @@
 /**
- * Checks that the ranks of a collective post the same one: its type, team and root, who reads and writes, dtypes,
- * parts and counts.
+ * Checks that the ranks of a collective post the same one: its type, team and root, which ranks read and write, dtypes,
+ * slices and counts.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
@@ -13,7 +13,7 @@ import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };
 
-/** What all ranks must agree on, as text. */
+/** The properties that all ranks must agree on, as text. */
 const agreed: { readonly [what: string]: (operation: Collective) => string } = {
   type: ({ type }) => type,
   team: ({ team }) => `[${team.join(", ")}]`,
@@ -42,7 +42,7 @@ export function disagreement(
   return null;
 }
 
-/** Why the views make no collective; null if they do. `participants` is the whole team in team order. */
+/** Why the views do not form a collective, or null if they do. `participants` is the whole team in team order. */
 export function unfitViews(lists: readonly CommandList[], participants: readonly CollectiveUse[]): Diagnostic | null {
   const first = at(participants, 0);
   const problem =
@@ -97,7 +97,7 @@ function badSides(use: CollectiveUse, position: number): Found | null {
   return null;
 }
 
-/** One piece of one rank's side. All pieces of a collective have one dtype and one element count. */
+/** One slice of one rank's side. All slices of a collective have one dtype and one element count. */
 interface Piece {
   readonly use: CollectiveUse;
   readonly side: "input" | "output";
@@ -137,7 +137,7 @@ function badSizes(participants: readonly CollectiveUse[]): Found | null {
   return aligned ? null : differing("shape", at(pieces, pieces.length - 1), first, ({ view }) => shapeText(view));
 }
 
-/** Whether the pieces of each place have a common box with it. */
+/** Whether the sources of each region of the output have a common box with it. */
 function aligns(operations: readonly Collective[], position: number): boolean {
   return assembliesOf(operations, position).every(
     ({ output, sources }) => commonBox([output, ...sources.map(({ view }) => view)]) !== null,

@@ -62,7 +62,7 @@ function queuesByCommunicator<Use extends Posted<Collective>>(
   return all;
 }
 
-/** Why `uses`, the k-th of every rank that has one, are not one collective of one team; null if they are. */
+/** Why `uses`, the k-th collective of every rank that has one, are not one collective of one team; null if they are. */
 function findDisagreement(
   lists: readonly CommandList[],
   anchor: Posted<Collective>,

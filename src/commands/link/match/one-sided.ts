@@ -1,6 +1,6 @@
 /**
- * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. A pair gets two slots of
- * its own, so that pairs in flight at the same time never take each other's signals.
+ * Pairs one-sided sends and recvs: the k-th send from s to d with the k-th recv on d from s. Each pair gets two
+ * separate slots, so that pairs in flight at the same time never take each other's signals.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -26,7 +26,7 @@ export interface LinkedPair {
 }
 
 export interface MatchedPairs {
-  /** pairOf[rank][pair of that rank's list]; undefined where a problem was found. */
+  /** pairOf[rank][pair of that rank's list]; undefined if the pair has a problem. */
   readonly pairOf: readonly (readonly (LinkedPair | undefined)[])[];
   readonly slots: readonly Slot[];
   readonly problems: readonly Diagnostic[];

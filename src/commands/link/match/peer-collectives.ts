@@ -1,7 +1,8 @@
 /**
- * Matches collectives in peer memory like those of a library: the k-th of a communicator on every rank. What a rank
- * copies or combines follows from the table of collectives, so both forms mean the same. Every collective has slots
- * of its own, as a pair has, because its ranks may be at different iterations and must not signal each other's slots.
+ * Matches collectives in peer memory as link matches a library's collectives: the k-th of a communicator on every rank.
+ * The table of collectives determines the copies and combinations of each rank, so both forms have the same meaning. As
+ * with pairs, each collective has separate slots, because its ranks may be at different iterations and must not signal
+ * each other's slots.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -21,13 +22,13 @@ export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */
   readonly operations: readonly Collective[];
   readonly team: readonly number[];
-  /** The slices that ranks combine for each other; null where each makes its whole result. */
+  /** The slices that ranks combine for each other; null if each rank makes its whole result. */
   readonly sharing: Sharing | null;
   readonly slots: Map<string, SlotId>;
 }
 
 export interface MatchedPeerCollectives {
-  /** collectiveOf[rank][collective of that rank's list]; undefined where a problem was found. */
+  /** collectiveOf[rank][collective of that rank's list]; undefined if it has a problem. */
   readonly collectiveOf: readonly (readonly (LinkedCollective | undefined)[])[];
   readonly slots: readonly Slot[];
   /** visible[rank]: buffers of that rank's list that peers read or write. */
@@ -93,7 +94,7 @@ function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): 
   });
 }
 
-/** The views of one rank that peers may read or write. Nobody else reads the input of the only rank that writes. */
+/** The views of one rank that peers may read or write. No peer reads the input of the only rank that writes. */
 function usedByPeers({ type, input, output }: Collective, shares: boolean): readonly View[] {
   const isOnlyWriter = collectives[type].writes === "root" && output !== null;
   return [...(input === null || isOnlyWriter ? [] : [input]), ...(output === null || !shares ? [] : [output])];

@@ -1,4 +1,4 @@
-/** What can be wrong between sends and their recvs, in groups or one-sided. */
+/** The problems between sends and their recvs, in groups or one-sided. */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
@@ -27,13 +27,13 @@ export function viewMismatch(lists: readonly CommandList[], send: End, recv: End
   return differing("shape", ({ shape, strides }) => `shape [${shape.join(", ")}] with strides [${strides.join(", ")}]`);
 }
 
-/** Sends from one rank to another, and the recvs there, where one side has more. */
+/** Sends from one rank to another and the recvs there, if one side has more. */
 export interface Unmatched {
   readonly from: number;
   readonly to: number;
   readonly sends: readonly CommandRef[];
   readonly recvs: readonly CommandRef[];
-  /** Where they are counted: a communicator, or peer memory. */
+  /** The scope of the count: a communicator, or peer memory. */
   readonly channel: string;
 }
 

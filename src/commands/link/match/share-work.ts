@@ -1,7 +1,7 @@
 /**
- * How ranks share the work of an Allreduce in peer memory: all their tensors as views under one box, and a slice of
- * it for each rank. Each rank was recorded without the others' views and had to decide which ranks have a slice, and
- * so signal; here they are compared.
+ * Divides the work of an Allreduce in peer memory: all tensors as views under one box, and a slice of it for each rank.
+ * `record` sees only one rank's views, and decides from them which ranks have a slice and therefore signal. Here these
+ * decisions are compared.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -23,8 +23,8 @@ export interface Sharing {
 export type SharingUse = CollectiveUse & Pick<PeerCollective, "combining">;
 
 /**
- * `participants` is the whole team in team order. Null where the tensors have no common box, or a rank makes its
- * whole result.
+ * `participants` is the whole team in team order. Null if the tensors have no common box, or a rank makes its whole
+ * result.
  */
 export function sharingOf(participants: readonly SharingUse[]): Sharing | null {
   if (participants.some(({ combining }) => combining === null)) return null;
@@ -41,8 +41,8 @@ export function sharingOf(participants: readonly SharingUse[]): Sharing | null {
 }
 
 /**
- * Ranks that share the work in different ways would wait for signals that no rank sends. Null where all of them
- * follow `sharing`.
+ * Ranks that divide the work differently would wait for signals that no rank sends. Null if all of them follow
+ * `sharing`.
  */
 export function sharingMismatch(
   lists: readonly CommandList[],

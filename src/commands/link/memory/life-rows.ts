@@ -1,6 +1,6 @@
 /**
- * Lives in rows; lives of one row follow each other. From either end of the list, the left-edge algorithm makes as few
- * rows as possible (Hashimoto and Stevens, 1971). In another order each life takes the lowest row that is free for it.
+ * Lives in rows; the lives of one row do not overlap. From either end of the list, the left-edge algorithm makes as few
+ * rows as possible (Hashimoto and Stevens, 1971). In another order, each life takes the lowest row that is free for it.
  *
  *   a: |----|      row 0: a c
  *   b:    |-----|  row 1: b

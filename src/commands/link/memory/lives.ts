@@ -1,13 +1,14 @@
 /**
- * When each temporary of a rank has its bytes: from its first alloc to its last free, as positions in the list. Lives
- * are grouped. Two lives of one group may share bytes if they do not overlap; lives of different groups never do.
+ * The time during which each temporary of a rank has its bytes: from its first alloc to its last free, as positions in
+ * the list. Lives are grouped. Two lives of one group may share bytes if they do not overlap; lives of different groups
+ * never do.
  *
- * A group is an arena and a stream. A buffer whose free is on another stream than its alloc belongs to one of the two
- * groups. If bytes lie idle in the group of its alloc, it belongs there and keeps them for good; otherwise it belongs
- * to the group of its free and has its bytes from the start of the list. Either way, all buffers that use the same
- * bytes in turn are ordered pairwise, not only each with the next.
+ * A group is an arena and a stream. A buffer with its free on another stream than its alloc could belong to either
+ * group. If bytes are idle in the group of its alloc, it belongs there and keeps them for good; otherwise it belongs to
+ * the group of its free and has its bytes from the start of the list. Either way, all buffers that use the same bytes
+ * in turn are ordered pairwise, not only each with the next.
  *
- * This holds for temporaries that peers access, too: a program frees one after the Wait that its peers are done, or
+ * This holds for temporaries that peers access, too: a program frees one after the Wait for its peers' done signals, or
  * the free itself is the race.
  */
 import { at } from "../../../support/invariant.ts";
@@ -31,7 +32,7 @@ export interface LifeGroup {
 interface OpenGroup {
   readonly arena: Arena;
   readonly lives: Life[];
-  /** How many ended lives have bytes that no later life has taken. */
+  /** The number of ended lives with bytes that no later life has taken. */
   idle: number;
 }
 

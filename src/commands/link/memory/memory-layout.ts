@@ -1,10 +1,10 @@
 /**
- * Gives every buffer of a rank a place in its arena. Only temporaries share bytes, and only where the free of one comes
- * before the alloc of the other on the same stream (lives.ts): in-order streams then keep their uses apart.
+ * Places every buffer of a rank in its arena. Only temporaries share bytes, and only if the free of one comes before
+ * the alloc of the other on the same stream (lives.ts): in-order streams then keep their uses apart.
  *
- * The temporaries of one arena and stream lie together, in the lowest of several stacks (stack-lives.ts). The order of
- * allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need a larger
- * arena.
+ * The temporaries of one arena and stream are placed together, in the lowest of several stacks (stack-lives.ts). The
+ * order of allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need
+ * a larger arena.
  */
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";

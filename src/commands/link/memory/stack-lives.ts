@@ -1,9 +1,9 @@
 /**
- * Where the buffers of a group of lives lie. They are stacked in some order: each on the highest buffer below it that
- * it overlaps in time. The stack of a fixed order never grows when a buffer shrinks, and some order gives the best
- * placement. Orders are tried that depend on lives alone, so the lowest of their stacks never grows either. First
- * fit, and greedy by size (Pisarchyk and Lee, 2020), lack this: a smaller buffer can leave a gap too small for the
- * next.
+ * Places the buffers of a group of lives. They are stacked in some order, each on the highest buffer below it that it
+ * overlaps in time. The stack of a fixed order never grows when a buffer shrinks, and some order gives the best
+ * placement. The orders that are tried depend only on lives, so the lowest of their stacks never grows either. First
+ * fit, and greedy by size (Pisarchyk and Lee, 2020), lack this property: a smaller buffer can leave a gap too small for
+ * the next.
  *
  *   a: |----|        4 KiB   rows a d | b c
  *   b:   |-----|     2 KiB   a at 0, d at 0, b at 4, c at 1 (on d; b has ended)
@@ -27,8 +27,8 @@ const mostPuts = 2048;
 const mostOverlaps = 65_536;
 
 /**
- * `lives` are in order of `from`, `sizes` in bytes. The search ends early when a stack is as high as the bytes that
- * live at once: no placement is lower.
+ * `lives` are in order of `from`, `sizes` in bytes. The search ends early if a stack is as high as the largest number
+ * of bytes alive at once, since no placement is lower.
  */
 export function stackLives(lives: readonly Span[], sizes: readonly number[]): Stack {
   const lasts = lastOverlaps(lives);
@@ -64,7 +64,7 @@ function* candidates(lives: readonly Span[], lasts: readonly number[]): Generato
   yield fromStart;
   const fromEnd = rowsFromEnd(lives);
   yield fromEnd;
-  // The longest at the bottom: on top of short ones it would block the gaps between them.
+  // The longest life goes to the bottom: on top of short ones it would block the gaps between them.
   const longestFirst = (lengths: readonly number[]): Rows => {
     const order = [...lengths.keys()].sort((a, b) => at(lengths, b) - at(lengths, a));
     return rowsInOrder(order, lasts);
@@ -101,7 +101,7 @@ function lastOverlaps(lives: readonly Span[]): readonly number[] {
   });
 }
 
-/** The most bytes that live at once. The maximum is reached where some life starts. */
+/** The largest number of bytes alive at once. It is reached at the start of some life. */
 function mostAtOnce(lasts: readonly number[], sizes: readonly number[]): number {
   const ending = new Float64Array(sizes.length + 1);
   let [now, most] = [0, 0];
@@ -115,13 +115,15 @@ function mostAtOnce(lasts: readonly number[], sizes: readonly number[]): number 
 }
 
 /**
- * The height of a stack at each of `length` positions. Something that is put on a range of positions lies level, on the
+ * The height of a stack at each of `length` positions. A block that is put on a range of positions is level, on the
  * highest point of the range. A segment tree makes a put take O(log length), however long the range is.
  *
  *   put(0, 1, 3) = 0, put(1, 2, 2) = 3 (on the first), put(0, 0, 1) = 3
  */
 interface Skyline {
-  /** Puts something of `size` on positions `first` to `last`, both included; returns the height at which it lies. */
+  /**
+   * Puts a block of height `size` on positions `first` to `last`, both included; returns the height of its lower edge.
+   */
   readonly put: (first: number, last: number, size: number) => number;
 }
 
@@ -140,7 +142,7 @@ function createSkyline(length: number): Skyline {
     return height;
   };
   const raise = (first: number, last: number, height: number): void => {
-    // What is put on a range is higher than everything there.
+    // A block on a range is higher than everything below it.
     const raiseNode = (node: number): void => {
       highest[node] = height;
       floor[node] = height;
