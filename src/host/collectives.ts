@@ -1,41 +1,41 @@
 /**
- * The collectives: one row per type says everything that holds of it, whoever asks. Lowering, validation, recording,
- * linking, verification, simulation and the back ends read this table; none of them has a rule of its own for a type.
+ * The table of collectives: one row per type with all facts about it. Lowering, validation, recording, linking,
+ * verification, simulation and the back ends read this table, and none of them has a rule for a single type.
  *
- * Every collective moves pieces from the ranks that read to the ranks that write. A type's name is also its spelling
- * in dumps. To add a type: its name here, its row, and what the compiler then names.
+ * Every collective moves slices from the ranks that read to the ranks that write. A type's name is also its spelling in
+ * dumps. To add a type, add its name here and its row, then follow the compile errors.
  */
 import type { ReductionOpType } from "../ir/ops/op.ts";
 
 export type CollectiveType =
   "Gather" | "Allgather" | "Scatter" | "Reduce" | "Allreduce" | "ReduceScatter" | "Broadcast" | "AllToAll";
 
-/** SendRecv is a send and a receive: recording makes a point-to-point group of it. */
+/** SendRecv is a send and a receive, which `record` turns into a point-to-point group. */
 export type CommunicationType = CollectiveType | "SendRecv";
 
 /** NCCL's calls for whole collectives. */
 export type NcclCollective = "allGather" | "broadcast" | "allReduce" | "reduceScatter" | "reduce";
 
 interface CommunicationRow {
-  /** Whose input is read. "root": the type has a root. */
+  /** The ranks whose input is read. "root": the type has a root. */
   readonly reads: "all" | "root";
-  /** Whose output is written. "root": the type has a root; "peer": the one rank that is not the root. */
+  /** The ranks whose output is written. "root": the type has a root; "peer": the one rank that is not the root. */
   readonly writes: "all" | "root" | "peer";
-  /** Whether pieces are combined by a reduction, in team order. If not, a place gets one piece. */
+  /** Whether slices are reduced, in team order. If not, each region of the output gets one slice. */
   readonly reduces: boolean;
-  /** The input has one part per rank that writes; else each of them gets the whole input. */
+  /** The input has one slice per rank that writes; otherwise each of them gets the whole input. */
   readonly splitsInput: boolean;
-  /** The output has one part per rank that reads; else there is one place for all their pieces. */
+  /** The output has one slice per rank that reads; otherwise it has one region for all of them. */
   readonly splitsOutput: boolean;
   /**
-   * Where it carries a change of sharding on one mesh: what a rank receives there, as a multiple of (n - 1) / n of
-   * its share of the tensor before or after. Null where it carries none.
+   * If the type changes a sharding on one mesh: the elements that a rank receives, as a multiple of (n - 1) / n of its
+   * share of the tensor before or after. Null if it does not.
    */
   readonly onOneMesh: { readonly times: 1 | 2 | "team"; readonly share: "before" | "after" } | null;
   /**
-   * Where it carries a tensor to another mesh: which receivers share a team. "all": one team; "shares": those that
-   * differ along the changing DID type alone; "one": a team for each receiver; "pair": one for each receiver and its
-   * sender. Null where it carries none.
+   * If the type moves a tensor to another mesh: which receivers share a team. "all": one team; "shares": receivers that
+   * differ only along the changing DID type; "one": a team for each receiver; "pair": a team for each receiver and its
+   * sender. Null if it does not.
    */
   readonly betweenMeshes: "all" | "shares" | "one" | "pair" | null;
 }
@@ -43,8 +43,8 @@ interface CommunicationRow {
 export interface CollectiveRow extends CommunicationRow {
   readonly writes: "all" | "root";
   /**
-   * What NCCL allows one rank's two views to share. "same": both are one region; "part": the one that is not split is
-   * the rank's own part of the one that is; "never": they are apart.
+   * The overlap of one rank's two views that NCCL allows. "same": both are one region; "part": the unsplit side is the
+   * rank's own slice of the split side; "never": they do not overlap.
    */
   readonly inPlace: "same" | "part" | "never";
   /**
@@ -52,9 +52,11 @@ export interface CollectiveRow extends CommunicationRow {
    * receiving.
    */
   readonly rootMayLack: "input" | "output" | null;
-  /** NCCL's call; null where it has none, and sends and receives carry the collective. What reduces needs a call. */
+  /**
+   * NCCL's call; null if there is none, and sends and receives implement the type. A type that reduces needs a call.
+   */
   readonly nccl: NcclCollective | null;
-  /** Whose measured times stand for its own: the type that moves as many bytes in as many steps. */
+  /** The type whose measured times apply: it moves as many bytes in as many steps. */
   readonly timedLike: CollectiveType;
 }
 
@@ -186,12 +188,12 @@ export type CommunicatorBackend = "nccl" | "cuda" | "ucc";
 /** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
 export type OneSidedProtocol = "get" | "put";
 
-/** As dumps spell them. */
+/** As spelled in dumps. */
 export const backendNames: { readonly [B in CommunicatorBackend]: string } = { nccl: "NCCL", cuda: "CUDA", ucc: "UCC" };
 
 export type ReduceOpType = "sum" | "prod" | "min" | "max";
 
-/** As dumps spell them. */
+/** As spelled in dumps. */
 export const reduceOpNames: { readonly [R in ReduceOpType]: string } = {
   sum: "SUM",
   prod: "PRODUCT",
@@ -199,7 +201,7 @@ export const reduceOpNames: { readonly [R in ReduceOpType]: string } = {
   max: "MAX",
 };
 
-/** A communication's reduction as the op that reduces alike, and the reverse. */
+/** The reduction op that matches a communication's reduction, and the reverse. */
 export const reductionOf: { readonly [R in ReduceOpType]: ReductionOpType } = {
   sum: "sum",
   prod: "prod",

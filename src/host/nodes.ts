@@ -1,6 +1,6 @@
 /**
- * Host IR: statements in scopes. A HostProgram has the statements that one rank's host thread issues. It stands alone,
- * without a reference to a Fusion, and is symbolic in extents, streams and rank.
+ * Host IR: statements in scopes. A HostProgram has the statements that one rank's host thread issues. It does not refer
+ * to a Fusion, and is symbolic in extents, streams and rank.
  *
  * To add a statement kind, add it to `Statement` and follow the compile errors: its syntax row, its accesses,
  * validation, recording. Then give HostProgramBuilder a method for it.
@@ -17,7 +17,7 @@ export type UnitId = Id<"HostUnit">;
 /** The number of a Communication, P2PCommunication or EndCoalescing, which prints and which Wait refers to. */
 export type ExprId = Id<"Expr">;
 
-/** With an `index` the stream is the one of the index's value at run time. Without one it is this node's own. */
+/** With an `index`, the stream for the index's value at run time. Otherwise a separate stream of this node. */
 export interface HostStream {
   readonly id: StreamId;
   readonly index: Scalar | null;

@@ -1,6 +1,6 @@
 /**
- * Walking over host programs: which statements are ops, what each reads and writes, which scopes it has, and where it
- * stands. Passes, the validator and the recorder ask here.
+ * Traversal of host programs: which statements are ops, their reads and writes, their scopes, and their paths. Passes,
+ * the validator and the recorder use it.
  */
 import type { TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
@@ -83,8 +83,9 @@ export function walk(body: readonly Statement[]): readonly Statement[] {
 }
 
 /**
- * The path to the first place of the very object `statement` in a scope: `body[4].then[2]`. It tells statements apart
- * that print alike, and needs no valid ids. Null if it stands nowhere. Diagnostics look it up; no statement keeps it.
+ * The path to the first occurrence of the very object `statement` in a scope: `body[4].then[2]`. It distinguishes
+ * statements that print alike, and needs no valid ids. Null if the scope does not contain it. Only diagnostics look
+ * paths up; no statement stores its path.
  */
 export function pathOf(scope: readonly Statement[], statement: Statement, scopePath = "body"): string | null {
   for (const [i, each] of scope.entries()) {

@@ -1,7 +1,7 @@
 /**
  * Builds host programs by hand: each method appends one statement to the current scope, and `build` checks the program.
  * Tensors are the TensorViews of the Fusion API, with the same annotations. A tensor is local to the rank that runs the
- * program, apart from what its mesh and DID axes say.
+ * program, except as its mesh and DID axes say.
  *
  *   const h = new HostProgramBuilder();
  *   const x = h.input([4, 8]);
@@ -58,7 +58,7 @@ export class HostProgramBuilder extends HostComputations {
     return tensor;
   }
 
-  /** A tensor that the program allocates, computes, binds, or makes an output by `output`. Throws as `input`. */
+  /** Declares a tensor that the program allocates, computes, binds, or makes an output. Throws the same as `input`. */
   tensor(extents: readonly AxisSpec[], options: TensorOptions = {}): TensorView {
     return addTensor(this.state, "tensor", extents, options);
   }
@@ -68,7 +68,7 @@ export class HostProgramBuilder extends HostComputations {
     this.state.tensors.outputs.push(ownId(this.state, tensor, call("output", { tensor: tensor.id })));
   }
 
-  /** Memory for `tensor`, in elements. At run time it does nothing if the tensor is bound already. */
+  /** Allocates `tensor`. At run time it does nothing if the tensor is already bound. Throws `foreign-tensor`. */
   allocate(tensor: TensorView, { zeroInit = false }: { readonly zeroInit?: boolean } = {}): TensorView {
     const id = ownId(this.state, tensor, call("allocate", { tensor: tensor.id }));
     const memory = tensor.memoryType === "symmetric" ? "symmetric" : "global";
@@ -242,8 +242,8 @@ export class HostProgramBuilder extends HostComputations {
   }
 
   /**
-   * The program so far. Throws `bad-argument` inside a loop or branch and if an op of the Fusion API has a tensor of
-   * this builder, and the findings of `validateHostProgram`.
+   * Returns the validated program. Throws `bad-argument` inside a loop or branch, or if an op of the Fusion API was
+   * called with a tensor of this builder. Throws the findings of `validateHostProgram` otherwise.
    */
   build(): HostProgram {
     const { tensors, streams, units, awaitables, scopes } = this.state;

@@ -58,7 +58,7 @@ export class HostComputations {
   }
 
   /**
-   * The elementwise sum. Operands have one dtype; axes of one element stretch.
+   * The elementwise sum. Operands have one dtype; axes of one element broadcast.
    * Throws `shape-mismatch`, `dtype-mismatch`.
    */
   add(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {

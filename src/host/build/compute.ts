@@ -40,9 +40,8 @@ export function compute(
 }
 
 /**
- * Whether `out`, with the axes `own`, fits a result; throws `shape-mismatch` or `dtype-mismatch` if not. Symbolic
- * extents count as equal, since only `record` knows their sizes. The reduced axis of a chunk may be any part of the
- * output's.
+ * Throws `shape-mismatch` or `dtype-mismatch` unless `out`, with the axes `own`, fits a result. Symbolic extents are
+ * assumed equal, since only `record` knows their sizes. The reduced axis of a chunk may be any part of the output's.
  */
 export function requireFits(
   state: BuilderState,

@@ -12,16 +12,16 @@ import type { Communication, EndCoalescing, ForLoop, P2PCommunication } from "..
 export type ScalarLike = number | Scalar;
 
 /**
- * One axis: a number of elements; null for an extent that is known only at run time and takes a name (`i0`); a scalar
+ * One axis: a number of elements; null for an extent that is known only at run time and gets a name (`i0`); a scalar
  * expression, such as another tensor's extent; `{ reduced }` for an axis that an op has reduced and that only the
- * logical domain has; `"broadcast"` for an axis of one element that stretches.
+ * logical domain has; `"broadcast"` for an axis of one element that broadcasts.
  */
 export type AxisSpec = number | null | Scalar | { readonly reduced: number | Scalar } | "broadcast";
 
 export interface TensorOptions {
   /** "float" if not given. */
   readonly dtype?: DType;
-  /** None if not given: the tensor is on device 0 alone. */
+  /** By default none: the tensor is only on device 0. */
   readonly mesh?: DeviceMesh;
   /**
    * One per axis of the loop domain, as `axis(i).parallelize` takes them. Axes after the end of the list are Serial.

@@ -15,7 +15,7 @@ export interface ScalarArithmetic extends Readonly<Record<ScalarOp, Combine>> {
   readonly rank: Scalar;
   /** The number of streams that the run asks for. */
   readonly numberOfStreams: Scalar;
-  /** A value that gets its value from the run by this name: a loop's index, or one of `record`'s `scalars`. */
+  /** A value that the run binds by this name: a loop's index, or one of `record`'s `scalars`. */
   readonly named: (name: string) => Scalar;
 }
 

@@ -36,8 +36,8 @@ export function postUnit(
 }
 
 /**
- * The extents that the Fusion's symbols stand for. Of an axis that only the tensor shards, the Fusion sees the local
- * extent, 1.
+ * The extents that the Fusion's symbols stand for. If only the tensor shards an axis, the Fusion sees the local extent,
+ * 1.
  */
 function extentsOf(fusion: FusionData, inputs: readonly TensorView[]): ReadonlyMap<string, Scalar> {
   const extents = new Map<string, Scalar>();

@@ -1,5 +1,6 @@
 /**
- * One container: inputs and outputs, statements, host units; and the sections after it that explain its names and axes.
+ * Parses one container: inputs and outputs, statements, host units, and the sections after it that define its names and
+ * axes.
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
@@ -29,7 +30,10 @@ import { parseScope, type ScopeContext } from "./scope.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import { parseUnits, unitTable } from "./units.ts";
 
-/** What a constant root of a communication is: a device id, a position in the team, or what the dump's era prints. */
+/**
+ * The meaning of a constant root of a communication: a device id, a position in the team, or whichever the dump's era
+ * prints.
+ */
 export type RootMeaning = "devices" | "positions" | "era";
 
 export interface ParsedContainer {
@@ -98,8 +102,8 @@ function isCallStyle(text: string): boolean {
 }
 
 /**
- * Gives slices the meshes of the tensors that they view, if no slice has a mesh of its own. Without a mesh they would
- * lie on device 0 alone.
+ * Gives slices the meshes of the tensors that they view, if no slice has a mesh. Without a mesh they would be on device
+ * 0 only.
  */
 function inheritMeshes(tensors: readonly Tensor[], statements: Iterable<Statement>): readonly Tensor[] {
   const slices = [...statements].filter(
@@ -133,7 +137,7 @@ function readSections(source: Source): { readonly definitions: Definitions; read
   }
 }
 
-/** Inputs or outputs. Scalars among them are left out: the run gives them by name, not by position. */
+/** Inputs or outputs. Scalars among them are skipped: the run passes them by name, not by position. */
 function parseSignature({ scanner, tensors }: ReadContext): readonly TensorId[] {
   const ids: TensorId[] = [];
   skipBlanks(scanner);

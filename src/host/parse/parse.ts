@@ -1,7 +1,7 @@
 /**
- * Reads nvFuser's Host IR dumps and Braid's own; the inverse of `print`. It understands all eras, from the drafts of
+ * Parses nvFuser's Host IR dumps and Braid's own; the inverse of `print`. It understands all eras, from the drafts of
  * early 2025 (`select`, `i83`) to the call-style verbs of 2026, and ignores text around containers. docs/dumps.md lists
- * what each era leaves out and how it is filled in.
+ * what each era omits and how it is inferred.
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
@@ -16,8 +16,8 @@ export interface ParseOptions {
   /** The name of the text in diagnostics; "dump" if not given. */
   readonly file?: string;
   /**
-   * What a constant root of a communication is. "devices": a device id, as dumps print until 2025. "positions": a
-   * position in the team. "era", the default: by the era of the dump.
+   * The meaning of a constant root of a communication. "devices": a device id, as dumps print until 2025. "positions":
+   * a position in the team. "era" (the default): by the era of the dump.
    */
   readonly roots?: RootMeaning;
 }

@@ -1,6 +1,6 @@
 /**
- * Which rank runs which container of a dump. nvFuser prints device 0's container alone. If every mesh and every team
- * has all devices, all ranks have the same container. Otherwise the text must have one container per rank, in order.
+ * Assigns containers of a dump to ranks. nvFuser prints only device 0's container. If every mesh and every team has all
+ * devices, all ranks run the same container. Otherwise the text must have one container per rank, in order.
  */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -11,7 +11,7 @@ import type { ParsedContainer } from "./container.ts";
 export interface RankRequest {
   /** The name of the text in diagnostics. */
   readonly file: string;
-  /** Null: as many as the dump names. */
+  /** Null: all devices that the dump names. */
   readonly devices: number | null;
   /** The container that all ranks run, counted from 0. Null: by the rule above. */
   readonly container: number | null;
@@ -78,7 +78,7 @@ function devicesOf({ tensors, body }: HostProgram): number {
   return count;
 }
 
-/** Why other ranks have another program, for a diagnostic; null if they have the same. */
+/** Why other ranks have a different program, for a diagnostic; null if they have the same. */
 function partialIn({ tensors, body }: HostProgram, devices: number): string | null {
   const mesh = [...meshesOf(tensors)].find((own) => own.devices.length < devices);
   if (mesh !== undefined) return `${mesh.toString()} of ${devices} devices`;

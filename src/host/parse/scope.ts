@@ -28,16 +28,16 @@ export interface ScopeContext extends ReadContext {
   readonly loopNames: Set<string>;
   /** The line of the file in which each statement begins. */
   readonly lines: Map<Statement, number>;
-  /** How far lines have been counted, from the beginning of the text. */
+  /** The position up to which lines have been counted. */
   readonly counted: { position: number; index: number };
 }
 
-/** Deeper than host programs nest; bounds the stack. */
+/** More than host programs nest. The limit bounds the stack. */
 const deepest = 64;
 
 /**
- * The statements from here on that begin in `column`. The scanner stops at the beginning of the first line that does
- * not.
+ * The statements from here on that begin in `column`. The scanner stops at the first line that begins in another
+ * column.
  */
 export function parseScope(context: ScopeContext, column: number, depth: number): readonly Statement[] {
   const { scanner } = context;
@@ -67,7 +67,7 @@ function currentLine({ scanner, counted }: ScopeContext): number {
 }
 
 /**
- * Whether the next line that is not blank belongs to the scope. If so, the scanner goes to its first word, else to its
+ * Whether the next line with text belongs to the scope. If so, the scanner moves to its first word, otherwise to its
  * beginning.
  */
 function enterLine(scanner: Scanner, column: number): boolean {
@@ -122,7 +122,7 @@ function withBodies(context: ScopeContext, header: Op | Header, column: number, 
   return header;
 }
 
-/** Steps over `ELSE:`, if it stands where the first line of the branch does. */
+/** Skips `ELSE:` if it is in the column of the branch's first line. */
 function takeElse(scanner: Scanner, column: number): boolean {
   const lineStart = scanner.position;
   skipBlanks(scanner);
@@ -135,7 +135,7 @@ function takeElse(scanner: Scanner, column: number): boolean {
   return false;
 }
 
-/** A statement without the statements in it. */
+/** A statement without its bodies. */
 function parseStatement(context: ReadContext): Op | Header {
   const { scanner, tensors } = context;
   if (atTensor(scanner)) return parseDefined(context, parseTensor(scanner, tensors));

@@ -1,7 +1,7 @@
 /**
- * The tables of host units. Tensor numbers are positions in a unit's table. A lowered program numbers the tensors of
- * all its units through, so one table per unit would take space in the square of their number. Units that do not
- * contradict one another share a table.
+ * The tables of host units. Tensor numbers are indices into a unit's table. A lowered program numbers the tensors of
+ * all its units consecutively, so one table per unit would take quadratic space. Units that do not contradict one
+ * another share a table.
  */
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -20,7 +20,7 @@ export interface ParsedUnit {
   readonly position: number;
 }
 
-/** The number of entries, in all tables together, that belong to no tensor. */
+/** The largest number of unused entries, in all tables together. */
 const mostUnused = 1_000_000;
 
 /** The units by number. A number that the dump does not show gets an empty unit, which nothing posts. */

@@ -1,5 +1,5 @@
 /**
- * The host units of a container. Each prints its body, a Fusion with tensors of its own:
+ * The host units of a container. Each prints its body, a Fusion with separate tensors:
  *
  *   HostUnit0: Inputs={T0_g_float[iS0{i0}], } -> Outputs={T1_g_float[iS1{i0}], }Inputs:
  *     T0_g_float[iS0{i0}]
@@ -37,7 +37,7 @@ import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
 
 const unitName = "HostUnit";
 
-/** Reads the units after the statements, which stand in any order. */
+/** Parses the units after the statements, in any order. */
 export function parseUnits(context: ReadContext): ReadonlyMap<number, ParsedUnit> {
   const { scanner } = context;
   const units = new Map<number, ParsedUnit>();
@@ -61,9 +61,7 @@ export function unitTable(
   return finishUnits(scanner.source, [...units.values()]);
 }
 
-/**
- * Steps over blanks and line breaks, and before 2025-05 also over an empty list of aliases, to a unit if there is one.
- */
+/** Skips blanks and line breaks, and before 2025-05 also an empty list of aliases. Returns whether a unit follows. */
 function atUnit(scanner: Scanner): boolean {
   for (;;) {
     skipSpace(scanner);
@@ -87,7 +85,7 @@ function refuseAliases(scanner: Scanner): void {
   });
 }
 
-/** Reads on behind the unit's number. Meshes are shared with the container. */
+/** Parses the rest of a unit, after its number. The container's meshes are shared. */
 function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number, start: number): ParsedUnit {
   const tensors = createTensorTable(unitNotes(scanner), meshes);
   const context: OpContext = {
@@ -113,7 +111,7 @@ function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number
   return { id: makeId<UnitId>(number), tensors, inputs, outputs, ops, position: start };
 }
 
-/** The transforms stand at the end of the kernel, and are read first. */
+/** The transforms are at the end of the kernel, and are read first. */
 function unitNotes(scanner: Scanner): ReturnType<typeof parseTransforms> {
   const { text, position } = scanner;
   const close = text.indexOf(kernelEnd, position);
@@ -122,7 +120,7 @@ function unitNotes(scanner: Scanner): ReturnType<typeof parseTransforms> {
   return parseTransforms({ ...scanner, position: position + title + transformsTitle.length + 1 });
 }
 
-/** Steps over the second list of the inputs or outputs, one per line. */
+/** Skips the second list of the inputs or outputs, one per line. */
 function skipListed(scanner: Scanner, tensors: TensorTable): void {
   for (;;) {
     skipSpace(scanner);

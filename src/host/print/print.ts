@@ -19,13 +19,11 @@ import { walk } from "../traverse.ts";
 export interface PrintOptions {
   /** "2025-10" if not given. */
   readonly style?: DumpStyle;
-  /**
-   * Whether the definitions of named index values follow. If not given, they follow in style 2025-10, as in nvFuser.
-   */
+  /** Whether the definitions of named index values follow. Default: in style 2025-10, as in nvFuser. */
   readonly indexDefinitions?: boolean;
   /**
-   * Whether domains that are more than the printed axes follow, in the form of nvFuser's transform printer. If not
-   * given, they follow in style 2025-10. With both sections `parse` reads back the same program.
+   * Whether domains beyond the printed axes follow, in the form of nvFuser's transform printer. Default: in style
+   * 2025-10. With both sections, `parse` reads back the same program.
    */
   readonly transforms?: boolean;
 }
@@ -81,7 +79,7 @@ function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
   return { program, spelling: irSpellings[style], withoutMesh: new Set(style === "2025-04" ? slices : []) };
 }
 
-/** A unit's Fusion has tensors of its own. */
+/** A unit's Fusion has separate tensors. */
 function printUnit({ id, fusion }: HostUnit, outer: PrintContext, transforms: boolean): readonly string[] {
   const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, withoutMesh: new Set() };
   const list = (ids: typeof fusion.inputs): string =>
@@ -107,7 +105,7 @@ function kernelLines(fusion: FusionData, context: PrintContext, domains: readonl
 function definitionLines(program: HostProgram, style: DumpStyle): readonly string[] {
   const definitions = new Map<string, string>();
   const collect = (scalar: Scalar): void => {
-    // A value without a name prints with its parts.
+    // A value without a name prints its operands instead.
     if (scalar.kind !== "binary" || scalar.name === undefined) return;
     collect(scalar.lhs);
     collect(scalar.rhs);

@@ -1,4 +1,4 @@
-/** Statements in dump text: with the statements in them, or alone on one line. */
+/** Statements in dump text, with their bodies or as single lines. */
 import { defaultSpelling } from "../../ir/print-style.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
 import { isOp } from "../traverse.ts";
@@ -6,7 +6,7 @@ import type { PrintContext } from "../syntax/context.ts";
 import { elseWord, indentation, rowOf } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 
-/** The lines of statements, with those of the statements in them. */
+/** The lines of statements, including their bodies. */
 export function printScope(body: readonly Statement[], context: PrintContext, indent: string): readonly string[] {
   const lines: string[] = [];
   addScope(lines, body, context, indent);
@@ -25,7 +25,7 @@ function addScope(lines: string[], body: readonly Statement[], context: PrintCon
   }
 }
 
-/** The text of a statement without the statements in it; computations and slices take several lines. */
+/** The text of a statement without its bodies; computations and slices take several lines. */
 function printHeader(statement: Statement, context: PrintContext, indent: string): string {
   return isOp(statement)
     ? printOp(statement, context, indent)
@@ -33,8 +33,8 @@ function printHeader(statement: Statement, context: PrintContext, indent: string
 }
 
 /**
- * A printer for the statements of one program, as diagnostics and the origins of commands name them: on one line, in
- * style 2025-10, and of a loop or branch the first line alone. The ids in the statements must be valid.
+ * A printer for the statements of one program, for diagnostics and the origins of commands: on one line, in style
+ * 2025-10, and for a loop or branch only the first line. The ids in the statements must be valid.
  */
 export function createStatementText(
   program: Pick<HostProgram, "tensors" | "streams">,

@@ -1,4 +1,4 @@
-/** What fields need to print and to read: the tables of a program, complete or growing. */
+/** The tables of a program, complete or growing, that fields need to print and parse. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { IrSpelling } from "../../ir/print-style.ts";
 import type { HostProgram } from "../nodes.ts";
@@ -14,7 +14,7 @@ export interface PrintContext {
   readonly withoutMesh: ReadonlySet<TensorId>;
 }
 
-/** A container that is being read, for one call of `parse`. */
+/** A container during one call of `parse`. */
 export interface ReadContext {
   readonly scanner: Scanner;
   readonly tensors: TensorTable;

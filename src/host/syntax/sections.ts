@@ -6,6 +6,6 @@ export const containerEnd = "} // %HostIrContainer";
 export const kernelTitle = "%kernel {";
 export const kernelEnd = "} // %kernel";
 
-/** After the container: what its names and axes stand for. */
+/** After the container: definitions of its names and axes. */
 export const definitionsTitle = "Index definitions:";
 export const transformsTitle = "TransformPrinter :";

@@ -174,7 +174,7 @@ function parseNote(scanner: Scanner): DomainNote {
       if (logical === null) failExpected(scanner, 'the line "logical domain : (...)" before this one');
       return { root, logical, allocation, transforms };
     } else if (logical === null && root !== null) {
-      // Skips how a reshape came from its root: only the logical axes matter.
+      // Skips the transforms from a reshape's root: only the logical axes matter.
       if (!/\S/u.test(scanner.text.slice(scanner.position, scanner.position + 1))) failExpected(scanner, "a domain");
       skipLine(scanner);
     } else transforms.push(parseTransform(scanner));

@@ -1,7 +1,7 @@
 /**
- * A tensor is bound before it is used. Bindings are followed along every path that may run, and a use is reported where
- * no path binds the tensor. A tensor with a mesh that nothing in the program binds may lie on other devices: `record`
- * knows the rank and checks it.
+ * Checks that a tensor is bound before it is used. Bindings are followed along every path that may run; a use is
+ * reported if no path binds the tensor. If nothing in the program binds a tensor with a mesh, the tensor may be on
+ * other devices: `record` knows the rank and checks it.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
@@ -49,7 +49,7 @@ export function checkBindings(program: HostProgram, report: Report): void {
   visit(program.body, () => new Set(), false);
 }
 
-/** Makes the value when it is first used. Most programs never use it. */
+/** Creates the value at its first use. Most programs never use it. */
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => (made ??= { value: make() }).value;
@@ -59,7 +59,7 @@ function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
   return walk(scope).flatMap((statement) => accessesOf(statement).writes);
 }
 
-/** Not the buffers of communications: which of them a rank must have depends on its role, which `record` knows. */
+/** Excludes buffers of communications: a rank's role determines which of them it needs, and `record` knows the role. */
 function needsBound(statement: Statement): readonly TensorId[] {
   const bindsOutput = isOp(statement) || statement.kind === "HirAliasSelect" || statement.kind === "PostOnStream";
   return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];
@@ -80,15 +80,13 @@ export interface BoundTensors {
   readonly has: (tensor: TensorId) => boolean;
   readonly add: (tensor: TensorId) => void;
   readonly delete: (tensor: TensorId) => void;
-  /**
-   * Walks both sides of a branch from the same state. Afterwards every tensor that either side leaves bound is bound.
-   */
+  /** Walks both sides of a branch from the same state. A tensor is bound afterwards if either side leaves it bound. */
   readonly either: (then: () => void, otherwise: () => void) => void;
 }
 
 /**
- * The state in which the tensors `initial` are bound. The changes of a side are taken back rather than made on a copy
- * of the set, so that a program of many branches takes time in proportion to its statements.
+ * The state with the tensors `initial` bound. The changes of a side are undone instead of made on a copy of the set, so
+ * that a program with many branches takes linear time.
  */
 export function createBoundTensors(initial: Iterable<TensorId>): BoundTensors {
   const bound = new Set(initial);
@@ -101,7 +99,7 @@ export function createBoundTensors(initial: Iterable<TensorId>): BoundTensors {
     if (now) bound.add(tensor);
     else bound.delete(tensor);
   };
-  /** Walks a side and takes its changes back; returns the changed tensors with their state at its end. */
+  /** Walks a side and undoes its changes. Returns the changed tensors with their state at its end. */
   const attempt = (side: () => void): ReadonlyMap<TensorId, boolean> => {
     const outer = changes;
     changes = new Map();

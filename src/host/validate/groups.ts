@@ -1,4 +1,6 @@
-/** Coalesced groups: StartCoalescing and EndCoalescing in one scope, with point-to-point communications between. */
+/**
+ * Coalesced groups: StartCoalescing and EndCoalescing in one scope, with point-to-point communications between them.
+ */
 import type { ExprId, Statement, StatementKind } from "../nodes.ts";
 import { scopesOf, walk } from "../traverse.ts";
 import type { Fault, Report } from "./fault.ts";
@@ -11,7 +13,7 @@ const allowedInGroup: ReadonlySet<StatementKind> = new Set([
   "IfThenElse",
 ]);
 
-/** Reports groups that are not opened and closed in one scope, and statements that may not stand in a group. */
+/** Reports groups that are not opened and closed in one scope, and statements that a group may not contain. */
 export function checkGroups(scope: readonly Statement[], report: Report): void {
   let open: Statement | null = null;
   for (const statement of scope) {

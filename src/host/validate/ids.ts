@@ -1,7 +1,7 @@
 /**
- * The rules that come first: ids are the positions in their tables, every id, operand and axis that a statement names
- * exists, an input or output is listed once, and an ExprId names one Communication, P2PCommunication or EndCoalescing,
- * which may be posted in several places. A statement that breaks one of them can be neither checked further nor
+ * The rules that come first. Ids are the positions in their tables. Every id, operand and axis that a statement names
+ * exists. An input or output is listed once. An ExprId names one Communication, P2PCommunication or EndCoalescing,
+ * which may be posted in several places. A statement that breaks one of these rules can be neither checked further nor
  * printed.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
@@ -11,7 +11,7 @@ import { rowOf } from "../../ir/ops/rows.ts";
 import type { ExprId, HostProgram, Statement } from "../nodes.ts";
 import { accessesOf, isOp, pathOf } from "../traverse.ts";
 
-/** What is wrong with the ids of a program; empty if every id leads somewhere. */
+/** The findings about the ids of a program; empty if every id is valid. */
 export function checkIds(program: HostProgram, statements: readonly Statement[]): readonly Diagnostic[] {
   const { tensors, streams, units, inputs, outputs } = program;
   return [
@@ -65,11 +65,11 @@ function listFindings(role: string, ids: readonly TensorId[], tensors: readonly 
   });
 }
 
-/** A program that is being checked, statement by statement. */
+/** The state of a check, statement by statement. */
 interface Check {
   readonly program: HostProgram;
   readonly findings: Diagnostic[];
-  /** What has been posted so far, by number. */
+  /** The posts so far, by number. */
   readonly posts: Map<ExprId, Post>;
 }
 
@@ -155,7 +155,7 @@ function requireAxis(
   axes: readonly IterDomain[] | undefined,
   what: string,
 ): void {
-  // A tensor that does not exist has been reported.
+  // A missing tensor has already been reported.
   if (axes === undefined || (Number.isSafeInteger(axis) && axis >= 0 && axis < axes.length)) return;
   check.findings.push(
     finding(
@@ -185,7 +185,7 @@ function postsOf(statement: Statement): readonly Post[] {
   }
 }
 
-/** The number of a post is below exprCount and names this communication alone. */
+/** Checks that the number of a post is below exprCount and names only this communication. */
 function checkNumber(check: Check, statement: Statement, post: Post): void {
   const { program, findings, posts } = check;
   if (post.id >= program.exprCount) {

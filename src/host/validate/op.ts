@@ -1,6 +1,6 @@
 /**
- * Whether an op of a program fits its operands and its output, by the rules of the Fusion API's ops. Symbolic extents
- * count as equal.
+ * Checks that an op of a program fits its operands and its output, by the rules of the Fusion API's ops. Symbolic
+ * extents are assumed equal.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
@@ -38,14 +38,14 @@ function orderFault(op: Op, operand: number, tensor: Tensor): Fault {
   };
 }
 
-/** The tensor with its logical axes in the order in which an op reads them that has folded a permute. */
+/** The tensor with its logical axes in the order in which an op with a folded permute reads them. */
 function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
   if (order === null) return tensor;
   const axes = withoutReductions(tensor.domain.logical);
   return { ...tensor, domain: { ...tensor.domain, logical: order.map((axis) => at(axes, axis)) } };
 }
 
-/** The output by the op's rules, or why its arguments do not fit its operands. */
+/** The output by the op's rules, or the fault if its arguments do not fit its operands. */
 function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputShape | Fault {
   try {
     const spec = rowOf(op).respec(op, operands, output, place);

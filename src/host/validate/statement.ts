@@ -1,4 +1,4 @@
-/** The rules for a statement by itself, one per kind. All ids in it are valid. */
+/** The rules for a single statement, one per kind. All ids in it are valid. */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
@@ -17,7 +17,7 @@ import type {
 import { isOp } from "../traverse.ts";
 import { checkOp } from "./op.ts";
 
-/** The faults of a statement, whichever statements stand around it. */
+/** The faults of a statement that do not depend on other statements. */
 export function checkStatement(statement: Statement, program: HostProgram): readonly Fault[] {
   return isOp(statement) ? checkOp(statement, program.tensors) : dispatch(rules, statement, program);
 }

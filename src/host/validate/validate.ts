@@ -15,11 +15,11 @@ import { checkIds } from "./ids.ts";
 import { checkStatement } from "./statement.ts";
 import { at } from "../../support/invariant.ts";
 
-/** All findings in program order; empty for a valid program. */
+/** All findings, in program order; empty for a valid program. */
 export function validateHostProgram(program: HostProgram): readonly Diagnostic[] {
   const statements = walk(program.body);
   const broken = checkIds(program, statements);
-  // Statements whose ids lead nowhere can be neither checked nor printed.
+  // Statements with invalid ids can be neither checked nor printed.
   if (broken.length > 0) return broken;
   const textOf = createStatementText(program);
   const findings: Diagnostic[] = [];
@@ -39,13 +39,14 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
 }
 
 /**
- * A stream without an index exists from the GetCurrentStream that binds it or, if there is none, from the first
- * SetCurrentStream that makes it current. Used earlier, it holds nothing to wait for, or becomes another stream later:
+ * Checks that streams exist before they are used. A stream without an index exists from the GetCurrentStream that binds
+ * it or, if there is none, from the first SetCurrentStream that makes it current. Before that, there is nothing to wait
+ * for, or it becomes another stream later:
  *
- *   Synchronize Stream 0                 refused: the next line binds Stream 0
+ *   Synchronize Stream 0                 rejected: the next line binds Stream 0
  *   GetCurrentStream into Stream 0
  *
- * As for tensors, every path that may run counts: a use is reported where no path makes the stream.
+ * As for tensors, every path that may run counts: a use is reported if no path makes the stream.
  */
 function checkStreams(statements: readonly Statement[], streams: readonly HostStream[], report: Report): void {
   const bound = new Set<StreamId>();

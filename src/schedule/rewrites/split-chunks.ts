@@ -112,7 +112,7 @@ function cutTogether(copy: Copy, { command, operand }: CopiedGemm, memory: Memor
 
 /** Splits a GEMM or a copy along one axis: part i holds the range [bounds[i], bounds[i + 1]). */
 function cutGemm(
-  product: Launch,
+  gemm: Launch,
   kernel: GemmKernel,
   axis: GemmAxis,
   bounds: readonly number[],
@@ -126,14 +126,14 @@ function cutGemm(
       place === null ? whole : { ...whole, offset: whole.offset + start * at(strides, place) * dtypes[dtype].bytes };
     const places = axis.inputs;
     return {
-      ...product,
+      ...gemm,
       kernel: memory.kernelId({
         ...kernel,
         inputs: kernel.inputs.map((whole, j) => operand(whole, at(places, j))),
         outputs: kernel.outputs.map((whole) => operand(whole, axis.output)),
       }),
-      inputs: product.inputs.map((whole, j) => ref(whole, at(kernel.inputs, j), at(places, j))),
-      outputs: product.outputs.map((whole, j) => ref(whole, at(kernel.outputs, j), axis.output)),
+      inputs: gemm.inputs.map((whole, j) => ref(whole, at(kernel.inputs, j), at(places, j))),
+      outputs: gemm.outputs.map((whole, j) => ref(whole, at(kernel.outputs, j), axis.output)),
     };
   });
 }

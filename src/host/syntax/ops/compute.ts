@@ -39,7 +39,7 @@ function unary(op: UnaryOpType): OpReader {
   };
 }
 
-/** `-T0;`: nvFuser's spelling of neg; the scanner is behind the sign. */
+/** `-T0;`: nvFuser's spelling of neg. The scanner is after the sign. */
 export function readNegation(context: OpContext, output: Tensor): Op {
   const input = operand(context);
   expectAcrossLines(context.scanner, ";");
@@ -48,7 +48,10 @@ export function readNegation(context: OpContext, output: Tensor): Op {
 
 const floats = ["half", "bfloat", "float", "double"];
 
-/** Braid's `__cast( T0, __bfloat )`; nvFuser names the conversion (`__float2bfloat(T0)`). The output's dtype says what it is. */
+/**
+ * Braid's `__cast( T0, __bfloat )`. nvFuser names the conversion (`__float2bfloat(T0)`). The output's dtype determines
+ * the conversion.
+ */
 export const castSyntax: OpSyntax<CastOp> = {
   print: (op, context) => {
     const { dtype } = at(context.program.tensors, op.output);
@@ -77,7 +80,7 @@ export function readCastInParentheses(context: OpContext, output: Tensor): Op {
   return cast(context, output);
 }
 
-/** `<lhs>` and, on the next line, `+ <rhs>;`. It has no name: `readBinary` reads what begins with a tensor. */
+/** `<lhs>` and, on the next line, `+ <rhs>;`. It has no name, so `readBinary` parses text that begins with a tensor. */
 export const binarySyntax: OpSyntax<BinaryOp> = {
   print: (op, context, indent) =>
     `${printOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${printOperand(op, 1, context)};`,
@@ -125,7 +128,7 @@ function initialValue(op: ReductionOpType, dtype: DType): string {
     : String(value).replace("Infinity", "inf");
 }
 
-/** By the names of all, the printed ones first. */
+/** By all names, the printed ones first. */
 const reductions: ReadonlyMap<string, ReductionOpType> = new Map([
   ...keysOf(reductionFunctions).map((op) => [reductionFunctions[op].printed, op] as const),
   ...keysOf(reductionFunctions).flatMap((op) => reductionFunctions[op].alsoRead.map((name) => [name, op] as const)),

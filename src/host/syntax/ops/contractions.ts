@@ -1,4 +1,4 @@
-/** matmul and linear. Braid's may read an operand permuted in place and add to what the output holds; nvFuser's do neither. */
+/** matmul and linear. Unlike nvFuser's, Braid's may read an operand permuted in place and may add to the output. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
 import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import {
@@ -31,7 +31,7 @@ function matmul(context: OpContext, output: Tensor): Op {
   return { kind: "Matmul", ...contraction(operands, accumulate), output: output.id };
 }
 
-/** The blanks before commas, and those before the bias, are nvFuser's; so is the indent in the middle of a line. */
+/** The blanks before commas and before the bias, and the indent in the middle of a line, are nvFuser's. */
 export const linearSyntax: OpSyntax<LinearOp> = {
   print: (op, context, indent) => {
     const inner = `${indent}  `;

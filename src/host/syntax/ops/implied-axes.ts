@@ -1,4 +1,4 @@
-/** Axis numbers that an op does not print, from the axes of its operand and output. */
+/** Infers axis numbers that an op does not print from the axes of its operand and output. */
 import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
@@ -6,8 +6,8 @@ import { failAt } from "../text/source.ts";
 import type { Scanner } from "../text/scanner.ts";
 
 /**
- * Reduced axes stay in the output's domain, at their positions in the operand. Where there are more axes than in the operand, those of
- * DID types in front of a reduced one count partial results of devices.
+ * Reduced axes stay in the output's domain, at their positions in the operand. If there are more axes than in the
+ * operand, the axes with DID types before a reduced one number the devices' partial results.
  */
 export function reducedAxes(scanner: Scanner, start: number, input: Tensor, output: Tensor): readonly number[] {
   const rank = withoutReductions(input.domain.logical).length;
@@ -35,8 +35,8 @@ function withoutPartialAxes(logical: readonly IterDomain[], count: number): read
 }
 
 /**
- * `order[i]`: the axis of the operand that becomes axis i. The axes of a permuted tensor are numbered in the order of its operand's
- * and then moved, so their numbers tell; a root domain tells where they do not.
+ * `order[i]`: the axis of the operand that becomes axis i. The axes of a permuted tensor are numbered in the operand's
+ * order and then moved, so their numbers give the order; if they do not, a root domain does.
  */
 export function permuteOrder(
   scanner: Scanner,

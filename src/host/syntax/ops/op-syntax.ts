@@ -1,4 +1,4 @@
-/** How the ops of one kind stand in dumps, in both directions, and the operands that all of them print and read. */
+/** Prints and parses the ops of one kind, and the operands that all of them have. */
 import type { Tensor } from "../../../ir/domain.ts";
 import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import type { Op } from "../../../ir/ops/op.ts";
@@ -10,7 +10,7 @@ import { expect, failExpected, type Scanner, skipSpace } from "../text/scanner.t
 import { atTensor, parseTensor } from "../values/tensor.ts";
 
 export interface OpSyntax<T extends Op> {
-  /** The text behind `=`. Lines after the first begin with `indent`. */
+  /** The text after `=`. Lines after the first begin with `indent`. */
   print(op: T, context: PrintContext, indent: string): string;
   /** The names that an op of the kind begins with. */
   readonly readers: readonly (readonly [name: string, reader: OpReader])[];
@@ -18,17 +18,17 @@ export interface OpSyntax<T extends Op> {
 
 export type OpContext = Pick<ReadContext, "scanner" | "tensors" | "names">;
 
-/** Reads what follows an op's name, which began at `start`. */
+/** Parses the text after an op's name, which began at `start`. */
 export type OpReader = (context: OpContext, output: Tensor, start: number) => Op;
 
-/** A tensor, or `permute( T0, order = {1, 0} )` where the op reads it permuted. */
+/** A tensor, or `permute( T0, order = {1, 0} )` if the op reads it permuted. */
 export function printOperand(op: Op, position: number, context: PrintContext): string {
   const text = printTensorOf(at(op.inputs, position), context);
   const order = operandOrder(op, position);
   return order === null ? text : `permute( ${text}, order = {${order.join(", ")}} )`;
 }
 
-/** A tensor; in front of it white space and ends of lines. */
+/** A tensor, after white space and line ends. */
 export function operand({ scanner, tensors }: OpContext): Tensor {
   skipSpace(scanner);
   if (!atTensor(scanner)) failOperand(scanner);
@@ -48,7 +48,7 @@ function failOperand(scanner: Scanner): never {
   });
 }
 
-/** `( <operand>`; the fields that follow are the caller's. */
+/** `( <operand>`; the caller parses the fields that follow. */
 export function opened(context: OpContext): Tensor {
   expect(context.scanner, "(");
   return operand(context);

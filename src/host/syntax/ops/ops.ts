@@ -1,6 +1,7 @@
 /**
- * Computations in dump text: the output, then on the next line `= ` and what it is computed from. A row per kind prints an op and
- * reads it by its names. What an op does not print (the axes of a reduction, the order of a permute) follows from its output.
+ * Computations in dump text: the output, then on the next line `= ` and the op. A row per kind prints an op and parses
+ * it by its names. Attributes that an op does not print (the axes of a reduction, the order of a permute) follow from
+ * its output.
  */
 import type { Tensor } from "../../../ir/domain.ts";
 import type { Op, OpKind } from "../../../ir/ops/op.ts";
@@ -55,7 +56,10 @@ export function printOp(op: Op, context: PrintContext, indent: string): string {
 
 const readers: ReadonlyMap<string, OpReader> = new Map(Object.values(rows).flatMap((row) => row.readers));
 
-/** Reads from the `=` on. `other` reads what has a name that is no op's; the scanner is behind the name, which began at `start`. */
+/**
+ * Parses from the `=` on. `other` parses names that no op has; the scanner is then after the name, which began at
+ * `start`.
+ */
 export function parseComputed<T>(
   context: OpContext,
   output: Tensor,

@@ -1,4 +1,4 @@
-/** Ops that move, name or leave out elements and compute nothing. */
+/** Ops that move, rename or omit elements without computing. */
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, SqueezeOp } from "../../../ir/ops/op.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
@@ -29,7 +29,7 @@ export const setSyntax: OpSyntax<SetOp> = {
   ],
 };
 
-/** `, cache_op=Streaming )`: how nvFuser's copy goes through caches, which says nothing about the copy. */
+/** `, cache_op=Streaming )`: nvFuser's cache hint of a copy, which does not affect its meaning. */
 function closeSet(scanner: Scanner): void {
   expect(scanner, ",");
   expectField(scanner, "cache_op");

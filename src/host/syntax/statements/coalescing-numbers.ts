@@ -1,6 +1,6 @@
 /**
  * The numbers of coalesced groups in dumps before 2025-06, which print none at EndCoalescing. A Wait still names the
- * number: one that no communication has belongs to the group that ended before the Wait.
+ * number. A number that no communication has belongs to the group that ended before the Wait.
  */
 import { failAt } from "../text/source.ts";
 import type { Source } from "../text/source.ts";

@@ -1,4 +1,4 @@
-/** The fields that several kinds of statements have: how each prints, and how it is read. */
+/** Fields that several kinds of statements share: their printers and parsers. */
 import type { TensorId } from "../../../ir/domain.ts";
 import { printTensor } from "../../../ir/print-tensor.ts";
 import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
@@ -32,13 +32,13 @@ export const tensorList: Field<readonly TensorId[]> = {
   read: ({ scanner, tensors }) => parseTensorList(scanner, tensors),
 };
 
-/** A value that prints with its parts: `( i0 * i2 )`. */
+/** A value that prints inline: `( i0 * i2 )`. */
 export const scalar: Field<Scalar> = {
   print: (value, { spelling }) => printScalar(value, spelling),
   read: ({ scanner }) => parseScalar(scanner),
 };
 
-/** A value that prints by its name, which the index definitions explain: `i84`. `what` is for diagnostics: "a peer". */
+/** A value that prints by its name, which the index definitions define: `i84`. `what` is for diagnostics: "a peer". */
 export function namedScalar(what: string): Field<Scalar> {
   return {
     print: (value, { spelling }) => printScalarName(value, spelling),
@@ -51,7 +51,7 @@ export const stream: Field<StreamId> = {
   print: (id, { program, spelling }) => {
     const { index } = at(program.streams, id);
     if (index === null) return String(id);
-    // Without parentheses a constant index would be read as the number of a stream.
+    // Without parentheses, a constant index would be parsed as a stream's number.
     return index.kind === "constant" ? `( ${index.value} )` : printScalar(index, spelling);
   },
   read: ({ scanner, streams }) => parseStream(scanner, streams),
@@ -77,7 +77,7 @@ export const flag: Field<boolean> = {
   },
 };
 
-/** One of a few words, which print as they are. */
+/** One of a few words, which print unchanged. */
 export function word<W extends string>(words: readonly W[], expected: string = words.join(" or ")): Field<W> {
   return {
     print: (value) => value,

@@ -3,7 +3,7 @@
  *
  *   Communication <id> (type=<type>, team=<team>, [root=<root>, ]input=<input>, output=<output>, backend=<backend>)
  *
- * `<name>` is a field of the statement. `[...]` stands only where its field has a text. The rest is literal: a reader
+ * `<name>` is a field of the statement. `[...]` appears only if its field has a text. The rest is literal: a parser
  * accepts any blanks, or none, between its words and signs. Lines after the first are indented with the statement.
  */
 import type { TensorId } from "../../../ir/domain.ts";
@@ -12,7 +12,7 @@ import { invariant } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { failExpected, isBlank, quoted, type Scanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
 
-/** Whether something begins at a position of the text. */
+/** Whether a part begins at a position of the text. */
 export type Begins = (text: string, position: number) => boolean;
 
 export type Part<S> = Literal | Hole<S> | Choice<S>;
@@ -21,27 +21,27 @@ interface Literal {
   readonly kind: "literal";
   readonly text: string;
   readonly hasBreaks: boolean;
-  /** The words and signs, and whether a line break stands before each. */
+  /** The words and signs, and whether a line break precedes each. */
   readonly tokens: readonly { readonly text: string; readonly afterBreak: boolean }[];
   /** Whether the literal ends with a line break. */
   readonly breaksAfter: boolean;
 }
 
-/** Where a field stands. */
+/** The position of a field. */
 export interface Hole<S> {
   readonly kind: "hole";
   readonly name: string;
-  /** Null where the statement has no text for the field. */
+  /** Null if the statement has no text for the field. */
   readonly print: (context: PrintContext, statement: S) => string | null;
   readonly read: (context: ReadContext, draft: Draft<S>) => void;
   /** Sets the field of a statement that defines `tensor`. */
   readonly define: (draft: Draft<S>, tensor: TensorId) => void;
-  /** Sets the field if no text did; null for a field that needs one. */
+  /** Sets the field if the text did not; null for a field that needs a text. */
   readonly fillIn: ((context: ReadContext, draft: Draft<S>) => void) | null;
   readonly begins: Begins;
 }
 
-/** Reading takes the first alternative that begins here. The second alternative of a `[...]` is empty. */
+/** Parsing takes the first alternative that begins here. The second alternative of a `[...]` is empty. */
 interface Choice<S> {
   readonly kind: "choice";
   readonly alternatives: readonly Alternative<S>[];
@@ -50,12 +50,13 @@ interface Choice<S> {
 interface Alternative<S> {
   readonly parts: readonly Part<S>[];
   readonly begins: Begins;
-  /** The word or sign that it begins with; "" for a field. */
+  /** The word or sign at its beginning; "" for a field. */
   readonly word: string;
 }
 
 /**
- * A form with the word by which a reader finds it: the first word, or in `<head> = word...` the word after the sign.
+ * A form with the word that identifies it to the parser: the first word, or in `<head> = word...` the word after the
+ * sign.
  */
 export interface Entry<S> {
   readonly word: string;
@@ -100,7 +101,7 @@ function choice<S>(alternatives: readonly (readonly Part<S>[])[]): Choice<S> {
   };
 }
 
-/** Joins neighbouring literals, so that text with exactly the same blanks is read in one comparison. */
+/** Joins adjacent literals, so that text with exactly the same blanks is parsed in one comparison. */
 export function merged<S>(parts: readonly Part<S>[]): readonly Part<S>[] {
   const all: Part<S>[] = [];
   for (const part of parts) {
@@ -124,7 +125,7 @@ function wordOf<S>(part: Part<S> | undefined): string {
   return part?.kind === "literal" ? (part.tokens[0]?.text ?? "") : "";
 }
 
-/** One list of parts for several forms: their common beginning, then a choice between the rests. */
+/** One list of parts for several forms: their common prefix, then a choice between the rests. */
 export function joined<S>(forms: readonly (readonly Part<S>[])[]): readonly Part<S>[] {
   const [first = [], ...others] = forms;
   if (others.length === 0) return merged(first);
@@ -136,7 +137,7 @@ function samePart<S>(a: Part<S>, b: Part<S> | undefined): boolean {
   return a === b || (a.kind === "literal" && wordOf(a) === wordOf(b));
 }
 
-/** Null where a field outside `[...]` has no text. */
+/** Null if a field outside `[...]` has no text. */
 export function printParts<S>(
   parts: readonly Part<S>[],
   context: PrintContext,

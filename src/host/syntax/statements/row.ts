@@ -1,4 +1,4 @@
-/** A row says how the text of one kind of statement reads (parts.ts), and how each of its fields prints and reads. */
+/** A row defines the text of one kind of statement (parts.ts), and how each of its fields prints and parses. */
 import type { TensorId } from "../../../ir/domain.ts";
 import { type Draft, finished } from "../../../support/draft.ts";
 import { invariant, InvariantError } from "../../../support/invariant.ts";
@@ -6,17 +6,17 @@ import { keysOf } from "../../../support/keys-of.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
 
-/** How a field stands in dump text, in both directions. */
+/** Prints and parses one field. */
 export interface Field<V, S = object> {
-  /** Null where the statement prints without the field: its `[...]` is left out, or the next form is tried. */
+  /** Null if the statement prints without the field: its `[...]` is omitted, or the next form is tried. */
   readonly print: (value: V, context: PrintContext, statement: S) => string | null;
-  /** `draft` has the fields that stand before this one. */
+  /** `draft` has the fields that precede this one. */
   readonly read: (context: ReadContext, draft: Draft<S>) => V;
-  /** The value where the text leaves the field out. */
+  /** The value if the text omits the field. */
   readonly absent?: (context: ReadContext, draft: Draft<S>) => V;
   /** The value in a statement `<field> = ...` that defines `tensor`. */
   readonly defining?: (tensor: TensorId) => V;
-  /** Says which `[...]` or form fits where one starts with the field; always true if not given. */
+  /** Selects a `[...]` or form that starts with the field; always true by default. */
   readonly begins?: Begins;
 }
 
@@ -31,8 +31,8 @@ type FieldName<S> = Exclude<keyof S & string, "kind">;
 
 interface RowSpec<S> {
   /**
-   * The texts of the statement. Printing takes the first whose fields all have a text; reading takes the one that fits.
-   * A form with the month `since` which dumps have it is only read: Braid prints in the styles of 2025.
+   * The texts of the statement. Printing takes the first whose fields all have a text; parsing takes the matching one.
+   * A form with `since`, the month from which dumps have it, is only parsed: Braid prints in the styles of 2025.
    */
   readonly forms: readonly (string | { readonly since: string; readonly text: string })[];
   readonly fields: { readonly [K in FieldName<S>]: Field<S[K], S> };
@@ -41,9 +41,9 @@ interface RowSpec<S> {
 
 export interface Row<S> {
   readonly print: (statement: S, context: PrintContext, indent: string) => string;
-  /** By the first word: reads what follows it. */
+  /** By the first word: parses the text after it. */
   readonly words: ReadonlyMap<string, (context: ReadContext) => S>;
-  /** By the word after `<tensor> =`: reads what follows it. */
+  /** By the word after `<tensor> =`: parses the text after it. */
   readonly definitions: ReadonlyMap<string, (context: ReadContext, tensor: TensorId) => S>;
 }
 
@@ -55,7 +55,7 @@ export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: 
   const parsed = forms.map((form) => partsOf(typeof form === "string" ? form : form.text, holes));
   for (const parts of parsed) requireComplete(kind, parts, own);
 
-  // Statements that begin as copies of one object have one shape.
+  // Copies of one object share a hidden class in JavaScript engines.
   const blank: Draft<S> = {};
   blank.kind = kind;
   for (const name of names) blank[name] = undefined;
@@ -113,7 +113,7 @@ function holeOfMark<S>([name, mark]: readonly [string, Mark<S>]): Hole<S> {
   return { kind: "hole", name, define: () => {}, fillIn: null, begins: () => true, ...mark };
 }
 
-/** Every form has a text for each field, or the field has a value without one. */
+/** Checks that every form has a text for each field, or the field a value without one. */
 function requireComplete<S>(kind: string, parts: readonly Part<S>[], fields: readonly Hole<S>[]): void {
   const lost = fields.filter((field) => field.fillIn === null && !parts.includes(field));
   invariant(lost.length === 0, "a form has every field that needs a text", {

@@ -1,4 +1,4 @@
-/** Fields of single kinds of statements, most of which depend on other fields of the statement or on the dump's era. */
+/** Fields of single kinds of statements. Most depend on other fields of the statement or on the dump's era. */
 import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
@@ -71,7 +71,7 @@ export const resetsToZero: Mark<Allocate> = {
   },
 };
 
-/** A position in the logical domain of the sliced tensor, which prints as the axis there. */
+/** A position in the logical domain of the sliced tensor, printed as the axis there. */
 export const slicedAxis: Field<number, HirAliasSelect> = {
   print: (axis, { program, spelling }, { input }) =>
     printIterDomain(at(at(program.tensors, input).domain.logical, axis), spelling),
@@ -93,7 +93,7 @@ export const loopIndex: Field<ForLoop["index"]> = {
   },
 };
 
-/** The axis stands for all of its indices in order. A loop over other indices prints its bounds instead. */
+/** The loop runs over all indices of the axis in order. A loop over other indices prints its bounds instead. */
 export const loopAxis: Field<ForLoop["iterDomain"], LoopHeader> = {
   print: (axis, { spelling }, { start, stop, step }) => {
     const isWhole = axis !== null && isConstant(start, 0) && isConstant(step, 1) && sameScalar(stop, axis.extent);
@@ -103,7 +103,7 @@ export const loopAxis: Field<ForLoop["iterDomain"], LoopHeader> = {
   absent: () => null,
 };
 
-/** The axis of the tensor with this number, if it prints the same; else `axis`. */
+/** The axis of the tensor with this number, if it prints the same; otherwise `axis`. */
 function ownAxis({ axes }: ReadContext["tensors"], axis: IterDomain): IterDomain {
   const own = axes.get(axis.id)?.axis;
   if (own === undefined || own.iterType !== axis.iterType || own.parallelType !== axis.parallelType) return axis;
@@ -153,7 +153,7 @@ export const root: Field<Communication["root"], Communication> = {
 
 const anyReduceOp = named(reduceOpNames, "a reduction");
 
-/** nvFuser prints no reduction op. Braid prints all but the default, sum, which would be lost. */
+/** nvFuser prints no reduction op. Braid prints every op except the default, sum, because the dump would lose it. */
 export const reduceOp: Field<Communication["reduceOp"], Communication> = {
   print: (op, context, statement) => (op === null || op === "sum" ? null : anyReduceOp.print(op, context, statement)),
   read: anyReduceOp.read,
@@ -173,7 +173,7 @@ export const groupId: Field<EndCoalescing["id"]> = {
 
 const awaitable: ReadonlySet<string> = new Set(["Communication", "P2PCommunication", "EndCoalescing"]);
 
-/** `Communication 39`, whichever kind of communication 39 is. Reading also accepts the other kinds' names. */
+/** `Communication 39`, whichever kind of communication 39 is. Parsing also accepts the other kinds' names. */
 export const awaited: Field<Wait["target"]> = {
   print: (id) => `Communication ${id}`,
   read: ({ scanner }) => {

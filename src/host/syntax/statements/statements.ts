@@ -1,9 +1,9 @@
 /**
- * The text of every statement of the Host IR, one row per kind, from which both printing and parsing work. A loop or
- * branch has a row for its first line; print/statement.ts and parse/scope.ts add the bodies.
+ * The text of every statement of the Host IR: one row per kind for both printing and parsing. A loop or branch has a
+ * row for its first line; print/statement.ts and parse/scope.ts add the bodies.
  *
- * Ops have rows of their own (ops/), because one op has several spellings and leaves out axes that follow from its
- * output. The sections around the statements are printed and read by hand: host units, index definitions, transforms.
+ * Ops have separate rows (ops/), because an op has several spellings and omits axes that follow from its output. Other
+ * code handles the sections around the statements: host units, index definitions, transforms.
  */
 import { allocationSize, type TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
@@ -35,7 +35,7 @@ import {
 type HostStatement = Exclude<Statement, Op>;
 type HeaderOf<K extends HostStatement["kind"]> = Omit<Extract<HostStatement, { kind: K }>, "body" | "then" | "else">;
 
-/** A statement without the statements in it. */
+/** A statement without its bodies. */
 export type Header = { readonly [K in HostStatement["kind"]]: HeaderOf<K> }[HostStatement["kind"]];
 
 const peerRow = row<P2PCommunication>("P2PCommunication", {
@@ -159,18 +159,18 @@ export function rowOf<K extends HostStatement["kind"]>(kind: K): Row<HeaderOf<K>
 /** The indentation of the body of a loop or branch relative to its first line. */
 export const indentation = "  ";
 
-/** The word before the second body of a branch, which prints if that is not empty. */
+/** The word before the second body of a branch, which prints only if that body is not empty. */
 export const elseWord = "ELSE";
 
 type ReadHeader = (context: ReadContext) => Header;
 type ReadDefinition = (context: ReadContext, tensor: TensorId) => Header;
 
-/** By a statement's first word: reads the rest of its first line. */
+/** By a statement's first word: parses the rest of its first line. */
 export const wordReaders: ReadonlyMap<string, ReadHeader> = new Map<string, ReadHeader>(
   Object.values(rows).flatMap(({ words }) => [...words]),
 );
 
-/** By the word after `<tensor> =`: reads the rest. */
+/** By the word after `<tensor> =`: parses the rest. */
 export const definitionReaders: ReadonlyMap<string, ReadDefinition> = new Map<string, ReadDefinition>(
   Object.values(rows).flatMap(({ definitions }) => [...definitions]),
 );

@@ -1,6 +1,6 @@
 /**
- * Reads a dump from left to right, without going back further than the last word, so that the time is proportional to
- * the length. The first text that does not fit ends the reading with a diagnostic.
+ * Scans a dump from left to right and never goes back further than the last word, so parsing takes linear time. The
+ * first mismatch ends parsing with a diagnostic.
  */
 import { failAt } from "./source.ts";
 import type { Source } from "./source.ts";

@@ -1,9 +1,9 @@
-/** The text of one container with its place in the file, and diagnostics that show the line with a caret. */
+/** The text of one container with its position in the file, and diagnostics that show the line with a caret. */
 import { type Diagnostic, fail } from "../../../diagnostics/diagnostic.ts";
 
 /**
- * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). The prefix is not
- * part of `text`, and lines of other ranks are left out.
+ * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). `text` has neither
+ * the prefix nor lines of other ranks.
  */
 export interface Source {
   /** As the user names it. */
@@ -13,7 +13,7 @@ export interface Source {
   readonly firstLine: number;
   /** The length of the prefix. */
   readonly prefixLength: number;
-  /** The line of the file for every line of `text`, where lines were left out; else null. */
+  /** For every line of `text` its line in the file, if lines were omitted; otherwise null. */
   readonly lines: readonly number[] | null;
 }
 

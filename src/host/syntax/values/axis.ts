@@ -10,7 +10,7 @@ import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, ta
 
 const iterTypes: ReadonlyMap<string, IterType> = new Map(keysOf(iterLetters).map((type) => [iterLetters[type], type]));
 
-/** nvFuser's iteration types that no tensor of Braid's has. */
+/** nvFuser's iteration types that Braid's tensors do not have. */
 const foreignIterTypes: ReadonlyMap<string, string> = new Map([
   ["s", "Stride"],
   ["n", "GatherScatter"],
@@ -19,8 +19,8 @@ const foreignIterTypes: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * With the names of all eras; drafts of early 2025 print `Stream`. Each is followed by a digit, so that no name is
- * taken for a longer one.
+ * The names of all eras; drafts of early 2025 print `Stream`. A digit follows each, so a name never matches the start
+ * of a longer one.
  */
 const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = [
   ["S", "Serial"],
@@ -41,7 +41,7 @@ export function parseAxis(scanner: Scanner): IterDomain {
   const extent = parseScalar(scanner);
   skipBlanks(scanner);
   if (!take(scanner, "}")) failExtent(scanner);
-  // The origin of the axis, which changes nothing here: a reshape (rf), padding (_p), clustering (_c).
+  // The origin of the axis, which does not matter here: a reshape (rf), padding (_p), clustering (_c).
   while (take(scanner, "rf") || take(scanner, "_p") || take(scanner, "_c"));
   return { id, extent, iterType, parallelType };
 }

@@ -1,6 +1,6 @@
 /**
- * Domains of tensors that are more than the printed axes. A dump describes them under "TransformPrinter :", after the
- * container, and they are read before it.
+ * Domains of tensors beyond the printed axes. A dump describes them under "TransformPrinter :", after the container,
+ * and they are parsed before it.
  */
 import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../../ir/domain.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
@@ -34,7 +34,7 @@ export function notedDomain(
   };
 }
 
-/** Refuses extents that round up: they belong to split axes, and a container does not print what was split. */
+/** Rejects extents that round up: they belong to split axes, and a container does not print the axis that was split. */
 export function requireWhole(scanner: Scanner, start: number, number: number, loop: readonly IterDomain[]): void {
   const split = loop.find(({ extent }) => rounds(extent));
   if (split === undefined) return;

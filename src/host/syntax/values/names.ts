@@ -1,11 +1,10 @@
 /**
- * Names that a dump prints in place of a value: slice indices, peers and roots. `i84` may be defined below the
- * container (`i84 = i82 % 8;`), be the index of a loop around the statement, or be an extent. A word without a number
- * (`streamIdx`, `rank`) gets its value from the run. Eras without index definitions print names that they never
- * explain, which is an error.
+ * Names that a dump prints in place of a value: slice indices, peers and roots. `i84` may be defined after the
+ * container (`i84 = i82 % 8;`), be the index of an enclosing loop, or be an extent. The run binds a word without a
+ * number (`streamIdx`, `rank`). Eras without index definitions print names that they never define, which is an error.
  *
- * Definitions stand after the container and are located before it is read. A definition is only read when its name is
- * used: nvFuser also prints parts of sizes there, in forms that no scalar of Braid's has.
+ * Definitions follow the container and are located before it is parsed. A definition is parsed only when its name is
+ * used: nvFuser also prints parts of sizes there, in forms that Braid's scalars do not have.
  */
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { leafOf, type LookupName, parseDefinition, parseScalar } from "./scalar.ts";
@@ -26,7 +25,7 @@ export interface Definitions {
   readonly starts: ReadonlyMap<string, number>;
   /** The values of names that were used. */
   readonly known: Map<string, Defined>;
-  /** Names whose definition is being read, to find circles. */
+  /** Names whose definitions are being parsed, to find cycles. */
   readonly open: Set<string>;
 }
 
@@ -36,14 +35,14 @@ interface Defined {
   readonly leaves: number;
 }
 
-/** Names may stand for names many times over; index arithmetic of nvFuser's has a handful of leaves. */
+/** Names may refer to names many times over. Index arithmetic of nvFuser has a handful of leaves. */
 const mostLeaves = 1024;
 
 export const noDefinitions: Definitions = { starts: new Map(), known: new Map(), open: new Set() };
 
 const definitionLine = /^[^\S\n]*(?<name>[A-Za-z_]\w*) = (?<value>[^;\n]*);[^\S\n]*\r?$/u;
 
-/** Locates the definitions in the lines from `position` on, up to the first other line, where `end` is. */
+/** Locates the definitions in the lines from `position` to `end`, the first other line. */
 export function collectDefinitions(
   text: string,
   position: number,
@@ -64,8 +63,8 @@ export function collectDefinitions(
 }
 
 /**
- * A value where dumps print names. An expression that has no name stands there in full. `what` is for diagnostics: "a
- * slice index".
+ * A value at a position where dumps print names. An expression without a name prints in full. `what` is for
+ * diagnostics: "a slice index".
  */
 export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar {
   const start = scanner.position;
@@ -90,10 +89,7 @@ function knownLeaf(scanner: Scanner, names: Names, word: string, position: numbe
   });
 }
 
-/**
- * The value of a defined name with its parts written out, whose leaves are those of `leafAt`; null for a name without
- * definition.
- */
+/** The value of a defined name in full, with the leaves of `leafAt`; null for a name without a definition. */
 function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt: LookupName): Defined | null {
   const { starts, known, open } = definitions;
   const ready = known.get(name);

@@ -16,7 +16,7 @@ import {
   take,
 } from "../text/scanner.ts";
 
-/** Deeper than any index arithmetic of nvFuser's; bounds the stack. */
+/** More than the index arithmetic of nvFuser nests. The limit bounds the stack. */
 const deepest = 64;
 
 const operators = keysOf(scalarOps);
@@ -31,7 +31,7 @@ const calls: ReadonlyMap<string, ScalarOp> = new Map(
   operators.filter((op) => scalarOps[op].call === true).map((op) => [scalarOps[op].text, op] as const),
 );
 
-/** The IR's names by the names that some era prints. */
+/** The IR's names by their spellings in any era. */
 const spellings: ReadonlyMap<string, string> = new Map(
   Object.values(irSpellings).flatMap(({ namedScalars }) => [...namedScalars].map(([name, printed]) => [printed, name])),
 );
@@ -47,7 +47,7 @@ export function leafOf(name: string): Extract<Scalar, { kind: "named" | "symbol"
   return numberedName.test(name) ? { kind: "symbol", name } : { kind: "named", name: spellings.get(name) ?? name };
 }
 
-/** A scalar with its parts. `lookup` gives the values of names, which are leaves if it is not given. */
+/** A scalar in full. `lookup` returns the values of names, which are leaves by default. */
 export function parseScalar(scanner: Scanner, lookup: LookupName = leafOf, depth = 0): Scalar {
   const code = peek(scanner);
   if (isDigit(code)) return constant(parseInteger(scanner));
@@ -64,7 +64,7 @@ export function parseScalar(scanner: Scanner, lookup: LookupName = leafOf, depth
   return lookup(word, position);
 }
 
-/** `lhs op rhs` or `ceilDiv(lhs, rhs)` without parentheses around it: the right-hand side of a definition. */
+/** `lhs op rhs` or `ceilDiv(lhs, rhs)` without enclosing parentheses: the right-hand side of a definition. */
 export function parseDefinition(scanner: Scanner, lookup: LookupName): Scalar {
   const lhs = parseScalar(scanner, lookup);
   skipBlanks(scanner);
@@ -117,7 +117,7 @@ function takeOperator(scanner: Scanner): ScalarOp | null {
   return infix.find(({ text }) => take(scanner, text))?.op ?? null;
 }
 
-/** Refuses floats, which are neither sizes nor indices. */
+/** Rejects floats, which are neither sizes nor indices. */
 function parseInteger(scanner: Scanner): number {
   const value = expectNumber(scanner, "a whole number");
   if (scanner.text[scanner.position] === ".") failExpected(scanner, "a whole number, without a fraction");

@@ -1,6 +1,6 @@
 /**
- * The streams of a container. A stream without an index prints its number, or from 2026 on an address. A stream with an
- * index prints the index, and gets a number that no other stream has.
+ * The streams of a container. A stream without an index prints its number, or since 2026 an address. A stream with an
+ * index prints the index, and gets an unused number.
  */
 import { makeId } from "../../../support/ids.ts";
 import type { HostStream, StreamId } from "../../nodes.ts";
@@ -10,15 +10,15 @@ import { parseScalar } from "./scalar.ts";
 import { expectNumber, failExpected, isDigit, peek, type Scanner } from "../text/scanner.ts";
 
 export interface StreamTable {
-  /** By number, without numbers that the dump does not show. */
+  /** By number, without numbers that the dump does not have. */
   readonly streams: Map<number, HostStream>;
   /** By the text after `Stream `. */
   readonly byText: Map<string, StreamId>;
   /** Numbers that the dump prints. */
   readonly printed: ReadonlySet<number>;
-  /** Whether streams without an index print an address, as from 2026 on. A number is then an index. */
+  /** Whether streams without an index print an address, as since 2026. A number is then an index. */
   readonly addresses: boolean;
-  /** No number below it is free. */
+  /** All smaller numbers are in use. */
   next: number;
 }
 
@@ -27,7 +27,7 @@ export function createStreamTable(text: string, addresses: boolean): StreamTable
   return { streams: new Map(), byText: new Map(), printed, addresses, next: 0 };
 }
 
-/** They are found first, so that a stream with an index does not take a number that is printed later. */
+/** Collected first, so that a stream with an index does not take a number that is printed later. */
 function printedNumbers(text: string): ReadonlySet<number> {
   const numbers = new Set<number>();
   for (let found = text.indexOf(title); found >= 0; found = text.indexOf(title, found + title.length)) {

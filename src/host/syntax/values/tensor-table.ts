@@ -1,6 +1,6 @@
 /**
- * The tensors of one container or kernel, in the order of the text. A dump prints a tensor wherever it is used, always
- * in the same words: it is read once and found again by its text.
+ * The tensors of one container or kernel, in the order of the text. A dump prints a tensor the same way wherever it is
+ * used, so the tensor is parsed once and then found by its text.
  */
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
@@ -16,7 +16,7 @@ export interface TensorTable {
   readonly axes: Map<number, { readonly axis: IterDomain; readonly tensor: number }>;
   /** The names of symbolic extents. */
   readonly symbols: Set<string>;
-  /** By text: tensors mostly share a few. */
+  /** By text, because most tensors share a few meshes. */
   readonly meshes: Map<string, DeviceMesh>;
   readonly notes: DomainNotes;
 }
@@ -26,7 +26,7 @@ interface Met {
   readonly text: string;
 }
 
-/** Numbers are positions in tables: one large number would make a large table. */
+/** Numbers are indices into tables, so one large number would make a large table. */
 export const largestNumber = 65_535;
 
 export function createTensorTable(notes: DomainNotes, meshes: TensorTable["meshes"] = new Map()): TensorTable {

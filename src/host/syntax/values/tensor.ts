@@ -36,8 +36,7 @@ export function parseTensor(scanner: Scanner, table: TensorTable): Tensor {
 }
 
 /**
- * Where the text of a tensor ends, with its mesh; -1 if it has no end, or has positions in it. There are no brackets in
- * axes.
+ * The end of a tensor's text, including its mesh; -1 if it has no end, or contains positions. Axes contain no brackets.
  */
 function tensorEnd(text: string, start: number): number {
   const bracket = text.indexOf("]", start) + 1;
@@ -60,7 +59,7 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   skipPositions(scanner);
   const meshStart = scanner.position;
   const mesh = parseMesh(scanner, table);
-  // Without positions, which differ between the places of one tensor.
+  // Without positions, which differ between uses of one tensor.
   const text = scanner.text.slice(start, axesEnd) + scanner.text.slice(meshStart, scanner.position);
   const known = table.byText.get(text);
   if (known !== undefined) return known;
@@ -127,7 +126,7 @@ function parseAxes(scanner: Scanner): readonly IterDomain[] {
   }
 }
 
-/** `ca_pos( 1 )` and `produce_pos( 2 )` say where nvFuser's kernels inline a tensor. Host programs do not. */
+/** `ca_pos( 1 )` and `produce_pos( 2 )` tell where nvFuser's kernels inline a tensor. Host programs do not inline. */
 function skipPositions(scanner: Scanner): void {
   while (take(scanner, " ca_pos(") || take(scanner, " produce_pos(")) {
     skipBlanks(scanner);
@@ -146,7 +145,7 @@ export function failNumber(scanner: Scanner, position: number, name: string): ne
   });
 }
 
-/** Tensors with commas between, up to a brace; a comma may stand before it, too. */
+/** Tensors separated by commas, up to a brace. A comma may also precede the brace. */
 export function parseTensorList(scanner: Scanner, table: TensorTable): readonly TensorId[] {
   const ids: TensorId[] = [];
   for (;;) {
