@@ -12,7 +12,7 @@ export async function* deviceRows({ world }: PartContext): AsyncGenerator<Row> {
   yield await rowOf("GPU", () => {
     const gpu = openGpu(world.rank, world.localRank);
     const free = out((value) => gpu.call.cuMemGetInfo_v2(value, [0]));
-    return `${gpu.name}, sm_${gpu.capability}, ${gpu.multiprocessors} SMs, driver API ${gpu.driverVersion}, ${(free / 2 ** 30).toFixed(1)} of ${(gpu.memoryBytes / 2 ** 30).toFixed(1)} GiB free`;
+    return `${gpu.name}, sm_${gpu.capability}, ${gpu.smCount} SMs, driver API ${gpu.driverVersion}, ${(free / 2 ** 30).toFixed(1)} of ${(gpu.memoryBytes / 2 ** 30).toFixed(1)} GiB free`;
   });
   yield await rowOf("NVRTC", () => {
     const { file, functions } = loadLibrary("nvrtc", nvrtcPrototypes);

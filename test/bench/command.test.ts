@@ -1,4 +1,4 @@
-/** `braid bench` on the CPU, as a user calls it: what it measures, validates, prints and writes. */
+/** `braid bench` on the CPU, as a user calls it: its measurements, validation, output and files. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

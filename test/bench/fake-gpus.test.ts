@@ -1,4 +1,4 @@
-/** `braid bench --on cuda`, a process per rank on fake GPUs, beside what stands for PyTorch. */
+/** `braid bench --on cuda`, with a process per rank on fake GPUs, and a stand-in for PyTorch. */
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";

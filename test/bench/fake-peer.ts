@@ -1,6 +1,7 @@
 /**
- * Stands for Python with PyTorch: answers as bench/peers/torch_peer.py does, with times that tell the implementation. FAKE_PEER says how it misbehaves: absent (ends at once, as
- * a Python without PyTorch), refusing (has no async-tp), silent (never answers a run), odd (answers a run with something else).
+ * A stand-in for Python with PyTorch: answers like bench/peers/torch_peer.py, with times that identify the
+ * implementation. FAKE_PEER selects how it misbehaves: absent (ends at once, like Python without PyTorch), refusing
+ * (has no async-tp), silent (never answers a run), odd (answers a run with something else).
  */
 import { createInterface } from "node:readline";
 import process from "node:process";

@@ -1,4 +1,4 @@
-/** What follows from times: rates, shares, what was hidden; rows of others; CSV and picture of rows that need care. */
+/** Figures derived from times: rates, shares, hidden communication; rows of others; CSV and plot of unusual rows. */
 import pc from "picocolors";
 import { describe, expect, it } from "vitest";
 import { benchRows, quantile } from "../../src/bench/bench-row.ts";

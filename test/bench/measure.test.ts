@@ -1,4 +1,7 @@
-/** How contenders are timed: in turns, by the slowest rank, without the first run of a turn, and without those that fail. */
+/**
+ * Timing of contenders: in turns, by the slowest rank, without the first run of a turn, and without contenders that
+ * fail.
+ */
 import { describe, expect, it } from "vitest";
 import type { Contender, Timing } from "../../src/bench/contender.ts";
 import { type Exchange, exchangeAlone, exchangeWith } from "../../src/bench/exchange.ts";

@@ -1,4 +1,4 @@
-/** `--validate` finds what is wrong: a chunk of another place, a missing summand, a rounding too many. */
+/** `--validate` finds errors: a misplaced chunk, a missing summand, an extra rounding. */
 import { describe, expect, it } from "vitest";
 import { createMatrices } from "../../src/bench/braid/matrices.ts";
 import {

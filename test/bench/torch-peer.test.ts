@@ -1,4 +1,4 @@
-/** The conversation with PyTorch's process, held with one that stands for it, and with those that fail in every way. */
+/** The protocol with PyTorch's process, tested with stand-ins that work and that fail in every way. */
 import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { exchangeAlone } from "../../src/bench/exchange.ts";

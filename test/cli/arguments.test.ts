@@ -1,4 +1,4 @@
-/** Bad arguments: each gets one message that names the option, the value and what was expected, and status 2. */
+/** Bad arguments: each gets one message with the option, the value and the expected form, and status 2. */
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";

@@ -1,4 +1,4 @@
-/** Runs the command line in this process on program files in a folder of their own, and keeps what it writes. */
+/** Runs the command line in this process on program files in a temporary folder, and captures its output. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

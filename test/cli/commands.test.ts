@@ -1,4 +1,4 @@
-/** What `braid lower` and `braid run` print and how they end, where the arguments are good. */
+/** Output and exit status of `braid lower` and `braid run` with valid arguments. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** `braid run`, `braid verify` and `braid lower` with dumps: every dump of the fixtures, and flags that do not go with one. */
+/**
+ * `braid run`, `braid verify` and `braid lower` with dumps: every dump of the fixtures, and flags that dumps do not
+ * allow.
+ */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { realDumps, writtenDumps } from "../host/parse/dump-cases.ts";

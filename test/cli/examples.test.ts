@@ -1,4 +1,4 @@
-/** The examples: which there are, and that each shows its command. examples.sampled.test.ts runs them. */
+/** The examples: their list, and the command that each one shows. examples.sampled.test.ts runs them. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";

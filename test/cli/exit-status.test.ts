@@ -1,4 +1,4 @@
-/** Every diagnostic code has its exit status: what a run can die of is 3, a failed check 1, all else the user's 2. */
+/** Every diagnostic code has an exit status: 3 for failed runs, 1 for failed checks, 2 for the user's mistakes. */
 import { describe, expect, it } from "vitest";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { type DiagnosticCode, diagnosticCodes } from "../../src/diagnostics/codes.ts";

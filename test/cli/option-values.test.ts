@@ -1,4 +1,4 @@
-/** How flags read their values: what they take, and the message about anything else. */
+/** Values of flags: the accepted ones, and the message for any other. */
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { addFlags } from "../../src/cli/flags/option-flags.ts";

@@ -1,4 +1,4 @@
-/** Program files: what loads, from where, and what a bad one gets. */
+/** Program files: which ones load, from where, and the messages for bad ones. */
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";

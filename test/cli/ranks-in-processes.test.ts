@@ -1,4 +1,7 @@
-/** The parts of `braid run` with a process per rank that need no GPU: where ranks run, what they gather, how an end is told. */
+/**
+ * The parts of `braid run` with a process per rank that need no GPU: where ranks run, what they gather, and the report
+ * of a failure.
+ */
 import { describe, expect, it } from "vitest";
 import type { RunReport } from "../../src/backends/backend.ts";
 import { failureText } from "../../src/cli/ranks/run-in-processes.ts";

@@ -1,4 +1,4 @@
-/** `braid run --trace` and what `--timeline` says of overlap, on worker threads and on the machine. */
+/** `braid run --trace` and the overlap that `--timeline` prints, on worker threads and on the machine. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

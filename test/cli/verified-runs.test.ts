@@ -1,4 +1,7 @@
-/** What `braid verify FILE` proves is what `braid run FILE` and an executor with the same options execute: command for command. */
+/**
+ * `braid verify FILE` proves the Program that `braid run FILE` and an executor with the same options execute, command
+ * for command.
+ */
 import path from "node:path";
 import { MultiDeviceExecutor, type Program } from "braid";
 import { describe, expect, it } from "vitest";

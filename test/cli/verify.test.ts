@@ -1,4 +1,4 @@
-/** What `braid verify` prints and how it ends, and what `braid run` does with a program that does not verify. */
+/** Output and exit status of `braid verify`, and `braid run` with a program that does not verify. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** The schema of options: every row is complete, and says what its layer takes. */
+/** The schema of options: every row is complete and agrees with its layer's options. */
 import { Command } from "commander";
 import { compile, Fusion, lower, MultiDeviceExecutor, neg, record } from "braid";
 import { createCpuBackend } from "braid/cpu";

@@ -1,4 +1,4 @@
-/** What the pages show as output of commands is what the commands print. */
+/** Output of commands in the pages equals what the commands print. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** The generated parts of docs/ are what the code says now; `npm run docs` writes them anew. */
+/** The generated parts of docs/ are up to date; `npm run docs` regenerates them. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

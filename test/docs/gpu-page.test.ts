@@ -1,4 +1,6 @@
-/** docs/gpu.md and the code say the same: messages of trouble-shooting, variables of launchers, options of the command line. */
+/**
+ * docs/gpu.md agrees with the code: messages of trouble-shooting, variables of launchers, options of the command line.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

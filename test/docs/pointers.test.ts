@@ -1,4 +1,4 @@
-/** What pages point to exists: links, paths, names in code, and flags of commands. */
+/** Everything that pages refer to exists: links, paths, names in code, and flags of commands. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,6 @@
-/** Executors of host programs that come from no Fusion: one for all ranks or one of each, with sizes and scalars of the run. */
+/**
+ * Executors of host programs without a Fusion: one for all ranks or one per rank, with sizes and scalars from the run.
+ */
 import { describe, expect, it } from "vitest";
 import {
   DeviceMesh,

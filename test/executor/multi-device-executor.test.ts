@@ -1,4 +1,4 @@
-/** MultiDeviceExecutor: sharding and gathering, given outputs, what is prepared when, and the errors of its arguments. */
+/** MultiDeviceExecutor: sharding and gathering, given outputs, when Programs are prepared, and errors of arguments. */
 import { describe, expect, it } from "vitest";
 import { type Backend, DeviceMesh, Fusion, type Group, MultiDeviceExecutor, set, sum, Tensor } from "braid";
 import { cpuBackend } from "braid/cpu";

@@ -1,4 +1,4 @@
-/** The types that users meet: `tsc -b` checks the expectations on types. */
+/** The types of the public API. `tsc -b` checks the expectations. */
 import {
   type AnyCompilation,
   choose,

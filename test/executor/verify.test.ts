@@ -1,4 +1,4 @@
-/** The executor proves a Program before it first runs it, once per set of sizes, and refuses what the verifier finds. */
+/** The executor verifies a Program before its first run, once per set of sizes, and throws the findings. */
 import { describe, expect, test } from "vitest";
 import { DiagnosticError, type HostProgram, HostProgramBuilder, MultiDeviceExecutor, Tensor } from "braid";
 

@@ -1,4 +1,4 @@
-/** Frames survive any division of their bytes, and no frame above the limit is stored. */
+/** Frames are read correctly however their bytes are divided, and no frame above the limit is stored. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { encodeFrame, FrameError, type Frame, frameKinds, frameReader } from "../../src/launch/frames.ts";

@@ -1,4 +1,7 @@
-/** Ranks and launchers that are killed, or hang: all others end within seconds, name the cause, and no process is left. */
+/**
+ * Ranks and launchers that are killed or hang: all others end within seconds and name the cause, and no process is
+ * left.
+ */
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { describe, expect, it } from "vitest";

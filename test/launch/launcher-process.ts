@@ -1,4 +1,7 @@
-/** A launcher as a process, whose ranks, the script of its argument, never end by themselves. Prints their process numbers, to be killed by a test. */
+/**
+ * A launcher as a process. Its ranks run the script of its argument and never end by themselves. It prints their
+ * process numbers, so that a test can kill them.
+ */
 import process from "node:process";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 

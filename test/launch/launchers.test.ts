@@ -1,4 +1,4 @@
-/** The same ranks under other launchers' variables: rank 0 holds the hub, and the ranks find it by a file or a token. */
+/** Ranks under other launchers' variables: rank 0 runs the hub, and the other ranks find it by a file or a token. */
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";

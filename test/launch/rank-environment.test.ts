@@ -1,4 +1,4 @@
-/** Who a process is, from the variables of every launcher, and what contradicts itself. */
+/** The rank of a process, from the variables of every launcher, and contradictions among them. */
 import { describe, expect, it } from "vitest";
 import { rankEnvironment, type Environment } from "../../src/launch/rank-environment.ts";
 

@@ -1,6 +1,6 @@
 /**
- * A rank as a process: joins the world, makes the exchanges that its argument asks for, and leaves. Its
- * work stands in for a back end's.
+ * A rank as a process: joins the world, makes the exchanges that its argument requests, and leaves. Its work stands in
+ * for a back end's.
  */
 import process from "node:process";
 import { endWithParent } from "../../src/launch/end-with-parent.ts";

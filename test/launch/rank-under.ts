@@ -1,4 +1,4 @@
-/** Ranks as processes under other launchers' variables, which rank 0 holds together. */
+/** A rank as a process under another launcher's variables. Rank 0 runs the hub. */
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { nodeScript } from "../support/node-script.ts";

@@ -1,4 +1,4 @@
-/** Runs ranks as processes under Braid's own launcher, and observes what they print, how long they take and how they end. */
+/** Runs ranks as processes under Braid's own launcher, and records their output, their duration and their statuses. */
 import process from "node:process";
 import { spawnRanks, type WorldResult } from "../../src/launch/spawn-ranks.ts";
 import { nodeScript } from "../support/node-script.ts";

@@ -1,4 +1,7 @@
-/** Ranks in processes under Braid's own launcher: work, and reasons not to begin it. Ranks that are killed or hang: killed-ranks.long.test.ts. */
+/**
+ * Ranks in processes under Braid's own launcher: normal runs, and reasons not to start. killed-ranks.long.test.ts has
+ * ranks that are killed or hang.
+ */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";

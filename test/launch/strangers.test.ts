@@ -1,4 +1,4 @@
-/** Whoever connects without the token: he is refused, and nothing he sends crashes, blocks or delays a rank. */
+/** Peers without the token are rejected, and nothing that they send crashes, blocks or delays a rank. */
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { encodeFrame, frameKinds } from "../../src/launch/frames.ts";

@@ -1,6 +1,6 @@
 /**
- * The package as users get it: packed, installed in an empty folder, run there and on a program file in a third
- * folder. Needs the dependencies' registry or npm's cache.
+ * The package as users get it: packed, installed in an empty folder, run there and on a program file in a third folder.
+ * Needs a registry or npm's cache for dependencies.
  */
 import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What `npm ci` needs from the lock file: it works with an empty cache, on every platform, and downloads nothing but packages. */
+/** The lock file works for `npm ci` with an empty cache and on every platform, and downloads only packages. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

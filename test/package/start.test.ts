@@ -1,4 +1,7 @@
-/** What the built command line loads before it does anything: a clock would measure the machine, so this counts files and bytes. */
+/**
+ * The files that the built command line loads at start. The test counts files and bytes, because a clock would measure
+ * the machine.
+ */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** A file's name says its suite: what is sampled takes its cases or counts from support/suite.ts, and nothing else does. */
+/** A file's name tells its suite: only sampled files take their cases or counts from support/suite.ts. */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";

@@ -1,4 +1,6 @@
-/** Schedules by flags: what is printed is what runs and is verified, and bad values name their flag. */
+/**
+ * Schedules given by flags: the printed Program is the one that runs and is verified, and bad values name their flag.
+ */
 import { expect, it } from "vitest";
 import { cli } from "../cli/captured-cli.ts";
 

@@ -1,4 +1,4 @@
-/** Combinations of rewrites: proven right, and with the same bits in every order of streams. */
+/** Combinations of rewrites verify, and have the same bits under every interleaving. */
 import { verify } from "braid";
 import { expect, it } from "vitest";
 import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";

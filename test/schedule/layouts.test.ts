@@ -1,4 +1,7 @@
-/** Every rewrite on pipelines of every layout of allgather + matmul: also where chunks are added in one output, in one order. */
+/**
+ * Every rewrite on pipelines of every layout of allgather + matmul, including those that add chunks into one output in
+ * order.
+ */
 import { describe, it } from "vitest";
 import type { ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

@@ -1,4 +1,4 @@
-/** Pipelines over few devices for tests of schedule rewrites, and what a Program leaves in its outputs. */
+/** Pipelines over few devices for tests of schedule rewrites, and a Program's outputs after a run. */
 import { type CommandKind } from "../../src/commands/command.ts";
 import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
 import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";

@@ -1,6 +1,6 @@
 /**
- * Random programs of collectives, sends and products under random schedules: collectives in peers' memory verify and have the library's
- * bits, as recorded and as rewritten, in orders of streams and on one queue per rank.
+ * Random programs of collectives, sends and GEMMs under random schedules. Collectives in peers' memory verify and have
+ * the library's bits, as recorded and as rewritten, under several interleavings and on one queue per rank.
  */
 import { link, type Program, record, verify } from "braid";
 import { expect, it } from "vitest";

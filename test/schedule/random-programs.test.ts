@@ -1,6 +1,7 @@
 /**
- * Random lowered programs under random schedules: what verified as recorded verifies as rewritten, with the same bits in orders of streams and
- * on one queue per rank. Recordings with few streams have slots that are used again, and orders that a rewrite must keep.
+ * Random lowered programs under random schedules: if the recorded Program verifies, the rewritten one does, with the
+ * same bits under several interleavings and on one queue per rank. Recordings with few streams reuse slots, and have
+ * orders that a rewrite must keep.
  */
 import { verify } from "braid";
 import fc from "fast-check";

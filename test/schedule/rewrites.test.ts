@@ -1,4 +1,4 @@
-/** What each rewrite makes of a pipeline, and where it leaves the Program as it is. */
+/** The result of each rewrite on a pipeline, and the Programs that it leaves unchanged. */
 import {
   DeviceMesh,
   type DType,

@@ -1,4 +1,7 @@
-/** Combined rewrites give the oracle's results on every back end of the CPU. combined-rewrites.sampled.test.ts verifies more of them. */
+/**
+ * Combined rewrites give the oracle's results on worker threads and on the machine. combined-rewrites.sampled.test.ts
+ * verifies more combinations.
+ */
 import type { DType } from "braid";
 import { describe, it } from "vitest";
 import type { ScheduleOptions } from "../../src/schedule/schedule.ts";

@@ -1,4 +1,4 @@
-/** What is said of machine profiles that are not as they should be. */
+/** Messages about bad machine profiles. */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

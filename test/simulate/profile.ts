@@ -1,4 +1,4 @@
-/** A machine of round figures, so that tests can add up by hand what a simulated run takes. In microseconds. */
+/** A machine profile with round figures in microseconds, so that tests can add up simulated times by hand. */
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 
 export const roundProfile: MachineProfile = {

@@ -1,4 +1,7 @@
-/** Simulated times of sums: of slots as they were timed, by kernel and dtype; within rows, and without figures, as other kernels. */
+/**
+ * Simulated times of sums: of slots by their measured kernel and dtype; within rows, and without measurements, like
+ * other kernels.
+ */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "braid";
 import { combinedSlots } from "../../src/tune/calibrate/combined-slots.ts";

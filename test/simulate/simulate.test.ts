@@ -1,4 +1,4 @@
-/** Simulated times of lists whose times can be added up by hand. */
+/** Simulated times of command lists, compared with times added up by hand. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/event-queue.ts";

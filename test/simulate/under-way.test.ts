@@ -1,4 +1,7 @@
-/** Ends that move: what shares a device goes slower beside each other, added up by hand; resources go to who waited first. */
+/**
+ * Ends that move: commands that share a device slow each other down, compared with times added up by hand. Resources go
+ * to the queue that has waited longest.
+ */
 import { describe, expect, it } from "vitest";
 import { createOccupancy, type DeviceUse, type Occupancy, type Work } from "../../src/simulate/occupancy.ts";
 

@@ -23,7 +23,7 @@ export interface Gpu {
   readonly name: string;
   /** 90 for compute capability 9.0. */
   readonly capability: number;
-  readonly multiprocessors: number;
+  readonly smCount: number;
   readonly memoryBytes: number;
   /** 13000 for 13.0. */
   readonly driverVersion: number;
@@ -85,7 +85,7 @@ export function openGpu(rank: number, ordinal: number): Gpu {
     device,
     name: text(name),
     capability,
-    multiprocessors: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+    smCount: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
     memoryBytes: out((value) => call.cuDeviceTotalMem_v2(value, device)),
     driverVersion: out((value) => call.cuDriverGetVersion(value)),
     raw,

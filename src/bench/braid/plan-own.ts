@@ -77,7 +77,7 @@ function said({ name, options }: OwnImplementation, problem: Problem, on: Target
   return { shape, compilation, reason: null };
 }
 
-/** Chooses the form, its chunks and the backend where they are not given. */
+/** Chooses the form, its chunks and the backend unless they are given. */
 function chosen({ options }: OwnImplementation, problem: Problem, { profile }: Setting): Decided {
   if (profile === null) return noProfile();
   requireNoSchedule({ ...pickOptions(["streams"], options), schedule: pickOptions(scheduleNames, options) });

@@ -8,7 +8,7 @@ import process from "node:process";
 
 export interface LibrarySearch {
   readonly directories: readonly string[];
-  /** Paths of the loader's cache; empty where there is none. */
+  /** Paths in the loader's cache; empty without one. */
   readonly cached: readonly string[];
 }
 

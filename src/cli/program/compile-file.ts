@@ -22,7 +22,7 @@ export type CompileFlags = Options<NamesOf<"lower"> & NamesOf<"run"> & NamesOf<"
 export const compileNames: readonly CompileName[] = [...loweringNames, "streams", ...scheduleNames];
 type CompileName = LoweringName | "streams" | ScheduleName;
 
-/** What the command line says of them. The choice of a schedule has to tell this from defaults. */
+/** The options that the command line gives, without defaults. They restrict the choice of a schedule. */
 export type CompileGiven = GivenOptions<CompileName>;
 
 export interface CompiledFile {

@@ -37,7 +37,7 @@ import { type Combination, type Root, searchSchedules } from "./search.ts";
 
 /** Given lowering options restrict the choice. `streams` and `schedule` are what is chosen: to give them is a `bad-option`. */
 export interface ChooseOptions extends CompileOptions {
-  /** Whether runs are launched as CUDA graphs; true if not given. */
+  /** Whether runs are launched as CUDA graphs; true if omitted. */
   readonly graph?: boolean;
 }
 
@@ -140,7 +140,7 @@ export function considerSchedules(
   return noneAllowed(given);
 }
 
-/** Weighs so little that it decides between equal times alone. */
+/** Small enough to decide only between equal times. */
 const earliness = 1e-5;
 
 /** Milliseconds of a run; null for a Program with the commands of one that was simulated before. */
@@ -162,7 +162,7 @@ function commandsText({ ranks }: Program): string {
   return JSON.stringify(ranks.map(({ commands }) => commands));
 }
 
-/** The fastest schedules are also tried with what is worth trying for them alone. */
+/** The number of fastest schedules that are also tried with `finishing`. */
 const finalists = 8;
 
 function searched(

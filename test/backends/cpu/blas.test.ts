@@ -1,6 +1,7 @@
 /**
- * Gemms through a BLAS: one written here, which follows the definition of cblas_?gemm and notes its calls, and the system's where
- * there is one. On small integers all sums are exact, so the bits must be those of the WebAssembly kernels.
+ * GEMMs with a BLAS: one written here, which follows the definition of cblas_?gemm and records its calls, and the
+ * system's, if installed. On small integers all sums are exact, so the bits must equal those of the WebAssembly
+ * kernels.
  */
 import { add, Fusion, linear, matmul, MultiDeviceExecutor } from "braid";
 import { createCpuBackend } from "braid/cpu";

@@ -1,4 +1,7 @@
-/** Cutting of moves: every element once, the same elements of all views together, and parts of about equal size. */
+/**
+ * Cutting moves into parts: every element is moved once, with the same elements of all views, in parts of about equal
+ * size.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cutChains } from "../../../src/backends/cpu/threads/cut-chains.ts";

@@ -1,4 +1,4 @@
-/** Inputs that tests of the CPU back end write, and what they compare of the outputs. */
+/** Inputs for tests of the CPU back end, and comparable outputs. */
 import { createHash } from "node:crypto";
 import type { Prepared, Program } from "braid";
 

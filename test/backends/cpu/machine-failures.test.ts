@@ -1,4 +1,7 @@
-/** The back end on the calling thread: a command that throws and a run that takes too long name the command; the next run works. */
+/**
+ * The CPU back end on the calling thread: a command that throws and a run that times out name the command, and the next
+ * run works.
+ */
 import { describe, expect, it, vi } from "vitest";
 import { DiagnosticError, type Diagnostic, link, type Prepared } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";

@@ -1,4 +1,7 @@
-/** The memory of a Program at its limit: what just fits runs, also above 2 and 3 GiB; what does not is refused with its figures. */
+/**
+ * The memory of a Program near the limit: Programs that just fit run, also above 2 and 3 GiB; larger ones are rejected
+ * with their sizes.
+ */
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DiagnosticError, type Diagnostic, type Group, link, type Program } from "braid";
 import { layOutProgram } from "../../../src/backends/cpu/address-space.ts";

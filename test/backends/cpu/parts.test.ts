@@ -1,4 +1,4 @@
-/** Large launches in parts: the board that offers them, and bits that do not depend on who ran what. */
+/** Large launches in parts: the board that offers them, and bits that do not depend on which worker runs a part. */
 import { describe, expect, it } from "vitest";
 import { Fusion, gelu, linear, lower, matmul, MultiDeviceExecutor, type TensorView } from "braid";
 import { createCpuBackend } from "braid/cpu";

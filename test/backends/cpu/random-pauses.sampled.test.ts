@@ -1,4 +1,7 @@
-/** The CPU back end on worker threads that pause at random: many runs of every example, all with the machine's bits. */
+/**
+ * The CPU back end on worker threads that pause at random: many runs of every example, all with the bits of the
+ * deterministic machine.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Group } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";

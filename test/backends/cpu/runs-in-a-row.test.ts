@@ -1,4 +1,4 @@
-/** Several runs by one call, on worker threads and on the machine: as many as were asked for, within one time-out. */
+/** Several runs in one call, on worker threads and on the machine: as many as requested, within one timeout. */
 import { afterAll, describe, expect, it } from "vitest";
 import { link, type Prepared } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";

@@ -1,4 +1,7 @@
-/** Large transfers and copies that two workers do in parts: every kind, in place and strided, with the machine's bits. */
+/**
+ * Large transfers and copies that two workers share: every kind, in place and strided, with the bits of the
+ * deterministic machine.
+ */
 import { afterAll, expect, it } from "vitest";
 import { link, type Prepared, type Program } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";

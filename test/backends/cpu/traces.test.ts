@@ -1,4 +1,4 @@
-/** What worker threads trace: transfers that end where their data has moved, however late their streams find a worker. */
+/** Traces of worker threads: a transfer ends when its data has moved, however late its streams get a worker. */
 import { describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";

@@ -1,7 +1,7 @@
 /**
- * Workers that throw, die or never return inside a kernel, or inside a part that they do for another worker: the run ends with the command
- * that was meant, and the next run in the same group has the right result. The workers are the built ones, made to misbehave by a
- * few lines that run before them.
+ * Workers that throw, die or never return inside a kernel, or inside a part of another worker's kernel. The run fails
+ * and names the command, and the next run in the same group has the right result. The workers are the built ones; a few
+ * lines that run before them make them misbehave.
  */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Group, link, type Prepared, type Program } from "braid";

@@ -1,6 +1,6 @@
 /**
- * The binding tables: well-formed by themselves, and as the headers declare the functions where CUDA's and NCCL's headers are installed. Structs are read back by
- * C++ that includes the driver's header.
+ * The binding tables are well-formed, and agree with CUDA's and NCCL's headers if these are installed. Structs are read
+ * back by C++ that includes the driver's header.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

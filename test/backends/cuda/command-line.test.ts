@@ -1,4 +1,7 @@
-/** `braid run --on cuda` on fake GPUs: by itself with a trace, under the variables of other launchers, and with ranks that were given different options. */
+/**
+ * `braid run --on cuda` on fake GPUs: with a trace, under the variables of other launchers, and with ranks that have
+ * different options.
+ */
 import { execFile } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-/** Memory of one GPU: what is held, and what a failed allocation says. */
+/** Memory of one GPU: the bytes held, and the message of a failed allocation. */
 import { describe, expect, it } from "vitest";
 import { createDeviceMemory, type MemoryCalls } from "../../../src/backends/cuda/memory/device-memory.ts";
 

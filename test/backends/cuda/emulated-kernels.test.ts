@@ -1,4 +1,7 @@
-/** What generated CUDA kernels compute, run on the CPU: every op and dtype over edge values, and what kernels have to do with layouts. Random units and large tensors have files of their own. */
+/**
+ * Results of generated CUDA kernels, run on the CPU: every op and dtype over edge values, and layouts that need special
+ * kernels. Random units and large tensors have their own files.
+ */
 import { describe, expect, it } from "vitest";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";

@@ -1,4 +1,4 @@
-/** Generated CUDA kernels of tensors that take many blocks, run on the CPU. */
+/** Results of generated CUDA kernels with many blocks, run on the CPU. */
 import { describe, expect, it } from "vitest";
 import type { Kernel } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";

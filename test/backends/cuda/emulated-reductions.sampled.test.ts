@@ -1,4 +1,4 @@
-/** Reductions that generated CUDA kernels do in parts, run on the CPU. */
+/** Results of generated CUDA kernels that reduce in parts, run on the CPU. */
 import { describe, expect, it } from "vitest";
 import type { UnitKernel } from "../../../src/commands/kernel.ts";
 import { createRandom } from "../../../src/support/random.ts";

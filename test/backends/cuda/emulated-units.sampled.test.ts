@@ -1,4 +1,4 @@
-/** Random units as generated CUDA kernels, run on the CPU, against their steps one by one. */
+/** Compares random units as generated CUDA kernels, run on the CPU, with their ops one by one. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../../src/support/random.ts";

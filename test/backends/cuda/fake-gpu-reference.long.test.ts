@@ -1,4 +1,4 @@
-/** nvFuser's tests on fake GPUs, in processes that each keep one Group for all of them. */
+/** nvFuser's tests on fake GPUs. Each process uses one Group for all tests. */
 import { rmSync } from "node:fs";
 import process from "node:process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** The whole CUDA back end on fake GPUs: calls as the real libraries take them, peers' memory, signals, graphs and transfers. */
+/**
+ * The whole CUDA back end on fake GPUs: calls that the real libraries would accept, peers' memory, signals, graphs and
+ * transfers.
+ */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Memory operations of neighbours become one call of the driver; everything else keeps its place in the list. */
+/** Neighbouring memory operations become one driver call; all other work keeps its position in the list. */
 import { describe, expect, it } from "vitest";
 import type { Work } from "../../../src/backends/cuda/run/actions/action-context.ts";
 import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/run/actions/join-work.ts";

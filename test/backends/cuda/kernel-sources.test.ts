@@ -1,4 +1,7 @@
-/** The sources of generated kernels against golden files, and, where NVRTC is installed, against the compiler (it needs no GPU). */
+/**
+ * Compares the sources of generated kernels with golden files, and compiles them if NVRTC is installed (it needs no
+ * GPU).
+ */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { createCompiler } from "../../../src/backends/cuda/kernels/compiler.ts";

@@ -1,4 +1,7 @@
-/** What checks the products of full size on GPUs, at small sizes on the CPU: it agrees with the oracle, and finds a wrong number, a missing term and a row in another's place. */
+/**
+ * The check of full-size matmuls on GPUs, at small sizes on the CPU: it agrees with the oracle, and finds a wrong
+ * number, a missing term and a misplaced row.
+ */
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { createCpuBackend } from "../../../src/backends/cpu/cpu-backend.ts";

@@ -1,4 +1,4 @@
-/** The kernel of a combination over links: its source against a golden file, its blocks, and where its barriers stand. */
+/** The kernel of a combination over links: its source against a golden file, its number of blocks, and its barriers. */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { linkKernel } from "../../../src/backends/cuda/kernels/link-kernel.ts";

@@ -1,4 +1,4 @@
-/** What the CUDA back end decides before it calls anything: copies, transfers, product layouts, edges of streams, encoded structs. */
+/** The CUDA back end's plans: copies, transfers, layouts of GEMMs, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
 import { gemmLayout } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../../src/backends/cuda/matmul/gemms.ts";

@@ -1,4 +1,7 @@
-/** The kernel of small copies over links: its source against a golden file, and what it copies, run on the CPU and compiled for GPUs. */
+/**
+ * The kernel of small copies over links: its source against a golden file, and its results, run on the CPU and compiled
+ * for GPUs.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

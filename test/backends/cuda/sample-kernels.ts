@@ -1,4 +1,4 @@
-/** One kernel of each form that the CUDA back end generates: golden files hold their sources. */
+/** One kernel of each form that the CUDA back end generates. Golden files hold their sources. */
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { operand } from "../../kernels/run-kernel.ts";

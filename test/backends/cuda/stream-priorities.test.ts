@@ -1,4 +1,4 @@
-/** What others wait for goes first, then products in the order of their streams. */
+/** Stream priorities: streams that other ranks wait for come first, then GEMMs in the order of their streams. */
 import { expect, it } from "vitest";
 import { streamPriorities } from "../../../src/backends/cuda/run/streams/stream-pool.ts";
 

@@ -1,4 +1,7 @@
-/** What is said of a rank whose GPU does not end its runs: the words that its streams have left, which run they may be of, and the peers whose signals have not come. */
+/**
+ * Messages about a rank whose GPU hangs: the reports of its streams, the run that they may belong to, and the peers
+ * whose signals are missing.
+ */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, link } from "braid";
 import { createProgress, passedWord, progressWord } from "../../../src/backends/cuda/run/stuck/progress.ts";

@@ -1,4 +1,4 @@
-/** One clock for ranks whose kernels' clocks differ, and the place of a GPU's event on it. */
+/** One clock for ranks whose operating systems' clocks differ, and the time of a GPU event on it. */
 import { describe, expect, it } from "vitest";
 import { placeEvent } from "../../../src/backends/cuda/run/trace-run.ts";
 import { clockOffset, hostClock, openWorldClock } from "../../../src/backends/cuda/run/world-clock.ts";

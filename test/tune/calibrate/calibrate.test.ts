@@ -1,4 +1,4 @@
-/** `braid calibrate` on the CPU: the profile that it writes is read, and chooses; bad values. */
+/** `braid calibrate` on the CPU: the written profile can be read and used to choose a schedule; bad values. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Which schedule is chosen on machines that favour one or the other; what is chosen has the oracle's result. */
+/** The schedule chosen on machines that favour one form or another. The chosen schedule has the oracle's result. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
 import { chooseForm } from "../../../src/bench/choose-form.ts";

@@ -1,4 +1,4 @@
-/** `--schedule-choice auto --profile FILE` on the command line: the line that says why, the result, and bad values. */
+/** `--schedule-choice auto --profile FILE` on the command line: the printed reason, the result, and bad values. */
 import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "braid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { choose } from "../../../src/tune/choose/choose.ts";

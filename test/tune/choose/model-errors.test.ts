@@ -1,4 +1,4 @@
-/** What simulated times count beside themselves: by the commands of a program, not by its sizes. */
+/** Corrections of predicted times: they depend on a program's commands, not on its sizes. */
 import { describe, expect, it } from "vitest";
 import { buildPrimitive, type Form } from "../../../src/bench/primitives.ts";
 import type { Program } from "../../../src/commands/program.ts";

@@ -31,7 +31,7 @@ export class WorkerDeath extends Error {
   }
 }
 
-/** The built file even where the sources run (tests): Node 20 cannot load TypeScript in a thread. */
+/** The built file, even when the sources run (tests): Node 20 cannot load TypeScript in a thread. */
 function workerUrl(): URL {
   return packageFile("dist/backends/cpu/threads/worker.js");
 }

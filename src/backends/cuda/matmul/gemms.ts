@@ -56,7 +56,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
 
   return {
     prepare: (layout, addresses, { stream, workspace, margin }) => {
-      const multiprocessors = smTarget(gpu.multiprocessors, margin);
+      const smCount = smTarget(gpu.smCount, margin);
       const { bytes } = dtypes[layout.dtype];
       const calls: (() => void)[] = [];
       for (const offset of layout.offsets) {
@@ -65,7 +65,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
         const c = addresses.c + offset.c * bytes;
         const [left, right] = layout.swapped ? [b, a] : [a, b];
         const alignments = [left, right, c].map(alignmentOf);
-        const recipe = recipeOf(layout, { bias: addresses.bias, alignments, multiprocessors });
+        const recipe = recipeOf(layout, { bias: addresses.bias, alignments, smCount });
         if (recipe === null) return null;
         const { one, zero } = scalars(layout.dtype);
         const beta = layout.accumulate === true ? one : zero;
@@ -115,15 +115,15 @@ function scalarBlock(blocks: HostBlocks): (dtype: DType) => { readonly one: numb
 }
 
 /** SM_COUNT_TARGET of cuBLASLt; 0 for all SMs. Throws `bad-option` if the margin leaves none. */
-export function smTarget(multiprocessors: number, margin: number): number {
+export function smTarget(smCount: number, margin: number): number {
   if (margin === 0) return 0;
-  if (margin < multiprocessors) return multiprocessors - margin;
+  if (margin < smCount) return smCount - margin;
   return fail({
     code: "bad-option",
     message: "GEMMs cannot leave all SMs of the GPU free",
     place: { kind: "option", text: "schedule.smMargin" },
     found: String(margin),
-    expected: `fewer than ${multiprocessors} SMs`,
+    expected: `fewer than ${smCount} SMs`,
     help: "use --sm-margin 8: kernels that access peers' memory have 8 thread blocks",
   });
 }

@@ -66,7 +66,7 @@ export interface RecipeOptions {
   /** Alignments of the left operand, the right operand and the result. */
   readonly alignments: readonly number[];
   /** SMs that the GEMM may run on; 0 for all. */
-  readonly multiprocessors: number;
+  readonly smCount: number;
 }
 
 /** Null if cuBLASLt has no algorithm. */
@@ -102,7 +102,7 @@ export function createRecipes(
 
   const makeDescriptor = (
     { dtype, left, right, hasBias }: GemmLayout,
-    { bias, multiprocessors }: RecipeOptions,
+    { bias, smCount }: RecipeOptions,
   ): number => {
     const { compute, scale } = types[dtype];
     const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
@@ -115,7 +115,7 @@ export function createRecipes(
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32(CUBLASLT_EPILOGUE_BIAS));
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uint64(bias));
     }
-    if (multiprocessors > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(multiprocessors));
+    if (smCount > 0) set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, uint32(smCount));
     return made;
   };
 

@@ -107,7 +107,7 @@ export function prepareList(
   };
   const forks = edge(caller, edges.forks);
   const joins = edges.joins.flatMap((stream) => edge(stream, [caller]));
-  const joined = joinWork(works.flat(), gpu.multiprocessors);
+  const joined = joinWork(works.flat(), gpu.smCount);
   const inOrder = [
     ...forks.map((each) => ({ action: each, index: -1 })),
     ...joined.map((each) => ({ action: action(each), index: each.index })),

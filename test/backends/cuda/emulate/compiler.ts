@@ -1,4 +1,6 @@
-/** The compiler of emulated kernels, and cuda-on-cpu.hpp compiled in advance: it takes more time than the kernels that include it. */
+/**
+ * Compiles emulated kernels. cuda-on-cpu.hpp is precompiled, because it takes longer than the kernels that include it.
+ */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";

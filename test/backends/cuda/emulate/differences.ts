@@ -1,4 +1,4 @@
-/** Emulated kernels beside what they should compute. */
+/** Compares emulated kernels with their expected results. */
 import type { UnitKernel } from "../../../../src/commands/kernel.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import type { Random } from "../../../../src/support/random.ts";

@@ -1,6 +1,6 @@
 /**
- * Runs generated CUDA kernels on the CPU: compiles their sources as C++ with a few definitions, all cases of a test as one program, so that what a GPU would run is checked on
- * machines without one. Gemms become the generated kernel, never cuBLASLt.
+ * Runs generated CUDA kernels on the CPU, which checks them on machines without a GPU. Their sources are compiled as
+ * C++ with a few definitions, all cases of a test as one program. GEMMs become the generated kernel, never cuBLASLt.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

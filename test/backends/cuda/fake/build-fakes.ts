@@ -1,4 +1,4 @@
-/** Builds the fake libraries into a folder and says what a process has to set to find them. */
+/** Builds the fake libraries in a folder, and returns the environment variables with which a process finds them. */
 import { mkdtempSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,6 +1,6 @@
 /**
- * What a run costs the host, on one fake GPU: prints the driver's calls of one replayed and of one eager run as JSON, each followed by what a traced run tells and by what
- * runs in a row make of a sum. The fake driver names every call in the file FAKE_CUDA_LOG.
+ * The host's cost of a run on one fake GPU. Prints the driver's calls of one replayed and of one eager run as JSON,
+ * then the result of a traced run and of runs in a row. The fake driver logs every call in the file FAKE_CUDA_LOG.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

@@ -1,6 +1,6 @@
 /**
- * One rank of a test on fake GPUs: nvFuser's cases as test/gpu runs them, the products of full size at small sizes, and messages of megabytes left out. An argument
- * chooses cases by a pattern of their names. Prints a line for each row.
+ * One rank of a test on fake GPUs: nvFuser's cases as in test/gpu, the matmuls of full size at small sizes, without
+ * messages of megabytes. An argument selects cases by a pattern of their names. Prints a line for each row.
  */
 import process from "node:process";
 import { largeRows } from "../../../../scripts/gpu/large-rows.ts";

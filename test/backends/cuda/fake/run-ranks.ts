@@ -1,4 +1,4 @@
-/** Runs one of the rank scripts beside this file in a process per fake GPU. */
+/** Runs one of the rank scripts in this folder, in a process per fake GPU. */
 import process from "node:process";
 import { spawnRanks } from "../../../../src/launch/spawn-ranks.ts";
 import { nodeScript } from "../../../support/node-script.ts";

@@ -1,5 +1,6 @@
 /**
- * One rank of a test on fake GPUs: rank 0 waits for a signal of every other, and only those of even ranks come. Rank 0 prints its process, which frees nothing, and what it is told of its run, which does not end.
+ * One rank of a test on fake GPUs of a run that hangs: rank 0 waits for a signal from every other rank, and only even
+ * ranks signal. Rank 0 prints its process number and the timeout message. The process frees nothing.
  */
 import process from "node:process";
 import { createCudaBackend } from "../../../../src/cuda.ts";

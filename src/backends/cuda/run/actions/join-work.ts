@@ -34,8 +34,8 @@ export interface ListedWork extends StreamWork {
 const mostOperations = 64;
 
 /** In list order. Joined work belongs to its link kernel, or else to its first command. */
-export function joinWork(list: readonly ListedWork[], multiprocessors: number): readonly StreamWork[] {
-  const mayAbsorb = leavesHalfOfGpu(list, multiprocessors);
+export function joinWork(list: readonly ListedWork[], smCount: number): readonly StreamWork[] {
+  const mayAbsorb = leavesHalfOfGpu(list, smCount);
   const joined: StreamWork[] = [];
   for (const piece of signalsWithNext(list)) {
     const last = joined.at(-1);
@@ -85,11 +85,11 @@ function isSignals(work: Work | undefined): boolean {
  * them wait. A waiting thread block may occupy an SM by itself, and each stream may run one such kernel. If they leave
  * less, kernels are launched only when their peers are ready.
  */
-function leavesHalfOfGpu(list: readonly StreamWork[], multiprocessors: number): boolean {
+function leavesHalfOfGpu(list: readonly StreamWork[], smCount: number): boolean {
   const most = new Map<CommandStreamId, number>();
   for (const { stream, work } of list)
     if (work.kind === "linkKernel") most.set(stream, Math.max(most.get(stream) ?? 0, work.blocks));
-  return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= multiprocessors / 2;
+  return [...most.values()].reduce((sum, blocks) => sum + blocks, 0) <= smCount / 2;
 }
 
 /**
