@@ -1,6 +1,7 @@
 /**
- * How long the built command line takes to start: `npx jiti bench/start.ts [BASELINE]`, where BASELINE is another checkout, built. The
- * processes take turns, so that other work on the machine slows all of them down alike. CPU time is user and system time.
+ * Times the start of the built command line: `npx jiti bench/start.ts [BASELINE]`, where BASELINE is another checkout,
+ * built. The processes take turns, so that other load on the machine affects all of them equally. CPU time is user and
+ * system time.
  */
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -11,7 +12,9 @@ const rounds = 15;
 const example = path.join(root, "examples/allgather-matmul.ts");
 const commands = { "braid --version": ["--version"], "braid lower": ["lower", example, "--devices", "2"] };
 
-/** Preloaded into the measured process: at its end it writes its CPU time in microseconds on its fourth stream. */
+/**
+ * Preloaded into the measured process. At exit it writes the process's CPU time in microseconds to its fourth stream.
+ */
 const meter = `data:text/javascript,${encodeURIComponent(`
   import { writeSync } from "node:fs";
   process.on("exit", () => {

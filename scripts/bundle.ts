@@ -1,6 +1,7 @@
 /**
- * The JavaScript of dist/, as a part of `npm run build`: the modules of src/ in some 50 files; tsc writes their declarations. Node takes
- * longer to open a file than to run it, and a command would load up to 490 of them.
+ * Makes the JavaScript of dist/ as a part of `npm run build`: bundles the modules of src/ into some 50 files; tsc
+ * writes their declarations. Opening a file takes Node longer than running it, and a command would load up to 490 of
+ * them.
  */
 import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -9,21 +10,22 @@ import { build } from "rolldown";
 const root = path.dirname(import.meta.dirname);
 const dist = path.join(root, "dist");
 
-/** What package.json names, and the files of worker threads. Paths are those of src/, without `.ts`. */
+/** The files that package.json names, and those of worker threads. Paths are those of src/, without `.ts`. */
 const entries = ["index", "cpu", "cuda", "cli/main", "cli/terminal/progress-worker", "backends/cpu/threads/worker"];
 
 const { output } = await build({
   input: Object.fromEntries(entries.map((entry) => [entry, path.join(root, "src", `${entry}.ts`)])),
   // Not "node", whose helpers import node:module: `braid` runs in browsers.
   platform: "neutral",
-  // Names of packages, and `node:`.
+  // Imports of packages and of `node:` stay imports.
   external: /^[a-z@]/,
   transform: { target: "es2022" },
-  // A module that several entries or `import()`s reach is in one chunk, which all of them load. Modules of a chunk are needed together.
+  // A module that several entries or `import()`s use is in one chunk, which all of them load. All modules of a chunk
+  // are needed together.
   output: { dir: dist, chunkFileNames: "chunks/[name].js", sourcemap: true, sourcemapExcludeSources: true },
 });
 
-// What an earlier build left would be packed.
+// Files of an earlier build would be packed too.
 const built = new Set(output.map(({ fileName }) => path.normalize(fileName)));
 for (const file of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
   if (/\.js(\.map)?$/.test(file) && !built.has(file)) rmSync(path.join(dist, file));

@@ -74,7 +74,7 @@ function flagTable(rows: readonly NamedRow[], command: CommandName | null): stri
   return table(["flag", "default", "meaning"], cells);
 }
 
-/** Switches are off and lists are empty if the help names no other default. */
+/** Without a default in the help, a switch is off and a list is empty. */
 function defaultText(row: OptionRow, command: CommandName | null): string {
   const value = (command === null ? undefined : row.defaultOf?.[command]) ?? row.default;
   if (row.required === true) return "required";
@@ -102,7 +102,7 @@ function code(text: string): string {
   return `\`${text.replaceAll("|", String.raw`\|`)}\``;
 }
 
-/** As prettier prints it. */
+/** The table as prettier prints it. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(3, ...all.map((row) => (row[column] ?? "").length)));

@@ -52,7 +52,7 @@ export interface RunOptions {
   readonly trace?: boolean;
 }
 
-/** What an executor takes beside the rows of the schema. */
+/** Options of an executor that are not in the schema. */
 const otherNames = [
   "devices",
   "on",

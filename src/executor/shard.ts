@@ -150,7 +150,7 @@ interface BoxSide {
   readonly bytes: Uint8Array;
   /** In bytes. */
   readonly offset: number;
-  /** In bytes, one per axis of the box. */
+  /** Strides in bytes, one per axis of the box. */
   readonly strides: readonly number[];
 }
 

@@ -28,7 +28,7 @@ const anObject = v.custom<object>(
   "an object",
 );
 
-/** Of an unknown entry, the text lists the known ones. */
+/** For an unknown entry, the text lists the known ones. */
 function object<const E extends v.ObjectEntries>(entries: E) {
   const known = Object.keys(entries).join(", ");
   return v.pipe(

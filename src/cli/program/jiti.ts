@@ -1,4 +1,7 @@
-/** The loader of program files. By `require`: `import` would first search its 190 KB of minified CommonJS for exports, for 30 ms. */
+/**
+ * The loader of program files. It is loaded by `require`, because `import` would first search its 190 KB of minified
+ * CommonJS for exports, which takes 30 ms.
+ */
 import { createRequire } from "node:module";
 import type * as Jiti from "jiti";
 

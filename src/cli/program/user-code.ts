@@ -127,7 +127,7 @@ function parseFrame(text: string): CallSite | undefined {
   return path.isAbsolute(file) ? { path: file, line: Number(line), column: Number(column) } : undefined;
 }
 
-/** By name, not by file: a built file holds `inUserCode` beside functions that the user's code calls. */
+/** Compares names instead of files: a built file holds `inUserCode` beside functions that the user's code calls. */
 function isRunner(text: string): boolean {
   return text
     .trimStart()

@@ -1,4 +1,4 @@
-/** Options that say which program is meant: devices, parameters, sizes, and what to read in a dump. */
+/** Program options: devices, parameters, sizes, and the container of a dump. */
 import type { ParseOptions } from "../../host/parse/parse.ts";
 import { anyNumbers, namedNumbers, oneOf, sizeValues, wholeNumber } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";

@@ -103,7 +103,7 @@ function unknownOption(name: string, known: readonly string[]): never {
   });
 }
 
-/** The API takes schedule options together, as `schedule`. */
+/** The API takes schedule options as one object, `schedule`. */
 function misplaced(name: string, present: string): never {
   const place = `schedule: { ${present} }`;
   return fail({

@@ -1,4 +1,4 @@
-/** What a row of the schema says, and the groups and commands that rows name. */
+/** A row of the schema, and the groups and commands that rows name. */
 import type { KindInfo, OptionKind } from "./kind.ts";
 
 /** Headings of the help, in order. */

@@ -35,7 +35,9 @@ import { type Considered, decide } from "./decide.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
 import { type Combination, type Root, searchSchedules } from "./search.ts";
 
-/** Given lowering options restrict the choice. `streams` and `schedule` are what is chosen: to give them is a `bad-option`. */
+/**
+ * Given lowering options restrict the choice. `streams` and `schedule` are chosen, so giving them is a `bad-option`.
+ */
 export interface ChooseOptions extends CompileOptions {
   /** Whether runs are launched as CUDA graphs; true if omitted. */
   readonly graph?: boolean;

@@ -1,4 +1,7 @@
-/** Which of the simulated schedules is taken, and why: the fastest one that is surely faster than the serial form. */
+/**
+ * Decides between simulated schedules: takes the fastest one that is surely faster than the serial form, and gives the
+ * reason.
+ */
 import { at } from "../../support/invariant.ts";
 import type { ScheduleCandidate } from "./candidates.ts";
 
@@ -13,7 +16,7 @@ export interface Considered {
 
 export interface Decision<T extends Considered> {
   readonly picked: T;
-  /** All of them, the fastest first. */
+  /** All schedules, the fastest first. */
   readonly considered: readonly Considered[];
   /** One line: what was picked, its predicted time, and what it was compared with. */
   readonly reason: string;
@@ -23,7 +26,7 @@ export interface Decision<T extends Considered> {
 export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
   const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
   const picked = fastestWorthIt(ordered);
-  // Without what else the caller keeps of each: their Programs are large.
+  // Drops the callers' other fields, because Programs are large.
   const considered = ordered.map(({ candidate, milliseconds, margin }) => ({ candidate, milliseconds, margin }));
   return { picked, considered, reason: reasonFor(picked.candidate, considered) };
 }

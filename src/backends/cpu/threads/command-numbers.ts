@@ -1,6 +1,6 @@
 /**
- * Numbers the commands of all ranks of a Program consecutively, so that threads can name one by a single word, and what
- * threads say about commands by these numbers: the one that each worker is running, and when each started and ended.
+ * Numbers the commands of all ranks of a Program consecutively, so that one word names a command. Threads share, by
+ * these numbers, the command that each worker is running and the times at which commands started and ended.
  */
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
@@ -52,7 +52,9 @@ export function currentCommand(running: Int32Array, worker: number): { command: 
   };
 }
 
-/** One monotonic clock for all threads of the process, since a transfer may start on one and end on another. */
+/**
+ * One monotonic clock for all threads of the process, because a transfer may start on one thread and end on another.
+ */
 export function now(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1e3 + nanoseconds / 1e6;
