@@ -12,7 +12,12 @@ import {
   type Out,
 } from "../../backends/cuda/bindings/driver-api.ts";
 import { type CudaLibrary, cudaLibraries, libraryFolders } from "../../backends/cuda/bindings/library-places.ts";
-import { type LoadedLibrary, loadLibrary, type Prototypes } from "../../backends/cuda/bindings/native-library.ts";
+import {
+  type FunctionsOf,
+  type LoadedLibrary,
+  loadLibrary,
+  type Prototypes,
+} from "../../backends/cuda/bindings/native-library.ts";
 import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
 import { oldestCapability, out } from "../../backends/cuda/gpu.ts";
@@ -47,7 +52,10 @@ export function cudaFindings(): readonly Finding[] {
   ];
 }
 
-function tryLoad<F>(library: CudaLibrary, prototypes: Prototypes<F>): LoadedLibrary<F> | DiagnosticError {
+function tryLoad<T extends Prototypes>(
+  library: CudaLibrary,
+  prototypes: T,
+): LoadedLibrary<FunctionsOf<T>> | DiagnosticError {
   try {
     return loadLibrary(library, prototypes);
   } catch (error) {

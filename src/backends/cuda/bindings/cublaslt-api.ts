@@ -1,55 +1,7 @@
 /** The functions of cuBLASLt that Braid calls, with their names in cublasLt.h. Matrices are column-major there. */
-import type { Out } from "./driver-api.ts";
-import type { Prototypes } from "./native-library.ts";
+import type { FunctionsOf, Prototypes } from "./native-library.ts";
 
-export interface CublasLtFunctions {
-  cublasLtCreate(handle: Out): number;
-  cublasLtDestroy(handle: number): number;
-  cublasLtGetVersion(): number;
-  cublasLtGetStatusName(status: number): string;
-  cublasLtGetStatusString(status: number): string;
-  cublasLtMatmulDescCreate(descriptor: Out, computeType: number, scaleType: number): number;
-  cublasLtMatmulDescDestroy(descriptor: number): number;
-  cublasLtMatmulDescSetAttribute(descriptor: number, attribute: number, value: Uint8Array, bytes: number): number;
-  cublasLtMatrixLayoutCreate(layout: Out, type: number, rows: number, columns: number, leading: number): number;
-  cublasLtMatrixLayoutDestroy(layout: number): number;
-  cublasLtMatrixLayoutSetAttribute(layout: number, attribute: number, value: Uint8Array, bytes: number): number;
-  cublasLtMatmulPreferenceCreate(preference: Out): number;
-  cublasLtMatmulPreferenceDestroy(preference: number): number;
-  cublasLtMatmulPreferenceSetAttribute(preference: number, attribute: number, value: Uint8Array, bytes: number): number;
-  cublasLtMatmulAlgoGetHeuristic(
-    handle: number,
-    descriptor: number,
-    layoutA: number,
-    layoutB: number,
-    layoutC: number,
-    layoutD: number,
-    preference: number,
-    requested: number,
-    results: Uint8Array,
-    returned: Out,
-  ): number;
-  cublasLtMatmul(
-    handle: number,
-    descriptor: number,
-    alpha: number,
-    a: number,
-    layoutA: number,
-    b: number,
-    layoutB: number,
-    beta: number,
-    c: number,
-    layoutC: number,
-    d: number,
-    layoutD: number,
-    algorithm: number,
-    workspace: number,
-    workspaceBytes: number,
-    stream: number,
-  ): number;
-}
-
-export const cublasLtPrototypes: Prototypes<CublasLtFunctions> = {
+export const cublasLtPrototypes = {
   cublasLtCreate: "int cublasLtCreate(_Out_ uint64_t *handle)",
   cublasLtDestroy: "int cublasLtDestroy(uint64_t handle)",
   cublasLtGetVersion: "size_t cublasLtGetVersion()",
@@ -69,13 +21,15 @@ export const cublasLtPrototypes: Prototypes<CublasLtFunctions> = {
   cublasLtMatmulPreferenceSetAttribute:
     "int cublasLtMatmulPreferenceSetAttribute(uint64_t preference, int attribute, const void *value, size_t bytes)",
   cublasLtMatmulAlgoGetHeuristic:
-    "int cublasLtMatmulAlgoGetHeuristic(uint64_t handle, uint64_t descriptor, uint64_t layoutA, uint64_t layoutB, " +
-    "uint64_t layoutC, uint64_t layoutD, uint64_t preference, int requested, void *results, _Out_ int *returned)",
+    "int cublasLtMatmulAlgoGetHeuristic(uint64_t handle, uint64_t descriptor, uint64_t layoutA, uint64_t layoutB, \
+    uint64_t layoutC, uint64_t layoutD, uint64_t preference, int requested, void *results, _Out_ int *returned)",
   cublasLtMatmul:
-    "int cublasLtMatmul(uint64_t handle, uint64_t descriptor, uint64_t alpha, uint64_t a, uint64_t layoutA, uint64_t b, " +
-    "uint64_t layoutB, uint64_t beta, uint64_t c, uint64_t layoutC, uint64_t d, uint64_t layoutD, uint64_t algorithm, " +
-    "uint64_t workspace, size_t workspaceBytes, uint64_t stream)",
-};
+    "int cublasLtMatmul(uint64_t handle, uint64_t descriptor, uint64_t alpha, uint64_t a, uint64_t layoutA, \
+    uint64_t b, uint64_t layoutB, uint64_t beta, uint64_t c, uint64_t layoutC, uint64_t d, uint64_t layoutD, \
+    uint64_t algorithm, uint64_t workspace, size_t workspaceBytes, uint64_t stream)",
+} as const satisfies Prototypes;
+
+export type CublasLtFunctions = FunctionsOf<typeof cublasLtPrototypes>;
 
 export const CUBLAS_OP_N = 0;
 export const CUBLAS_OP_T = 1;

@@ -2,75 +2,11 @@
  * The functions of libcuda.so.1 that Braid calls, under the names that the library exports: cuda.h maps `cuMemAlloc` to
  * `cuMemAlloc_v2` and so on. Constants have their names in cuda.h.
  */
-import type { Prototypes } from "./native-library.ts";
+import type { FunctionsOf, Out, Prototypes } from "./native-library.ts";
 
-/** An out-parameter: C writes its first element. */
-export type Out = [number];
+export type { Out };
 
-export interface DriverFunctions {
-  cuInit(flags: number): number;
-  cuDriverGetVersion(version: Out): number;
-  cuGetErrorName(status: number, text: Out): number;
-  cuGetErrorString(status: number, text: Out): number;
-  cuDeviceGetCount(count: Out): number;
-  cuDeviceGet(device: Out, ordinal: number): number;
-  cuDeviceGetName(name: Uint8Array, length: number, device: number): number;
-  cuDeviceGetAttribute(value: Out, attribute: number, device: number): number;
-  cuDeviceTotalMem_v2(bytes: Out, device: number): number;
-  cuDeviceCanAccessPeer(can: Out, device: number, peer: number): number;
-  cuDeviceGetPCIBusId(id: Uint8Array, length: number, device: number): number;
-  cuDevicePrimaryCtxRetain(context: Out, device: number): number;
-  cuCtxSetCurrent(context: number): number;
-  cuCtxGetStreamPriorityRange(least: Out, greatest: Out): number;
-  cuMemGetInfo_v2(free: Out, total: Out): number;
-  cuMemAlloc_v2(address: Out, bytes: number): number;
-  cuMemFree_v2(address: number): number;
-  cuMemHostAlloc(address: Out, bytes: number, flags: number): number;
-  cuMemFreeHost(address: number): number;
-  cuIpcGetMemHandle(handle: Uint8Array, address: number): number;
-  cuIpcOpenMemHandle_v2(address: Out, handle: { readonly bytes: Uint8Array }, flags: number): number;
-  cuIpcCloseMemHandle(address: number): number;
-  cuMemsetD8Async(address: number, value: number, count: number, stream: number): number;
-  cuMemcpyHtoDAsync_v2(destination: number, source: number, bytes: number, stream: number): number;
-  cuMemcpyDtoHAsync_v2(destination: number, source: number, bytes: number, stream: number): number;
-  cuMemcpyDtoDAsync_v2(destination: number, source: number, bytes: number, stream: number): number;
-  cuMemcpy2DAsync_v2(copy: number, stream: number): number;
-  cuStreamCreateWithPriority(stream: Out, flags: number, priority: number): number;
-  cuStreamDestroy_v2(stream: number): number;
-  cuStreamQuery(stream: number): number;
-  cuStreamWaitEvent(stream: number, event: number, flags: number): number;
-  cuStreamBatchMemOp_v2(stream: number, count: number, operations: number, flags: number): number;
-  cuStreamBeginCapture_v2(stream: number, mode: number): number;
-  cuStreamEndCapture(stream: number, graph: Out): number;
-  cuEventCreate(event: Out, flags: number): number;
-  cuEventDestroy_v2(event: number): number;
-  cuEventRecord(event: number, stream: number): number;
-  cuEventQuery(event: number): number;
-  cuEventElapsedTime(milliseconds: Out, start: number, end: number): number;
-  cuGraphInstantiateWithFlags(exec: Out, graph: number, flags: number): number;
-  cuGraphUpload(exec: number, stream: number): number;
-  cuGraphLaunch(exec: number, stream: number): number;
-  cuGraphExecDestroy(exec: number): number;
-  cuGraphDestroy(graph: number): number;
-  cuModuleLoadData(module: Out, image: Uint8Array): number;
-  cuModuleUnload(module: number): number;
-  cuModuleGetFunction(fn: Out, module: number, name: string): number;
-  cuLaunchKernel(
-    fn: number,
-    gridX: number,
-    gridY: number,
-    gridZ: number,
-    blockX: number,
-    blockY: number,
-    blockZ: number,
-    sharedBytes: number,
-    stream: number,
-    parameters: number,
-    extra: number,
-  ): number;
-}
-
-export const driverPrototypes: Prototypes<DriverFunctions> = {
+export const driverPrototypes = {
   cuInit: "int cuInit(uint32_t flags)",
   cuDriverGetVersion: "int cuDriverGetVersion(_Out_ int *version)",
   cuGetErrorName: "int cuGetErrorName(int status, _Out_ uint64_t *text)",
@@ -123,9 +59,11 @@ export const driverPrototypes: Prototypes<DriverFunctions> = {
   cuModuleUnload: "int cuModuleUnload(uint64_t module)",
   cuModuleGetFunction: "int cuModuleGetFunction(_Out_ uint64_t *fn, uint64_t module, const char *name)",
   cuLaunchKernel:
-    "int cuLaunchKernel(uint64_t fn, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX, uint32_t blockY, " +
-    "uint32_t blockZ, uint32_t sharedBytes, uint64_t stream, uint64_t parameters, uint64_t extra)",
-};
+    "int cuLaunchKernel(uint64_t fn, uint32_t gridX, uint32_t gridY, uint32_t gridZ, uint32_t blockX, uint32_t blockY, \
+    uint32_t blockZ, uint32_t sharedBytes, uint64_t stream, uint64_t parameters, uint64_t extra)",
+} as const satisfies Prototypes;
+
+export type DriverFunctions = FunctionsOf<typeof driverPrototypes>;
 
 export const CUDA_SUCCESS = 0;
 export const CUDA_ERROR_OUT_OF_MEMORY = 2;

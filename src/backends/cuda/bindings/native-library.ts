@@ -10,7 +10,37 @@ import { keysOf } from "../../../support/keys-of.ts";
 import { type CudaLibrary, cudaLibraries, libraryCandidates, libraryFolders } from "./library-places.ts";
 
 /** A C prototype per function, in koffi's notation. */
-export type Prototypes<F> = { readonly [K in keyof F & string]: string };
+export type Prototypes = Readonly<Record<string, string>>;
+
+/** An out-parameter: C writes its first element. */
+export type Out = [number];
+
+/** The functions of a table, by their prototypes. */
+export type FunctionsOf<T extends Prototypes> = {
+  [K in keyof T]: T[K] extends `${infer Result}(${infer List})`
+    ? (...values: ParametersOf<List>) => Result extends `const char *${string}` ? string : number
+    : never;
+};
+
+type ParametersOf<List extends string> = List extends ""
+  ? []
+  : List extends `${infer First}, ${infer Rest}`
+    ? [ParameterOf<First>, ...ParametersOf<Rest>]
+    : [ParameterOf<List>];
+
+type ParameterOf<Text extends string> = Text extends ` ${infer Rest}`
+  ? ParameterOf<Rest>
+  : Text extends `_Out_ ${string}` | `_Inout_ ${string}`
+    ? Out
+    : Text extends `void *${string}` | `const void *${string}`
+      ? Uint8Array
+      : Text extends `const char **${string}`
+        ? readonly string[]
+        : Text extends `const char *${string}`
+          ? string
+          : Text extends `${keyof typeof byValue} ${string}`
+            ? { readonly bytes: Uint8Array }
+            : number;
 
 /** Structs that are passed by value. koffi identifies types by name. */
 const byValue = { CUipcMemHandle: 64, ncclUniqueId: 128 } as const;
@@ -25,7 +55,7 @@ export interface LoadedLibrary<F> {
  * Binds every function of the table. Throws `backend-unavailable` if koffi or the library is missing, with the places
  * that were searched, or with the functions that the library lacks.
  */
-export function loadLibrary<F>(library: CudaLibrary, prototypes: Prototypes<F>): LoadedLibrary<F> {
+export function loadLibrary<T extends Prototypes>(library: CudaLibrary, prototypes: T): LoadedLibrary<FunctionsOf<T>> {
   const koffi = requireKoffi();
   const { title } = cudaLibraries[library];
   const failures: string[] = [];
@@ -94,19 +124,19 @@ function keepLoaded(koffi: typeof Koffi, file: string): void {
   dlopen(file, neverUnload);
 }
 
-function bind<F>(
+function bind<T extends Prototypes>(
   koffi: typeof Koffi,
   handle: ReturnType<typeof Koffi.load>,
   title: string,
   file: string,
-  prototypes: Prototypes<F>,
-): F {
+  prototypes: T,
+): FunctionsOf<T> {
   for (const name of keysOf(byValue)) {
     if (!isKnown(koffi, name)) koffi.struct(name, { bytes: koffi.array("uint8_t", byValue[name]) });
   }
   const missing: string[] = [];
   const functions: Record<string, unknown> = {};
-  for (const [name, prototype] of Object.entries<string>(prototypes)) {
+  for (const [name, prototype] of Object.entries(prototypes)) {
     try {
       functions[name] = handle.func(prototype);
     } catch {
@@ -124,7 +154,7 @@ function bind<F>(
     });
   }
   // oxlint-disable-next-line typescript/consistent-type-assertions -- a table of the FFI: one function per prototype
-  return functions as F;
+  return functions as FunctionsOf<T>;
 }
 
 function isKnown(koffi: typeof Koffi, name: string): boolean {
