@@ -8,7 +8,7 @@ import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
 import { blasGemms } from "../src/backends/cpu/blas/blas-gemms.ts";
 import type { Kernel } from "../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
-import { narrowToBFloat16, narrowToHalf } from "../src/numerics/convert.ts";
+import { floatToBFloat16, floatToHalf } from "../src/numerics/convert.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { storageView } from "../src/numerics/tensor/storage.ts";
 import { createRandom } from "../src/support/random.ts";
@@ -102,10 +102,10 @@ function fill(buffer: ArrayBufferLike, dtype: Case["dtype"], address: number, co
       storageView(dtype, buffer, address, count).set(numbers);
       break;
     case "half":
-      storageView(dtype, buffer, address, count).set(narrowToHalf(numbers));
+      storageView(dtype, buffer, address, count).set(Uint16Array.from(numbers, floatToHalf));
       break;
     case "bfloat16":
-      storageView(dtype, buffer, address, count).set(narrowToBFloat16(numbers));
+      storageView(dtype, buffer, address, count).set(Uint16Array.from(numbers, floatToBFloat16));
       break;
     case "int":
       storageView(dtype, buffer, address, count).set(numbers.map((x) => x * 100));

@@ -91,6 +91,11 @@ export function isSignalling({ kind }: Pick<Command, "kind">): boolean {
   return kind === "signal" || kind === "transfer";
 }
 
+/** Whether it reads or writes buffers itself: lifetime marks and synchronization do not. */
+export function hasOperands({ kind }: Pick<Command, "kind">): boolean {
+  return kind === "launch" || kind === "copy" || kind === "transfer";
+}
+
 export interface StreamInfo {
   readonly id: CommandStreamId;
   /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. copy: the stream of copies over links. */

@@ -3,7 +3,7 @@
  * tensors, by which whole tensors are cut into shards.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";

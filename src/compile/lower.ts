@@ -1,6 +1,6 @@
 /** `lower` makes one rank's host program from a Fusion; `runPass` runs a single pass on a host program, hand-built or lowered. */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoweringOptions } from "../passes/options.ts";

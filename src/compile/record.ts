@@ -1,7 +1,7 @@
 /** `record` of the API: checks its options and fills in defaults. */
 import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordHost } from "../record/record.ts";
 import type { OptionValue } from "./options.ts";

@@ -2,7 +2,7 @@
 import type { Backend, RunReport } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";

@@ -6,7 +6,7 @@ import type { Backend, Group } from "../backends/backend.ts";
 import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";

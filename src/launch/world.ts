@@ -4,21 +4,13 @@
  * stopped.
  */
 import type { Socket } from "node:net";
+import type { Rendezvous } from "../backends/cuda/world.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { encodeFrame, type Frame, FrameError, frameKinds, type FrameReader } from "./frames.ts";
 import { decodeText, encodeText, type WorldEnd } from "./world-end.ts";
 
-/** A rank's connection to the other ranks. Serves as a back end's `Rendezvous`. */
-export interface World {
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly localRank: number;
-  /** The bytes that every rank passed, in rank order; at most 64 MiB each. */
-  allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
-  /** Resolves when every rank has called it. */
-  barrier(): Promise<void>;
-  /** Notifies all ranks, once, that this one gives up, and why. */
-  abort(reason: string): void;
+/** A rank's connection to the other ranks. `allGather` takes at most 64 MiB of each rank. */
+export interface World extends Rendezvous {
   /** Reports to the hub what this rank was doing when the world ended. */
   lastWords(text: string): void;
   /** Aborts when the world ends by failure; `reason` is a DiagnosticError that names the rank. */

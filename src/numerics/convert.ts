@@ -62,23 +62,3 @@ export function roundToHalf(x: number): number {
 export function roundToBFloat16(x: number): number {
   return bfloat16ToFloat(floatToBFloat16(x));
 }
-
-/** Half words as float32 values. */
-export function widenHalf(words: Uint16Array): Float32Array {
-  return Float32Array.from(words, halfToFloat);
-}
-
-/** float32 values as half words. */
-export function narrowToHalf(values: Float32Array): Uint16Array {
-  return Uint16Array.from(values, floatToHalf);
-}
-
-/** bfloat16 words as float32 values. */
-export function widenBFloat16(words: Uint16Array): Float32Array {
-  return Float32Array.from(words, bfloat16ToFloat);
-}
-
-/** float32 values as bfloat16 words. */
-export function narrowToBFloat16(values: Float32Array): Uint16Array {
-  return Uint16Array.from(values, floatToBFloat16);
-}

@@ -4,7 +4,7 @@
  * the calling thread.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { requireWholeNumber } from "../../diagnostics/whole-number.ts";
+import { requireWholeNumber } from "../../diagnostics/arguments.ts";
 import { options as schema, type OptionValue } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
 import { keysOf } from "../../support/keys-of.ts";

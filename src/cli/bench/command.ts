@@ -1,9 +1,7 @@
 /** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules and in PyTorch's implementations. */
 import { Argument, Command } from "commander";
 import pc from "picocolors";
-import { requireGpus } from "../../cuda.ts";
 import type { World } from "../../launch/join-world.ts";
-import { unreachable } from "../../support/unreachable.ts";
 import { type BenchFlags, benchRows } from "../../bench/bench-options.ts";
 import { oneOf } from "../../compile/options/kinds.ts";
 import { addFlags, givenOptions, readValue } from "../flags/option-flags.ts";
@@ -22,8 +20,7 @@ import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../be
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
-import { runAsRank } from "../ranks/run-as-rank.ts";
-import { runInProcesses } from "../ranks/run-in-processes.ts";
+import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 import { readBenchConfig } from "../../bench/bench-config.ts";
@@ -51,17 +48,11 @@ export function benchCommand(
     if (plan.csv !== null) await requireOutput("--csv", plan.csv);
     if (plan.plot !== null) await requireOutput("--plot", plan.plot);
     const exchangeTimeout = 1000 * plan.timeout + rankSlack;
-    switch (where.kind) {
-      case "here":
-        return finish(await benchHere(plan, flags, terminal));
-      case "processes":
-        requireGpus(where.devices);
-        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
-      case "rank":
-        return finish(await runAsRank(where, exchangeTimeout, (world) => benchAsRank(plan, flags, world, terminal)));
-      default:
-        unreachable(where);
-    }
+    const work = {
+      here: () => benchHere(plan, flags, terminal),
+      asRank: (world: World) => benchAsRank(plan, flags, world, terminal),
+    };
+    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
   });
 }
 

@@ -5,11 +5,9 @@
 import { Command } from "commander";
 import type { NamesOf, Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { requireGpus } from "../../cuda.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { unreachable } from "../../support/unreachable.ts";
 import { type Exchange, exchangeAlone, exchangeWith } from "../../bench/exchange.ts";
 import { machineOf } from "../../bench/machine.ts";
 import { createMatrices, type Matrices } from "../../bench/braid/matrices.ts";
@@ -21,8 +19,7 @@ import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
-import { runAsRank } from "../ranks/run-as-rank.ts";
-import { runInProcesses } from "../ranks/run-in-processes.ts";
+import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
@@ -46,19 +43,14 @@ export function calibrateCommand(
     const where = whereToRun(flags.on, givenOptions(command, ["devices"]).devices ?? null, flags.devices);
     requireSeveralDevices(where.devices);
     await requireOutput("--out", flags.out);
-    switch (where.kind) {
-      case "here": {
+    const work = {
+      here: () => {
         const places = placesOnCpu(where.devices, timeout);
-        return finish(await calibrate(flags, hostOf(where.devices, places, exchangeAlone, terminal), places, terminal));
-      }
-      case "processes":
-        requireGpus(where.devices);
-        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
-      case "rank":
-        return finish(await runAsRank(where, exchangeTimeout, (world) => calibrateAsRank(flags, world, terminal)));
-      default:
-        unreachable(where);
-    }
+        return calibrate(flags, hostOf(where.devices, places, exchangeAlone, terminal), places, terminal);
+      },
+      asRank: (world: World) => calibrateAsRank(flags, world, terminal),
+    };
+    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
   });
 }
 

@@ -5,16 +5,18 @@
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
+import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
-import { worldEnded } from "../../launch/join-world.ts";
+import { type World, worldEnded } from "../../launch/join-world.ts";
 import { spawnRanks, type WorldResult } from "../../launch/spawn-ranks.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { processEnvironment } from "./where-to-run.ts";
+import { runAsRank } from "./run-as-rank.ts";
+import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
 const main = fileURLToPath(packageFile("dist/cli/main.js"));
 
-export async function runInProcesses(
+async function runInProcesses(
   devices: number,
   args: readonly string[],
   exchangeTimeout: number,
@@ -31,6 +33,26 @@ export async function runInProcesses(
   // A check that failed was reported by rank 0, whose status ends the world when all others have left.
   if (result.end !== null && !(result.statuses[0] === exitStatus.checkFailed)) terminal.err(`${failureText(result)}\n`);
   return statusOfWorld(result);
+}
+
+/**
+ * Does `here` in this process, starts the command line `args` once per rank, or does `asRank` as one of these ranks.
+ * Ranks wait at most `exchangeTimeout` milliseconds for each other.
+ */
+export async function runWhere(
+  where: Whereabouts,
+  {
+    here,
+    asRank,
+  }: { readonly here: () => Promise<ExitStatus>; readonly asRank: (world: World) => Promise<ExitStatus> },
+  args: readonly string[],
+  exchangeTimeout: number,
+  terminal: Terminal,
+): Promise<ExitStatus> {
+  if (where.kind === "here") return here();
+  if (where.kind === "rank") return runAsRank(where, exchangeTimeout, asRank);
+  requireGpus(where.devices);
+  return runInProcesses(where.devices, args, exchangeTimeout, terminal);
 }
 
 function statusOfWorld({ statuses, end }: WorldResult): ExitStatus {

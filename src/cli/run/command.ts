@@ -1,9 +1,7 @@
 /** `braid run`: compiles a program, runs it on all its devices, and checks the result if requested. */
 import type { Command } from "commander";
-import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
-import { unreachable } from "../../support/unreachable.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
@@ -13,8 +11,7 @@ import { withProgress } from "../terminal/progress.ts";
 import { chooseBackend } from "./backend.ts";
 import { runFile, type RunFlags } from "./run-file.ts";
 import { runDocument, runText } from "./run-text.ts";
-import { runAsRank } from "../ranks/run-as-rank.ts";
-import { runInProcesses } from "../ranks/run-in-processes.ts";
+import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
@@ -43,16 +40,7 @@ export function runCommand(
       return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
     };
     const exchangeTimeout = Math.ceil(flags.timeout * 1000) + rankSlack;
-    switch (where.kind) {
-      case "here":
-        return finish(await run(null));
-      case "processes":
-        requireGpus(where.devices);
-        return finish(await runInProcesses(where.devices, args, exchangeTimeout, terminal));
-      case "rank":
-        return finish(await runAsRank(where, exchangeTimeout, run));
-      default:
-        unreachable(where);
-    }
+    const work = { here: () => run(null), asRank: run };
+    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
   });
 }

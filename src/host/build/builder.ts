@@ -10,6 +10,7 @@
  *   h.forLoop(4, (i) => h.set(h.select(x, 0, i), { out: h.select(y, 0, i) }));
  *   const program = h.build();
  */
+import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { allocationSize } from "../../ir/domain.ts";
 import { requireTensor } from "../../ir/api/handle.ts";
@@ -43,7 +44,7 @@ import type {
   TensorOptions,
 } from "./options.ts";
 import { createScalarArithmetic, type ScalarArithmetic } from "./scalars.ts";
-import { append, collect, ownId, requireBuildable, requireName, requireRow, toScalar } from "./state.ts";
+import { append, collect, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
 import { addTensor, nextName } from "./tensors.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
@@ -150,9 +151,9 @@ export class HostProgramBuilder extends HostComputations {
   ): Communication {
     for (const [operand, tensor] of [input, output].entries()) requireTensor(tensor, "communication", operand);
     const place = call("communication", type, { tensor: input.id }, { tensor: output.id });
-    requireName(keysOf(collectives), type, "a type of communication", place);
-    if (reduceOp !== undefined) requireName(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
-    requireName(keysOf(backendNames), backend, "a communicator backend", place);
+    requireOneOf(keysOf(collectives), type, "a type of communication", place);
+    if (reduceOp !== undefined) requireOneOf(keysOf(reduceOpNames), reduceOp, "a reduction op", place);
+    requireOneOf(keysOf(backendNames), backend, "a communicator backend", place);
     return this.post(
       this.#numbered({
         kind: "Communication",
@@ -219,8 +220,8 @@ export class HostProgramBuilder extends HostComputations {
   #peer(type: "send" | "recv", buffer: TensorView, { peer, backend = "nccl" }: PeerOptions): P2PCommunication {
     requireTensor(buffer, type, 0);
     const place = call(type, { tensor: buffer.id });
-    requireName(["send", "recv"], type, "a type of point-to-point communication", place);
-    requireName(keysOf(backendNames), backend, "a communicator backend", place);
+    requireOneOf(["send", "recv"], type, "a type of point-to-point communication", place);
+    requireOneOf(keysOf(backendNames), backend, "a communicator backend", place);
     return this.#numbered({
       kind: "P2PCommunication",
       id: this.#nextId(),

@@ -9,7 +9,6 @@ import type { TensorId } from "../../ir/domain.ts";
 import { createFusionBuilder, type FusionBuilder } from "../../ir/api/fusion-builder.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { HostStream, HostUnit, Statement } from "../nodes.ts";
 import type { Awaitable, ScalarLike } from "./options.ts";
@@ -86,18 +85,6 @@ export function requireRow<T extends { readonly id: number }>(
     found: `${what} ${row.id}`,
     expected: `a ${what} of this HostProgramBuilder`,
     help: `make the ${what} with this builder`,
-  });
-}
-
-/** Throws `bad-argument` unless `name` is one of `names`: programs may be written without types. */
-export function requireName(names: readonly string[], name: string, what: string, place: Call): void {
-  if (isOneOf(names, name)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: `${what} does not exist`,
-    found: String(name),
-    expected: names.join(", "),
-    help: "use one of these names",
   });
 }
 

@@ -2,8 +2,10 @@
  * A Fusion is the program that a user writes: inputs, ops and outputs, and the transforms of each tensor. The class
  * only collects FusionData; lowering reads that data and never the class.
  */
-import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
+import { requireOneOf } from "../../diagnostics/arguments.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, reject, requireExtent } from "../ops/call.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import type { FusionData } from "../fusion-data.ts";
 import { addInput, addOutput, createFusionBuilder, snapshotFusion } from "./fusion-builder.ts";
 import { internals, requireOwner, requireTensor } from "./handle.ts";
@@ -72,12 +74,5 @@ export function isFusion(value: unknown): value is Fusion {
 
 /** Throws `bad-argument`. */
 export function requireDType(dtype: unknown, place: Call): asserts dtype is DType {
-  if (isDType(dtype)) return;
-  reject(place, {
-    code: "bad-argument",
-    message: "a dtype does not exist",
-    found: String(dtype),
-    expected: Object.keys(dtypes).join(", "),
-    help: "use one of these names",
-  });
+  requireOneOf(keysOf(dtypes), dtype, "a dtype", place);
 }

@@ -2,7 +2,7 @@
  * The user's handle on one axis of a tensor. Splits and merges of other axes do not affect it. After its own axis is
  * split or merged, the handle can be read but not parallelized.
  */
-import { isOneOf } from "../../support/is-one-of.ts";
+import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type Call, reject } from "../ops/call.ts";
 import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType } from "../domain.ts";
 import { replaceTensor } from "./fusion-builder.ts";
@@ -51,15 +51,7 @@ export class IterDomain {
     const position = tensor.domain.loop.findIndex((axis) => axis.id === this.id);
     const name = position < 0 ? this.toString() : `T${tensor.id}.axis(${position})`;
     const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})` };
-    if (!isOneOf(parallelTypes, type)) {
-      reject(place, {
-        code: "bad-argument",
-        message: "a parallel type does not exist",
-        found: String(type),
-        expected: parallelTypes.join(", "),
-        help: "use one of these names",
-      });
-    }
+    requireOneOf(parallelTypes, type, "a parallel type", place);
     if (position < 0) {
       reject(place, {
         code: "bad-argument",

@@ -2,8 +2,8 @@
  * The user's handle on a tensor of a Fusion: its shape and transforms. Ops (ops.ts) make new TensorViews. The methods
  * here place this one in loops, devices and memory.
  */
+import { requireOneOf } from "../../diagnostics/arguments.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
 import { at } from "../../support/invariant.ts";
 import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../ops/call.ts";
 import { DeviceMesh } from "../device-mesh.ts";
@@ -137,15 +137,7 @@ export class TensorView implements TensorHandle {
 
   /** Sets the memory type. `symmetric` memory is accessible to all devices of the mesh. Throws `bad-argument`. */
   setMemoryType(memory: MemoryType): this {
-    if (!isOneOf(memoryTypes, memory)) {
-      reject(this.#call("setMemoryType", String(memory)), {
-        code: "bad-argument",
-        message: "a memory type does not exist",
-        found: String(memory),
-        expected: memoryTypes.join(", "),
-        help: "use one of these names",
-      });
-    }
+    requireOneOf(memoryTypes, memory, "a memory type", this.#call("setMemoryType", String(memory)));
     replaceTensor(this[internals].builder, { ...this.data(), memory });
     return this;
   }

@@ -2,7 +2,9 @@
  * Tensors as values on the host: the inputs and outputs of a run. Elements are row-major in the typed array of the
  * dtype; half and bfloat16 are 16-bit words, bool is 0 or 1.
  */
-import { fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { requireOneOf } from "../../diagnostics/arguments.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type DType, dtypes, isDType } from "../dtype.ts";
 import { flattenNested, type NestedValues, nestValues, type PlainValue, shapeOfNested } from "./nested-values.ts";
@@ -65,7 +67,7 @@ function from(values: NestedValues): Tensor<"float">;
 function from<D extends DType>(values: NestedValues, dtype: D): Tensor<D>;
 function from(values: NestedValues, dtype: DType = "float"): Tensor {
   const place = { kind: "call", text: `Tensor.from(values, ${JSON.stringify(dtype)})` } as const;
-  requireDType(dtype, place);
+  requireOneOf(keysOf(dtypes), dtype, "a dtype", place);
   const shape = shapeOfNested(values);
   const tensor = emptyTensor(dtype, shape);
   const elements = elementsOf(tensor.dtype, tensor.data);
@@ -91,7 +93,7 @@ function zeros(shape: readonly number[]): Tensor<"float">;
 function zeros<D extends DType>(shape: readonly number[], dtype: D): Tensor<D>;
 function zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
   const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
-  requireDType(dtype, place);
+  requireOneOf(keysOf(dtypes), dtype, "a dtype", place);
   const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
   if (bad !== undefined) {
     fail({
@@ -136,18 +138,6 @@ export const Tensor = {
   /** Nested arrays as `from` takes them, with booleans for bool. */
   toArray,
 } as const;
-
-function requireDType(dtype: unknown, place: Place): asserts dtype is DType {
-  if (isDType(dtype)) return;
-  fail({
-    code: "bad-argument",
-    message: "a dtype does not exist",
-    place,
-    found: String(dtype),
-    expected: Object.keys(dtypes).join(", "),
-    help: "use one of these names",
-  });
-}
 
 const expectedValues: { readonly [D in DType]: string } = {
   double: "numbers",

@@ -4,7 +4,7 @@
  */
 import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
-import type { Command } from "../../commands/command.ts";
+import { hasOperands } from "../../commands/command.ts";
 import { canonicalRegion, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { boundBuffers, sharingBuffers } from "./blocks.ts";
@@ -28,18 +28,6 @@ export interface RegionTable extends Overlaps {
   readonly whole: Int32Array;
 }
 
-const touchesMemory: { readonly [K in Command["kind"]]: boolean } = {
-  launch: true,
-  copy: true,
-  transfer: true,
-  recordEvent: false,
-  waitEvent: false,
-  signal: false,
-  waitSignal: false,
-  alloc: true,
-  free: true,
-};
-
 export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
   const numbers = createNumbering(program.buffers.length);
   const reads = createRows(nodeCount);
@@ -52,8 +40,8 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
   for (const [rank, { commands }] of program.ranks.entries()) {
     for (const buffer of at(inputs, rank)) writes.add(numbers.of(wholeBuffer(buffer)));
     close();
-    for (const [index, { kind }] of commands.entries()) {
-      if (touchesMemory[kind]) {
+    for (const [index, command] of commands.entries()) {
+      if (hasOperands(command) || command.kind === "alloc" || command.kind === "free") {
         const touched = accesses(program, rank, index);
         // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
         const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));

@@ -3,7 +3,7 @@
  * waits or the reverse, and operands that reach outside their buffer or share bytes that the command's table does not
  * allow.
  */
-import type { Command } from "../../commands/command.ts";
+import { hasOperands } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { type IllegalOverlap, illegalOverlap } from "./in-place.ts";
@@ -64,18 +64,6 @@ function slotProblems({ kind, argument, nodeCount, program }: Graph): readonly S
   });
 }
 
-const hasOperands: { readonly [K in Command["kind"]]: boolean } = {
-  launch: true,
-  copy: true,
-  transfer: true,
-  recordEvent: false,
-  waitEvent: false,
-  signal: false,
-  waitSignal: false,
-  alloc: false,
-  free: false,
-};
-
 function operandProblems(graph: Graph, table: RegionTable): readonly StaticProblem[] {
   const { program } = graph;
   const problems: StaticProblem[] = [];
@@ -85,7 +73,7 @@ function operandProblems(graph: Graph, table: RegionTable): readonly StaticProbl
   );
   for (const [rank, { commands }] of program.ranks.entries()) {
     for (const [index, command] of commands.entries()) {
-      if (!hasOperands[command.kind]) continue;
+      if (!hasOperands(command)) continue;
       const node = nodeOf(graph, rank, index);
       const touched = touchedBy(table, node);
       const beyond = touched.find((region) => outside[region]);

@@ -1,0 +1,34 @@
+/** Checks of callers' arguments, which throw `bad-argument`. */
+import { isOneOf } from "../support/is-one-of.ts";
+import { fail, type Place } from "./diagnostic.ts";
+
+/** A whole number that is large enough. */
+export function requireWholeNumber(call: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least) return;
+  fail({
+    code: "bad-argument",
+    message: "an argument is not a whole number in range",
+    place: { kind: "call", text: call },
+    found: String(value),
+    expected: `a whole number of at least ${least}`,
+    help: `pass ${least} or more`,
+  });
+}
+
+/** Guards calls from JavaScript. `what` is as in "a dtype". */
+export function requireOneOf<T extends string>(
+  names: readonly T[],
+  name: unknown,
+  what: string,
+  place: Place,
+): asserts name is T {
+  if (typeof name === "string" && isOneOf(names, name)) return;
+  fail({
+    code: "bad-argument",
+    message: `${what} does not exist`,
+    place,
+    found: String(name),
+    expected: names.join(", "),
+    help: "use one of these names",
+  });
+}
