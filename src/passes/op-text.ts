@@ -1,6 +1,5 @@
 /**
- * Short forms in which the diagnostics of passes name ops, tensors and axes, such as `T2 = matmul(T0, T1)` and `axis 0
- * of T2`.
+ * Short texts of ops, tensors and axes for the diagnostics of passes, such as `T2 = matmul(T0, T1)` and `axis 0 of T2`.
  */
 import type { Place } from "../diagnostics/diagnostic.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";

@@ -1,4 +1,4 @@
-/** What the passes may be told, with every value decided. Defaults, flags and checks are in src/compile/options/. */
+/** The options of the passes, with all values decided. Defaults, flags and checks are in src/compile/options/. */
 import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 
 export interface LoweringOptions {
@@ -6,15 +6,15 @@ export interface LoweringOptions {
   readonly backend: CommunicatorBackend;
   /** How a DID axis that becomes a Stream axis is lowered. */
   readonly p2p: "linear" | "rotated" | "broadcast";
-  /** Who copies in one-sided point-to-point: the receiver gets, the sender puts. */
+  /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: OneSidedProtocol;
-  /** false: Stream axes are ignored, and all communication of an op comes before or after all of its computation. */
+  /** If false, Stream axes are ignored, and all communication of an op comes before or after all of its computation. */
   readonly overlap: boolean;
   /** Stream i+1 waits for the point-to-point communication of stream i, in the first round over the streams. */
   readonly interStreamSync: boolean;
   /** Reshardings are inserted after the op instead of before it. */
   readonly insertReshardingAfter: boolean;
-  /** Stream may stand on a contracted axis: a loop adds the matmul of one chunk after the other to the output. */
+  /** Allows Stream on a contracted axis: a loop adds the matmul of each chunk to the output, in order. */
   readonly accumulate: boolean;
   /** Deallocate statements free buffers after their last use. */
   readonly deallocate: boolean;

@@ -1,12 +1,12 @@
 /**
- * A pass is a value: a name, the stages that it leads from and to, and a pure function from program to program. It
- * returns the same object if it changes nothing. The pipeline validates, observes and times it.
+ * A pass is a value: a name, the stages before and after it, and a pure function from program to program. It returns
+ * the same object if it changes nothing. The pipeline validates, observes and times it.
  */
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { LoweringOptions } from "./options.ts";
 
-/** The stages in order. validators.ts lists what each promises. */
+/** The stages in order. validators.ts lists the guarantees of each. */
 export interface StagePrograms {
   /** A Fusion as the user built it. */
   readonly fusion: FusionData;

@@ -1,6 +1,6 @@
 /**
- * The passes in order, and the loop that runs them: it validates what a pass changed, and tells the observer how long
- * it took.
+ * The passes in order, and the loop that runs them. It validates the result of each pass that changed the program, and
+ * reports its time to the observer.
  */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
@@ -45,15 +45,15 @@ const hostPasses = {
 
 export type HostPass = (typeof hostPasses)[keyof typeof hostPasses];
 
-/** Every transform from a Fusion to a host program, in order. `segment` makes the host program. */
+/** Every transform from a Fusion to a host program, in order. `segment` creates the host program. */
 export const passes = { ...fusionPasses, segment, ...hostPasses } as const;
 
 export const passNames: readonly string[] = Object.values(passes).map((pass) => pass.name);
 
-/** Passes that make another kind of program and cannot be left out. */
+/** Passes that change the kind of program, which cannot be disabled. */
 const required: ReadonlySet<string> = new Set([segment.name]);
 
-/** Names of passes of earlier versions, with the passes that replace them. */
+/** Passes of earlier versions, by name, with the passes that replace them. */
 const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
   [
     "decompose-reshardings",
@@ -69,8 +69,8 @@ const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * Without one of these passes a program may break the promises of the stages. `record` refuses programs that cannot
- * run.
+ * Without one of these passes, a program may break the guarantees of the given stages. `record` rejects programs that
+ * cannot run.
  */
 const unsureWithout: ReadonlyMap<string, readonly Stage[]> = new Map([
   [splitPartialReductions.name, ["communicating"]],
@@ -87,13 +87,13 @@ export type PassObserver = (event: {
   /** The pass's result: the same object as before if `changed` is false. */
   readonly program: FusionData | HostProgram;
   readonly changed: boolean;
-  /** How long the pass itself took, without validation. */
+  /** The time of the pass, without validation. */
   readonly milliseconds: number;
 }) => void;
 
 /**
- * Lowers a Fusion to one rank's host program. Throws `bad-option` for a name of no pass, and what passes and validators
- * find.
+ * Lowers a Fusion to one rank's host program. Throws `bad-option` for an unknown pass name, and the findings of passes
+ * and validators.
  */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
   const { disablePass } = context.options;
@@ -127,7 +127,7 @@ export function runPipeline(fusion: FusionData, context: PassContext, observe: P
 
 declare const performance: { readonly now: () => number };
 
-/** Throws the findings of the stage's checks, but for those that stage `passed` has made. */
+/** Throws the findings of the stage's checks, except those that stage `passed` has already checked. */
 export function validate<S extends Stage>(stage: S, program: StagePrograms[S], passed: Stage | null = null): void {
   const known = new Set<unknown>(passed === null ? [] : stageChecks[passed]);
   const findings = stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program));
@@ -150,7 +150,7 @@ function requireDisablable(names: readonly string[]): void {
   }
 }
 
-/** Throws `bad-option` for the name of a pass of an earlier version. `option` is where the user gave it. */
+/** Throws `bad-option` for the name of a pass of an earlier version. `option` is the option with that name. */
 export function rejectFormerName(option: string, name: string): void {
   const successors = formerNames.get(name);
   if (successors === undefined) return;

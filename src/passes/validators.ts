@@ -1,6 +1,6 @@
 /**
- * What programs of each stage promise. `checked` checks the user's Fusion and addresses the user. A finding of a later
- * stage is a bug in a pass, or in a hand-built program that was given to one.
+ * The guarantees of each stage. `checked` checks the user's Fusion, and its findings address the user. A finding of a
+ * later stage is a bug in a pass, or in a hand-built program.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { mergedShard } from "../ir/axis-shards.ts";

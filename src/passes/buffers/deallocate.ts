@@ -28,7 +28,7 @@ export const deallocate: Pass<"communicating", "communicating"> = {
 
 /** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */
 interface Uses {
-  /** A tensor may come more than once. */
+  /** A tensor may occur more than once. */
   readonly of: (statement: Statement) => Iterable<TensorId>;
   readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
 }
@@ -97,7 +97,7 @@ function collectUses(program: HostProgram): Uses {
 }
 
 /**
- * Frees the tensors `owned`, all of whose uses lie in `scope`. A tensor that only one nested scope uses is freed there.
+ * Frees the tensors `owned`, which are used only in `scope`. A tensor that only one nested scope uses is freed there.
  */
 function freeInScope(scope: readonly Statement[], owned: ReadonlySet<TensorId>, uses: Uses): readonly Statement[] {
   if (owned.size === 0) return scope;

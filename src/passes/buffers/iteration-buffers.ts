@@ -1,14 +1,14 @@
 /**
- * Finds the buffers of which each iteration of a loop uses one slice that it has itself written, only on its own worker
- * stream. Iterations i and i + numberOfStreams run on one stream, one after the other, and can use one slot in turn.
+ * Finds buffers of which each iteration of a loop uses one slice, written by that iteration, only on its own worker
+ * stream. Iterations i and i + numberOfStreams run on one stream in order, and can use one slot in turn.
  *
  * Every access in the loop must
  * - go through a slice, along one axis at one index, that the iteration has bound before;
  * - be on Stream ( index % numberOfStreams );
  * - if it reads, come after the iteration has written all of the slice, on all paths;
  * - if it is a communication, be waited for in the iteration, on that stream. Peers then access the slot only between
- *   its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts
- *   into the slot only after that iteration has signalled that it is ready.
+ * its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts into
+ * the slot only after that iteration has signalled that it is ready.
  */
 import { isDID, type IterDomain, type TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
@@ -33,7 +33,7 @@ export function slotIndex(loop: ForLoop): Scalar {
   return binary("mod", loop.index, named("numberOfStreams"));
 }
 
-/** The tensors that have their own memory outside all loops. */
+/** The tensors with separate memory outside all loops. */
 export function tensorsWithMemory({ inputs, outputs, body }: HostProgram): ReadonlySet<TensorId> {
   const allocated = body.flatMap((statement) => (statement.kind === "Allocate" ? [statement.tensor] : []));
   return new Set([...inputs, ...outputs, ...allocated]);
@@ -109,7 +109,7 @@ interface GroupUse {
 
 const none = { reads: [], writes: [] };
 
-/** The tensors whose elements a statement uses. Tensors that it only binds or declares do not count. */
+/** The tensors whose elements a statement uses. Tensors that it only binds or declares are excluded. */
 function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
   switch (statement.kind) {
     case "HirAliasSelect":
@@ -126,7 +126,7 @@ function writesOnEveryRank(statement: Statement): boolean {
   return statement.kind !== "Communication" || collectives[statement.type].writes === "all";
 }
 
-/** Says whether a communication posted at a step is waited for in the same iteration, on the worker's stream. */
+/** Whether a communication posted at a step is waited for in the same iteration, on the worker's stream. */
 function waits(
   program: HostProgram,
   steps: readonly Step[],
@@ -144,7 +144,7 @@ function waits(
 /** A slice of a candidate, or a slice of a slice. */
 interface View {
   readonly of: TensorId;
-  /** Whether it covers all that the device has of the iteration's slice. */
+  /** Whether it covers all of the device's data of the iteration's slice. */
   readonly whole: boolean;
   readonly position: number;
   readonly guards: readonly Guard[];

@@ -1,13 +1,12 @@
 /**
- * Gives an intermediate that lives in one Stream loop one slot per worker stream instead of one slice per iteration.
+ * Gives an intermediate of a single Stream loop one slot per worker stream instead of one slice per iteration.
  *
  *   T1[istreamIdx{64}, M] = ALLOCATE(...)
- *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); ...
- * becomes
+ *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); ... becomes
  *   T1[iS{min(numberOfStreams, 64)}, M] = ALLOCATE(...)
  *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, ..., index = ( streamIdx % numberOfStreams ) ); T2 = matmul(...); ...
  *
- * iteration-buffers.ts finds these buffers and says why no Wait is needed. nvFuser has no such pass (#5525).
+ * iteration-buffers.ts finds these buffers and explains why no Wait is needed. nvFuser has no such pass (#5525).
  */
 import {
   allocationSize,
@@ -55,8 +54,8 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
 };
 
 /**
- * For each loop the tensors that are allocated at top level and used only in that loop: no inputs or outputs, and
- * outside the loop only a Deallocate names them or their slices.
+ * For each loop, the tensors that are allocated at top level and used only in that loop. Inputs and outputs are
+ * excluded. Outside the loop, only a Deallocate may name them or their slices.
  */
 function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<TensorId>> {
   const allocated = new Set<TensorId>();

@@ -1,5 +1,5 @@
 /**
- * Replaces every resharding op, at top level or directly in a loop, by the communications that carry it.
+ * Replaces every resharding op, at top level or directly in a loop, by communications.
  *
  *   T5[_, _] = Set(T4[DIDx, _])
  * becomes
@@ -87,7 +87,7 @@ function communications(
   });
 }
 
-/** Throws `resharding-unsupported` for an op that a pass would have rewritten, had it not been left out. */
+/** Throws `resharding-unsupported` for an op that a disabled pass would have rewritten. */
 function requireOneStep(op: Op, tensors: readonly Tensor[]): OpPlacements & { readonly step: ReshardingStep } {
   const placements = isCommunicable(op, tensors) ? placementsOf(op, tensors) : null;
   if (placements === null) {

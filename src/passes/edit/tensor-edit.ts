@@ -1,6 +1,6 @@
 /**
- * How passes make tensors: copies of axes under new ids, domains split like other domains, and tensors appended to a
- * table that is being built.
+ * Helpers with which passes make tensors: copies of axes under new ids, domains split like other domains, and tensors
+ * appended to a table under construction.
  */
 import { axisParts } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -33,7 +33,7 @@ export interface FusionEdit extends TensorEdit {
   readonly ops: Op[];
 }
 
-/** An edit with the Fusion's tensors and no op yet. */
+/** An edit with the Fusion's tensors and no ops. */
 export function editFusion({ tensors, iterDomainCount }: FusionData): FusionEdit {
   return { tensors: [...tensors], ops: [], iterDomainCount };
 }
@@ -163,8 +163,8 @@ export function redomain(edit: TensorEdit, tensor: Tensor, axes: readonly Modell
 }
 
 /**
- * The logical axes, outermost in memory first. Null where the user set no order, or set one in which parts of one axis
- * are not adjacent. Parts with a DID type take no place in a device's memory and do not count.
+ * The logical axes, outermost in memory first. Null if the user set no order, or an order in which parts of one axis
+ * are not adjacent. Parts with a DID type have no extent in a device's memory and do not count.
  */
 export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
   const { allocation, logical } = domain;
@@ -184,7 +184,7 @@ export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null 
   return [...order, ...left].map((position) => at(logical, position));
 }
 
-/** The order of `domain` for a new list of logical axes. Axes that `domain` does not have become innermost. */
+/** The order of `domain` for a new list of logical axes. Axes that `domain` lacks become innermost. */
 export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[]): readonly IterDomain[] | null {
   const order = memoryOrder(domain);
   if (order === null) return null;

@@ -1,9 +1,9 @@
 /**
- * Makes contractions read permuted operands where they lie, so that no permuted copy is made.
+ * Lets contractions read permuted operands in place, which avoids a permuted copy.
  *
  *   T2 = permute(T1, {1, 0}); T3 = matmul(T0, T2)     ->     T3 = matmul(T0, permute(T1, {1, 0}))
  *
- * A permute that also reshards leaves a Set, which moves its operand to the place of the result.
+ * A permute that also reshards leaves a Set, which moves its operand to the placement of the result.
  */
 import { axisParts } from "../../ir/axis-shards.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -40,7 +40,7 @@ interface ReadOperand {
   readonly order: readonly number[] | null;
 }
 
-/** The op with the permutes of its operands folded in; the same object if there are none that it can read in place. */
+/** The op with its operands' permutes folded in; the same object if it can read none of them in place. */
 function foldOperands(
   edit: FusionEdit,
   op: MatmulOp | LinearOp,
@@ -69,8 +69,8 @@ function foldOperands(
 }
 
 /**
- * Whether GEMM libraries read the operand where it lies: one of the two axes of the matrix is innermost in memory. A
- * copy of any other permuted operand costs less than a GEMM over scattered elements.
+ * Whether GEMM libraries read the operand in place: one of the two axes of the matrix is innermost in memory. For any
+ * other permuted operand, a copy costs less than a GEMM over scattered elements.
  */
 function readsInPlace({ domain }: Tensor, order: readonly number[]): boolean {
   const axes = withoutReductions(domain.logical);
@@ -81,7 +81,8 @@ function readsInPlace({ domain }: Tensor, order: readonly number[]): boolean {
 }
 
 /**
- * The operand of a permute that also reshards, moved to the place of the result. Each permute moves its operand once.
+ * The operand of a permute that also reshards, moved to the placement of the result. Each permute moves its operand
+ * once.
  */
 function movedSource(edit: FusionEdit, permute: PermuteOp, moved: Map<TensorId, TensorId>): TensorId {
   const known = moved.get(permute.output);

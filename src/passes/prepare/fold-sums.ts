@@ -1,13 +1,13 @@
 /**
- * With the option `accumulate`, makes a matmul out of the sum of a batched matmul's results, if the sum runs chunk by
- * chunk: the loop then adds each chunk's result to the output, and the results themselves are never stored.
+ * With the option `accumulate`, turns the sum of a batched matmul's results into a matmul, if the sum runs chunk by
+ * chunk. The loop then adds each chunk's result to the output, and never stores the separate results.
  *
  *   T2[b, M, N] = matmul(T0, T1)
  *   T3[rStream b, M, N] = sum(T2, {b})
  * becomes
  *   T3[rStream b, M, N, rK] = matmul(T0, T1)
  *
- * Without the option such a sum is refused.
+ * Without the option, such a sum is rejected.
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -39,7 +39,7 @@ export const foldSums: Pass<"checked", "checked"> = {
   },
 };
 
-/** The matmul that makes the sum; the same op if it is no sum over the chunks of a matmul. */
+/** The matmul that computes the sum; the same op if it is not a sum over the chunks of a matmul. */
 function foldSum(
   edit: FusionEdit,
   op: ReductionOp,
@@ -64,8 +64,8 @@ function foldSum(
 }
 
 /**
- * The reduced axis of a sum over one batch axis of a matmul, if it has Stream, no devices share the batches and nothing
- * else reads the matmul's results; else null.
+ * The reduced axis of a sum over one batch axis of a matmul. Null unless it has Stream, no devices share the batches,
+ * and no other op reads the matmul's results.
  */
 function chunkedAxis(op: ReductionOp, matmul: MatmulOp, { tensors, ops, outputs }: FusionData): IterDomain | null {
   const [axis, ...others] = op.axes;

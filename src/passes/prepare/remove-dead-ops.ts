@@ -1,4 +1,4 @@
-/** Removes the ops that lead to no output. */
+/** Removes ops that no output depends on. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";

@@ -1,6 +1,6 @@
 /**
- * Reduces the devices' partial results over the devices, one DID type after the other. A type that the output shards
- * goes first: its reduce-scatter leaves less for the next.
+ * Reduces the devices' partial results over the devices, one DID type at a time. A type that the output shards comes
+ * first: its reduce-scatter leaves less data for the next.
  *
  *   T1 = sum over DIDx and DIDy of T0[a, DIDy, DIDx]
  * becomes
@@ -21,8 +21,8 @@ import {
 import { areCompatible, type Cut, moveTo, placementOf } from "./placement.ts";
 
 /**
- * A tensor of partial results. Each of its axes is one of the op's output, by number, or counts the devices of a DID
- * type.
+ * A tensor of partial results. Each of its axes is an axis of the op's output, by number, or numbers the devices of a
+ * DID type.
  */
 export interface DeviceParts {
   readonly tensor: TensorId;
@@ -54,8 +54,8 @@ function withReducedAxis(edit: FusionEdit, output: Tensor, position: number, { e
 }
 
 /**
- * The tensor after `type` is reduced and other types are not: placed like the operand, and scattered along `type` as
- * the output is.
+ * The tensor after the reduction of `type`, before that of other types. It is placed like the operand, and scattered
+ * along `type` as the output is.
  */
 function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, output: Tensor): TensorId {
   const source = at(edit.tensors, tensor);

@@ -1,6 +1,6 @@
 /**
- * Decides whether devices share a reduction, matmul or linear, and where its operands must then lie for each device to
- * reduce or contract its own share of a sharded axis.
+ * Decides whether devices share a reduction, matmul or linear, and the placements of its operands with which each
+ * device reduces or contracts its own share of a sharded axis.
  */
 import { isWholeAxis } from "../../ir/axis-shards.ts";
 import { type DIDType, type Tensor, withoutReductions } from "../../ir/domain.ts";
@@ -21,12 +21,12 @@ import { sameMesh } from "./sharding.ts";
 type SharedOp = ReductionOp | MatmulOp | LinearOp;
 
 /**
- * The placement of each operand with a reduced axis. Null if the devices share nothing, or if one collective carries
+ * The placement of each operand with a reduced axis. Null if the devices share nothing, or if one collective implements
  * the op.
  *
  * Devices share a reduced axis that the operand shards, and a contracted axis that both operands shard alike. They also
- * share an axis if the output's reduction axis has a DID type, as nvFuser propagates it; an operand that lies elsewhere
- * is then moved.
+ * share an axis if the output's reduction axis has a DID type, as nvFuser propagates it; an operand with another
+ * placement is then moved.
  */
 export function sharedPlaces(op: SharedOp, tensors: readonly Tensor[]): readonly Placement[] | null {
   const output = at(tensors, op.output);
@@ -92,7 +92,7 @@ function contractedAxis(op: MatmulOp | LinearOp, operand: number, tensors: reado
   return axes.findIndex(({ id }) => id === pair?.producer.id);
 }
 
-/** The cuts of axis `k` of one operand, if axis `l` of the other has the same on the same mesh; else none. */
+/** The cuts of axis `k` of one operand, if axis `l` of the other has the same cuts on the same mesh; otherwise none. */
 function cutAlike(x: Placement, k: number, y: Placement, l: number): ReadonlyMap<DIDType, Cut> {
   const left = [...x.cuts].filter(([, { axis }]) => axis === k);
   const right = [...y.cuts].filter(([, { axis }]) => axis === l);

@@ -1,15 +1,15 @@
 /**
- * Puts a Set after each op that reshards and has one operand: the op is computed where the operand lies, and the Set
- * moves the result. With the option `insertReshardingAfter` this is done for all ops; the first operand that lies
- * differently decides.
+ * Puts a Set after each op that reshards and has one operand. The op is computed with the operand's placement, and the
+ * Set moves the result. With the option `insertReshardingAfter` this applies to all ops; the first operand with another
+ * placement decides.
  *
  *   T1[_, _] = relu(T0[DIDx, _])
  * becomes
  *   T1[DIDx, _] = relu(T0)
  *   T2[_, _] = set(T1)
  *
- * A sharded axis that no operand has (the result of a reshape, say) is whole in the op's output, and the Set shards it.
- * Source: nvFuser's insertReshardingSetsAfter.
+ * A sharded axis that no operand has (such as the result of a reshape) is whole in the op's output, and the Set shards
+ * it. Source: nvFuser's insertReshardingSetsAfter.
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -55,7 +55,8 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
 };
 
 /**
- * The first operand that lies differently, if the op can be computed there: its sharded axes must all survive the op.
+ * The first operand with another placement, if the op can be computed with it: all its sharded axes must survive the
+ * op.
  */
 function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
   if (isCommunicable(op, tensors) || partialAxes(op, tensors).length > 0) return null;
@@ -87,7 +88,7 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   moveTo(edit, { ...output, memory }, images, placement, stream);
 }
 
-/** Makes the axes `made` whole, as the op does. */
+/** Makes the axes `made` whole, as the op computes them. */
 function makeWhole(edit: TensorEdit, output: Tensor, made: readonly IterDomain[]): void {
   const axes = withoutReductions(output.domain.logical);
   const placement = placementOf(output, axes);

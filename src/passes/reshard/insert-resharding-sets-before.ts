@@ -1,6 +1,6 @@
 /**
- * Gives each operand that lies differently than the op's output a Set in front of the op, so that the op itself does
- * not reshard.
+ * Puts a Set before the op for each operand with another placement than the op's output, so that the op itself does not
+ * reshard.
  *
  *   T2[Stream, _, _, _] = matmul(T0[_, DIDx, _, _], T1)
  * becomes
@@ -52,8 +52,8 @@ export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
 };
 
 /**
- * Where an operand must lie for each device to work on what it has: cut and streamed along the axes that it shares with
- * the output, and cut along a reduced axis if the op leaves partial results.
+ * The placement of an operand with which each device works only on its own data: cut and streamed along the axes that
+ * it shares with the output, and cut along a reduced axis if the op leaves partial results.
  */
 function placeOfOperand(
   op: Op,

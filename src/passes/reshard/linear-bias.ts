@@ -1,5 +1,5 @@
 /**
- * The bias of a linear whose sum is split among devices or chunks. It is taken off the parts and added once.
+ * The bias of a linear whose sum is split among devices or chunks. It is removed from the partial sums and added once.
  *
  *   T3 = linear(T0, T1, T2)     ->     T4 = linear(T0, T1); ...; T5[b, N] = broadcast(T2); T3 = add(T4, T5)
  */
@@ -10,7 +10,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, type FusionEdit, modelOf, redomain } from "../edit/tensor-edit.ts";
 import { moveTo, placementOf } from "./placement.ts";
 
-/** The op with its two matrices alone. */
+/** The op with only its two matrices. */
 export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
   return {
     ...op,

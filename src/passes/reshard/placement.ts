@@ -1,6 +1,6 @@
 /**
- * A placement says where a tensor lies: its mesh, and how each DID type cuts an axis. Axes are numbered, so that an
- * op's operand and output can be compared, and so that a placement can exist before the tensor does.
+ * A placement describes how a tensor is distributed: its mesh, and how each DID type cuts an axis. Axes are numbered,
+ * so that placements of an op's operand and output compare, and so that a placement can exist before the tensor does.
  */
 import { axisParts, axisShards, type AxisShard, reducedShards, sameCut } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -28,7 +28,7 @@ export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
   /** The number of the axis. */
   readonly axis: number;
   readonly devices: number;
-  /** Where the cut comes from: a tensor that gets this cut splits its axis in the same way. */
+  /** The origin of the cut. A tensor that gets this cut splits its axis in the same way. */
   readonly source: { readonly domain: TensorDomain; readonly axis: IterDomain; readonly part: number };
 }
 
@@ -37,7 +37,7 @@ export interface Placement {
   readonly cuts: ReadonlyMap<DIDType, Cut>;
 }
 
-/** For each axis of an operand, the axis of the output that it maps to; null where it maps to none. */
+/** For each axis of an operand, the output axis that it maps to, or null. */
 export function imagesOf(axes: readonly IterDomain[], pairs: readonly AxisPair[]): readonly (IterDomain | null)[] {
   return axes.map(({ id }) => pairs.find((pair) => pair.producer.id === id)?.consumer ?? null);
 }
@@ -109,8 +109,8 @@ export function areCompatible(a: Cut, b: Cut): boolean {
 }
 
 /**
- * Places a tensor of the edit elsewhere. It keeps its logical axes; `axes[i]` is number i of the placement. `stream`
- * names the axis that gets Stream, which must be one that the placement does not cut.
+ * Moves a tensor of the edit to another placement. It keeps its logical axes; `axes[i]` is axis number i of the
+ * placement. `stream` is the axis that gets Stream; the placement must not cut it.
  */
 export function moveTo(
   edit: TensorEdit,
@@ -132,7 +132,7 @@ export function moveTo(
   edit.tensors[tensor.id] = { ...tensor, mesh: placement.mesh, domain: { ...domain, allocation } };
 }
 
-/** The splits and DID types of an axis by the placement's cuts; null for an axis that nothing cuts. */
+/** The splits and DID types of an axis by the placement's cuts; null for an axis without cuts. */
 function cutModel({ cuts }: Placement, axis: number): SplitModel | null {
   const own = didTypes.flatMap((type) => {
     const cut = cuts.get(type);

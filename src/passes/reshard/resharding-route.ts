@@ -1,13 +1,13 @@
 /**
- * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It leads
- * through placements whose cuts are among those of the two ends.
+ * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It goes
+ * through placements whose cuts occur at one of the two ends.
  *
  *   [DIDy a, DIDx b] -> [a, b]             DIDx first, on a share of a, then DIDy (or reversed: fewer bytes first)
  *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
  *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    gather on one device, scatter from there
  *
- * Between meshes a route may lead through one device: a common one, or the first receiver. The search is Dijkstra's
- * algorithm over some dozens of placements at most, as a DID type has a handful of cuts.
+ * Between meshes, a route may go through one device: a common one, or the first receiver. The search is Dijkstra's
+ * algorithm over some dozens of placements at most, as a DID type has only a few cuts.
  */
 import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -24,7 +24,7 @@ interface Visit {
   done: boolean;
 }
 
-/** Of two routes with equal bytes the one with fewer steps is cheaper. */
+/** Of two routes with equal bytes, the one with fewer steps is cheaper. */
 const stepCost = 1e-6;
 
 /**
@@ -62,7 +62,7 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
   return route;
 }
 
-/** What all devices together receive in a step, as a fraction of the tensor. */
+/** The data that all devices together receive in a step, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
   const [before, after] = [shareOf(from, reduced), shareOf(to, reduced)];
   const { kind, type } = step;

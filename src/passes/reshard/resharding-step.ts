@@ -1,6 +1,6 @@
 /**
- * Which single collective turns one placement into another, by nvFuser's decision table (getCommunicationInfo). p and c
- * are the axes that the changing DID type cuts in the producer and in the consumer.
+ * The single collective that turns one placement into another, by nvFuser's decision table (getCommunicationInfo). p
+ * and c are the axes that the changing DID type cuts in the producer and in the consumer.
  *
  *   Set                 p  c   same mesh       other mesh
  *                       -  -                   Broadcast
@@ -20,10 +20,11 @@ import { type Placement, sameShares } from "./placement.ts";
 export interface ReshardingStep {
   readonly kind: CommunicationType;
   /**
-   * The type that changes: of the consumer's mesh for a Scatter, else of the producer's. Null if only the mesh changes.
+   * The type that changes: of the consumer's mesh for a Scatter, otherwise of the producer's. Null if only the mesh
+   * changes.
    */
   readonly type: DIDType | null;
-  /** Each type of the consumer's mesh that cuts like one of the producer's mesh, with that one. */
+  /** Maps each type of the consumer's mesh to the type of the producer's mesh with the same cut. */
   readonly kept: ReadonlyMap<DIDType, DIDType>;
 }
 

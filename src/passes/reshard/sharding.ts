@@ -1,6 +1,6 @@
 /**
- * Which ops reshard. A DID type shards the logical axis that carries it, or that has a part which carries it. As in
- * nvFuser, an op reshards if its output and one of its operands lie differently on the devices.
+ * Which ops reshard. A DID type shards the logical axis that has it, or that has a part with it. As in nvFuser, an op
+ * reshards if its output and one of its operands have different placements.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { axisShards, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
@@ -9,12 +9,12 @@ import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 
-/** The axis that `type` shards as a whole; null where it shards none, or a part of one. Reduced axes do not count. */
+/** The axis that `type` shards as a whole; null if it shards none, or only a part of one. Reduced axes do not count. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
   return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
 }
 
-/** The Stream axis of the loop domain; null where there is none. */
+/** The Stream axis of the loop domain, or null. */
 export function streamAxis(tensor: Tensor): IterDomain | null {
   return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
 }
@@ -24,7 +24,7 @@ export function sameMesh(a: DeviceMesh | null, b: DeviceMesh | null): boolean {
   return a === null || b === null ? a === b : a.equals(b);
 }
 
-/** A tensor without a mesh lies on device 0 alone. */
+/** A tensor without a mesh is only on device 0. */
 export function isOnDevice(tensor: Tensor, device: number): boolean {
   return tensor.mesh === null ? device === 0 : tensor.mesh.has(device);
 }
@@ -84,7 +84,7 @@ export interface OperandChange {
   readonly types: readonly DIDType[];
 }
 
-/** The operands of `op` that lie differently than its output; empty for an op that does not reshard. */
+/** The operands of `op` whose placement differs from its output's; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.
@@ -106,14 +106,14 @@ function isSharded(tensor: Tensor): boolean {
   return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
-/** Whether an operand of `op` lies differently on the devices than its output. */
+/** Whether the placement of an operand of `op` differs from its output's. */
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;
 }
 
 /**
- * Whether communications can carry the op: a Set, or a reduction or squeeze of one axis of which each device has one
- * index.
+ * Whether communications can implement the op: a Set, or a reduction or squeeze of one axis of which each device has
+ * one index.
  */
 export function isCommunicable(op: Op, tensors: readonly Tensor[]): boolean {
   switch (op.kind) {

@@ -1,6 +1,6 @@
 /**
- * Splits a reduction, matmul or linear over a sharded axis in two: each device reduces its own share, and the devices
- * then reduce these partial results, which one collective carries.
+ * Splits a reduction, matmul or linear over a sharded axis in two: each device reduces its own share, and one
+ * collective then reduces these partial results.
  *
  *   T2[M, N, rK] = matmul(T0[M, K/DIDx], T1[K/DIDx, N])
  * becomes
@@ -66,7 +66,7 @@ export const splitPartialReductions: Pass<"checked", "checked"> = {
   },
 };
 
-/** The operand where it must lie, moved by a Set if it does not lie there. */
+/** The operand with the required placement, moved by a Set if necessary. */
 function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorId {
   const tensor = at(edit.tensors, id);
   const axes = withoutReductions(tensor.domain.logical);
@@ -85,7 +85,7 @@ function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorI
 /** An axis of a tensor of partial results. */
 interface PartAxis {
   readonly shape: AxisShape;
-  /** The number of an axis of the output, the DID type whose devices the axis counts, or null for a reduced axis. */
+  /** The number of an output axis, the DID type whose devices the axis numbers, or null for a reduced axis. */
   readonly slot: number | DIDType | null;
   readonly cuts: readonly (readonly [DIDType, Cut])[];
 }
@@ -165,7 +165,7 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
 }
 
 /**
- * The axes that a cut reduced axis becomes: one per DID type, for the devices' results, and the share that each device
+ * The axes that replace a cut reduced axis: one per DID type, for the devices' results, and the share that each device
  * reduces.
  */
 function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, Cut])[]): readonly PartAxis[] {

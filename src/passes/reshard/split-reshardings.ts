@@ -1,6 +1,6 @@
 /**
- * Replaces every Set, reduction or squeeze that no single collective carries by a chain of ops that one collective each
- * carries.
+ * Replaces every Set, reduction or squeeze that no single collective implements by a chain of ops with one collective
+ * each.
  *
  *   T1[_, _] = Set(T0[DIDy a, DIDx b])
  * becomes
@@ -8,8 +8,8 @@
  *   T1[_, _] = Set(T2)
  *
  * resharding-route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs
- * them all. The exception is a tensor whose Stream axis a DID type cuts: a Set that turns whole shares into chunks is a
- * point-to-point loop, and other shares are put together before the loop.
+ * them all. The exception is a tensor whose Stream axis a DID type cuts. A Set that turns whole shares into chunks is a
+ * point-to-point loop; other shares are joined before the loop.
  */
 import { isWholeAxis } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -29,7 +29,7 @@ export const splitReshardings: Pass<"checked", "checked"> = {
   to: "checked",
   run: (fusion) => {
     const edit = editFusion(fusion);
-    // From the output of a reduction that now starts a chain to the chain's last tensor.
+    // Maps the output of a reduction that now starts a chain to the chain's last tensor.
     const ends = new Map<TensorId, TensorId>();
     const renamed = (id: TensorId): TensorId => ends.get(id) ?? id;
     for (const original of fusion.ops) {
@@ -63,7 +63,7 @@ function addSteps(edit: FusionEdit, op: SetOp): void {
   edit.ops.push({ ...op, inputs: [last] });
 }
 
-/** The op reduces into the first placement of the route. Sets lead on from there. */
+/** The op reduces into the first placement of the route. Sets continue from there. */
 function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: Map<TensorId, TensorId>): void {
   const placements = isResharding(op, edit.tensors) ? placementsOf(op, edit.tensors) : null;
   if (placements === null || placements.reduced === null) return void edit.ops.push(op);
@@ -89,7 +89,7 @@ function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: M
   addSteps(edit, { kind: "Set", inputs: [op.output], output: end.id });
 }
 
-/** Sets `source` into a new tensor like `end`, placed elsewhere. */
+/** Sets `source` into a new tensor like `end`, with another placement. */
 function addSet(edit: FusionEdit, source: TensorId, end: Tensor, place: Placement, stream: number | null): TensorId {
   const tensor = addSerialTensor(edit, end, withoutReductions(end.domain.logical), place.mesh);
   const axes = tensor.domain.logical;
@@ -98,7 +98,7 @@ function addSet(edit: FusionEdit, source: TensorId, end: Tensor, place: Placemen
   return tensor.id;
 }
 
-/** The number of the Stream axis among the axes that the tensor has at run time; null where it has none. */
+/** The number of the Stream axis among the axes that the tensor has at run time, or null. */
 function streamNumber(tensor: Tensor): number | null {
   const number = withoutReductions(tensor.domain.logical).findIndex(({ parallelType }) => parallelType === "Stream");
   return number < 0 ? null : number;

@@ -1,16 +1,16 @@
 /**
- * Which devices take part in a resharding step, and with which root.
+ * The devices that take part in a resharding step, and its root.
  *
  *   Allgather, Scatter, AllToAll,     one team per rank: the devices of the mesh that differ only along the changing type
  *   Allreduce, ReduceScatter
  *   Broadcast                         one team: the receiving mesh, with the first sender as root
- *   Gather, Reduce                    one team per receiver: the devices that together have what it needs
+ *   Gather, Reduce                    one team per receiver: the devices that together have its data
  *   Scatter to another mesh           one team per set of receivers that differ only along the changing type
  *   SendRecv                          one team per receiver
  *
- * A team lists devices in mesh order. A root that is no member comes last. Roots are positions in the team. If several
- * senders hold the same data, a receiver takes itself, then the sender at its own position in a mesh of the same shape,
- * then the first.
+ * A team lists devices in mesh order. A root from outside the mesh comes last. Roots are positions in the team. If
+ * several senders hold the same data, a receiver prefers itself, then the sender at its own position in a mesh of the
+ * same shape, then the first.
  */
 import { collectives, isRooted } from "../../host/collectives.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -78,7 +78,7 @@ function senderFor(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, recei
   return isAlike && opposite !== undefined && holders.includes(opposite) ? opposite : at(holders, 0);
 }
 
-/** The team, with the root appended if it is not a member. */
+/** The team, with the root appended if it is not in it. */
 function rooted(team: readonly number[], root: number): Team {
   const position = team.indexOf(root);
   return position >= 0 ? { team, root: position } : { team: [...team, root], root: team.length };

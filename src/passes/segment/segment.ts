@@ -31,8 +31,8 @@ export const segment: Pass<"checked", "segmented"> = {
     const results = new Set(fusion.outputs);
     for (const group of groupOps(fusion)) {
       const first = at(group, 0);
-      // Tensors without a mesh are device 0's. stream-parallel-type drops the other statements of other ranks, as all
-      // ranks must make the same loops.
+      // Tensors without a mesh are on device 0. stream-parallel-type drops the other statements of other ranks, because
+      // all ranks must make the same loops.
       if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
       if (rowOf(first).standalone || isResharding(first, tensors)) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
@@ -59,7 +59,7 @@ function inGlobalMemory(tensor: Tensor): Tensor {
 
 /**
  * The groups in topological order. An op is one deeper than its producers in other groups, and joins the unit of a
- * producer that is as deep as itself. No path then leads out of a unit and back into it.
+ * producer of its own depth. No path then leaves a unit and returns to it.
  */
 function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
@@ -95,7 +95,7 @@ function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
   return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
 }
 
-/** The groups in the order of their first members, unless a group needs a later one. */
+/** The groups in the order of their first ops, unless a group needs a later one. */
 function orderGroups(
   groups: readonly (readonly Op[])[],
   groupOf: (tensor: TensorId) => number | undefined,

@@ -1,7 +1,7 @@
 /**
- * Lets point-to-point loops carry a reduction over a sharded Stream axis. The loop exchanges the devices' shares, and
- * the reduction follows it as an op of its own. It adds the shares in the order of the devices, so that every form of
- * the loop gives the same bits as a rooted Reduce.
+ * Lets point-to-point loops handle a reduction over a sharded Stream axis. The loop exchanges the devices' shares, and
+ * a separate reduction follows it. It adds the shares in device order, so that every form of the loop gives the same
+ * bits as a rooted Reduce.
  *
  *   T2[rStream a, DIDx b] = reduction(T1[DIDx a, b], {a})
  * becomes

@@ -1,6 +1,6 @@
 /**
- * One op of a Stream loop: the axis that the loop's index counts, what an iteration reads of each operand, and what it
- * completes of the output.
+ * One op of a Stream loop: the axis that the loop's index counts, the part of each operand that an iteration reads, and
+ * the part of the output that it completes.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
@@ -35,8 +35,7 @@ export interface LoopMember {
 }
 
 /**
- * Devices that exchange with one another, each with one peer per iteration: those of the mesh that differ only along
- * `type`.
+ * Devices that exchange with each other, each with one peer per iteration. They differ only along `type` of the mesh.
  */
 export interface PeerTeam {
   readonly mesh: DeviceMesh;
@@ -44,8 +43,8 @@ export interface PeerTeam {
 }
 
 /**
- * The op as a member of a loop over `stream`. `form` is its point-to-point form, if it has one; `exchanges`: the form
- * sends and receives chunks, else it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
+ * The op as part of a loop over `stream`. `form` is its point-to-point form, if it has one. If `exchanges`, the form
+ * sends and receives chunks; otherwise it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
  */
 export function loopMember(
   op: Op,
@@ -63,8 +62,7 @@ export function loopMember(
 }
 
 /**
- * For each operand the axis that maps to `looped`, an axis of the op's output; null where it has none. Throws
- * `stream-on-cut-axis`.
+ * For each operand the axis that maps to `looped`, an axis of the op's output, or null. Throws `stream-on-cut-axis`.
  */
 function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[]): readonly (IterDomain | null)[] {
   const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
@@ -83,8 +81,8 @@ function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[
 
 /**
  * Whether the op may run in a loop in which `team` exchanges. At any moment the devices of the team are at different
- * chunks (in a rotated loop) or iterations (in a linear one). The op's tensors must lie on the team's mesh, and it may
- * only communicate among devices with the same position along the team's type.
+ * chunks (in a rotated loop) or iterations (in a linear one). The op's tensors must therefore be on the team's mesh,
+ * and it may communicate only among devices with the same position along the team's type.
  */
 export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
   if (form !== null) return peers?.type === team.type && peers.mesh.equals(team.mesh);

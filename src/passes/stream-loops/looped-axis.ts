@@ -1,4 +1,4 @@
-/** Finds the Stream axis over which a statement is looped, and refuses Stream where no loop can run. */
+/** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
@@ -12,8 +12,8 @@ import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 
 /**
- * The Stream axis of the statement's outputs; null when they have none. Throws `stream-on-host-unit`,
- * `stream-repeated`, `stream-on-split-axis` and `stream-on-reduction-axis`.
+ * The Stream axis of the statement's outputs, or null. Throws `stream-on-host-unit`, `stream-repeated`,
+ * `stream-on-split-axis` and `stream-on-reduction-axis`.
  */
 export function loopedAxis(
   statement: Statement,
@@ -86,7 +86,7 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
   });
 }
 
-/** Whether the op reduces only one axis, which lies on the devices: an iteration is then the share of one device. */
+/** Whether the op reduces only one axis, which is sharded: an iteration is then the share of one device. */
 function reducesSharded(op: Op, axis: IterDomain, tensors: readonly Tensor[]): boolean {
   if (op.kind !== "Reduction" || op.axes.length !== 1) return false;
   const producer = axisMap(op, tensors).find(({ consumer }) => consumer.id === axis.id)?.producer;

@@ -1,6 +1,6 @@
 /**
- * Recognises ops that turn a DID axis of their operand into the Stream axis of their output. Each iteration needs the
- * data of one peer: the loop runs over the devices.
+ * Recognizes ops that turn a DID axis of their operand into the Stream axis of their output. Each iteration needs the
+ * data of one peer, so the loop runs over the devices.
  *
  *   gather    Set        [DIDx a, M]           -> [Stream a, M]
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)

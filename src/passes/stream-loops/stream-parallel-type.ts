@@ -89,8 +89,8 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
 }
 
 /**
- * The part of a statement or loop that has a tensor on the rank; null if there is none. Ops are grouped first, so that
- * all ranks have the same loops and post their communications in the same order.
+ * The statement or loop without the ops that have no tensor on the rank; null if none remains. Ops are grouped first,
+ * so that all ranks have the same loops and post their communications in the same order.
  */
 function ofRank(
   group: Statement | StreamLoop,

@@ -1,7 +1,7 @@
 /**
- * One iteration of a matmul or linear whose Stream axis is contracted: the GEMM of one chunk is added to the output.
- * The iterations run on several streams, and each waits for the one before, so that the additions happen in the order
- * of the loop.
+ * One iteration of a matmul or linear with Stream on the contracted axis: the GEMM of one chunk is added to the output.
+ * The iterations run on several streams. Each waits for the previous one, so that the additions happen in the order of
+ * the loop.
  *
  *   IF Manual ( streamIdx == 0 ):
  *     T2 = matmul(T3, T4, accumulate = false)
@@ -42,7 +42,8 @@ function isContraction(op: Op): op is Contraction {
 }
 
 /**
- * `waits`: the op is the first in its iteration that adds. It waits for the previous iteration on behalf of the others.
+ * If `waits`, the op is the first accumulating one in its iteration. It waits for the previous iteration on behalf of
+ * the others.
  */
 export function accumulationStatements(
   { op, read, stream }: ContractionMember,
@@ -84,14 +85,14 @@ export function accumulationStatements(
   ];
 }
 
-/** Every iteration writes the whole output, so it has no Stream axis any more. */
+/** Removes the Stream axis, because every iteration writes the whole output. */
 function makeSerial(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
   edit.tensors[id] = reparallelize(at(edit.tensors, id), (axis) =>
     axis.id === stream.id ? "Serial" : axis.parallelType,
   );
 }
 
-/** Gives sliced operands their contracted axis back, with one element, as views: a contraction needs the axis. */
+/** Restores the contracted axis of sliced operands as a view with one element, because a contraction needs the axis. */
 function withUnitAxes(
   whole: Contraction,
   chunk: Contraction,
@@ -106,7 +107,7 @@ function withUnitAxes(
     const stored = withoutReductions(at(edit.tensors, at(whole.inputs, operand)).domain.logical);
     const own = stored.findIndex(({ id }) => id === axis.id);
     const order = orders[operand] ?? null;
-    // Last, if the operand's order says where it is read; else where it was.
+    // Last, if the operand has an order that places it; otherwise at its old position.
     const position = order === null ? own : stored.length - 1;
     if (order !== null) {
       orders[operand] = order.toSpliced(operandOrder(whole, operand)?.indexOf(own) ?? 0, 0, position);

@@ -24,7 +24,7 @@ export interface Peers {
   readonly receives: { readonly buffer: TensorId; readonly peer: Scalar };
   /** Whether both peers are the rank itself. */
   readonly isOwn: Scalar;
-  /** What the iteration does then. */
+  /** The statements of the iteration in that case. */
   readonly copy: readonly Statement[];
 }
 
@@ -62,7 +62,7 @@ function gatherPeers(
   };
 }
 
-/** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of what this rank keeps. */
+/** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of this rank's chunk. */
 function exchangePeers(
   op: Op,
   form: PointToPointForm,

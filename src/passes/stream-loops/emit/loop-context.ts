@@ -1,4 +1,4 @@
-/** The state with which the statements of one Stream loop are written. */
+/** The state with which the statements of one Stream loop are emitted. */
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { ExprId, HostStream, Statement, StreamId } from "../../../host/nodes.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -6,7 +6,7 @@ import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../../options.ts";
 import type { Slicer } from "./slicer.ts";
 
-/** The tables of the host program that loops are written into. */
+/** The tables of the host program that loops are added to. */
 export interface LoopEdit extends TensorEdit {
   readonly streams: HostStream[];
   exprCount: number;
@@ -39,7 +39,7 @@ export interface LoopContext {
   readonly worker: StreamId;
 }
 
-/** The statements of an op in an iteration: in its place among the ops, and after all ops. */
+/** The statements of an op in an iteration: at its place among the ops, and after all ops. */
 export interface IterationStatements {
   readonly body: readonly Statement[];
   readonly epilogue: readonly Statement[];

@@ -1,7 +1,7 @@
 /**
- * One iteration of a point-to-point form in the way that the options ask for: an exchange with one peer, or a rooted
- * collective. The root is then the iteration's device, which has the shard or keeps the chunk. Source: nvFuser's
- * StreamParallelType with offset_stream_indexing_by_rank on and off; the Gather is ours.
+ * One iteration of a point-to-point form, as the options require: an exchange with one peer, or a rooted collective.
+ * The root is the iteration's device, which has the shard or keeps the chunk. Source: nvFuser's StreamParallelType with
+ * offset_stream_indexing_by_rank on and off; the Gather is ours.
  */
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
@@ -77,8 +77,8 @@ function rootedStatements(
 }
 
 /**
- * The slices that the collective reads and writes. Every rank names both, though only the root's shard, or its output,
- * counts.
+ * The slices that the collective reads and writes. Every rank names both, although only the root's shard, or its
+ * output, matters.
  */
 function rootedOperands(
   op: Op,
@@ -90,7 +90,7 @@ function rootedOperands(
     case "gather":
       return { input: { slice: operand, binding: [] }, output: slicer.slice(op.output, form.stream) };
     case "exchange": {
-      // The root receives the whole of what it keeps, from all devices at once.
+      // The root receives its whole chunk, from all devices at once.
       const input = slicer.slice(operand, form.scattered.from);
       return { input, output: selectAt(edit, op.output, form.scattered.to, constant(0)) };
     }

@@ -11,9 +11,7 @@ import { rowOf } from "../../../ir/ops/rows.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";
 
-/**
- * `axes` are the sliced axes of the operands, as loopedOperandAxes gives them. The caller replaces the operands' ids.
- */
+/** `axes` are the sliced axes of the operands, from loopedOperandAxes. The caller replaces the operands' ids. */
 export function withoutLoopedAxis(
   op: Op,
   axes: readonly (IterDomain | null)[],

@@ -7,7 +7,7 @@ import { addTensor, copyAxes, modelOf, splitLike, type TensorEdit } from "../../
 
 export interface Slice {
   readonly slice: TensorId;
-  /** The statement that binds the slice; none if an earlier statement of the iteration has bound it. */
+  /** The statement that binds the slice; empty if an earlier statement of the iteration has bound it. */
   readonly binding: readonly HirAliasSelect[];
 }
 
@@ -34,7 +34,7 @@ export function createSlicer(edit: TensorEdit, index: Scalar): Slicer {
   };
 }
 
-/** A new slice of `tensor` at any index. If a Stream axis remains in it, that is Serial. */
+/** A new slice of `tensor` at any index. A remaining Stream axis becomes Serial. */
 export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index: Scalar): Slice {
   const tensor = at(edit.tensors, id);
   const position = tensor.domain.logical.findIndex((candidate) => candidate.id === axis.id);

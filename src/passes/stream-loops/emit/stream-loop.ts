@@ -1,7 +1,7 @@
 /**
- * The statements of one Stream loop: allocations of what the loop computes, a loop that makes every worker stream wait
- * for the caller's stream, and a loop that runs one chunk per iteration. With a single loop a worker would wait for the
- * caller's stream after that has waited for the previous worker, and the chunks would run one after the other.
+ * The statements of one Stream loop: allocations of its outputs, a loop that makes every worker stream wait for the
+ * caller's stream, and a loop that runs one chunk per iteration. In a single loop, a worker would wait for the caller's
+ * stream after that stream has waited for the previous worker, and the chunks would run one after the other.
  */
 import { allocationSize, type IterDomain, type TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";

@@ -1,7 +1,7 @@
 /**
  * The team of a DID type as scalars of one rank's program: the rank's position in it, and the device at a position. On
  * the mesh 0 .. D-1 positions are device ids, and the scalars print as nvFuser's arithmetic over `rank`. On any other
- * mesh the rank's position is a constant, and a device id a function of the position.
+ * mesh the rank's position is a constant, and a device id is a function of the position.
  */
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
@@ -16,7 +16,7 @@ export interface TeamPositions {
   readonly deviceAt: (position: Scalar) => Scalar;
 }
 
-/** The team of devices that differ from `rank`, a member of `mesh`, only along `type`. */
+/** The devices that differ from `rank`, which must be in `mesh`, only along `type`. */
 export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): TeamPositions {
   const team = mesh.slice(rank, type);
   const isRange = mesh.shape.length === 1 && team.every((device, position) => device === position);

@@ -1,5 +1,5 @@
 /**
- * Which axes of a host program's tensors index the same thing (nvFuser's IdModel BROADCAST graph). Axes that an op maps
+ * Which axes of a host program's tensors have the same index (nvFuser's IdModel BROADCAST graph). Axes that an op maps
  * onto each other are in one class, and a broadcast axis is in the class of the axis that it is broadcast to. The ops
  * of a host unit connect axes as well.
  */
@@ -40,7 +40,7 @@ export function axisClasses(program: HostProgram): AxisClasses {
   return { same: (a, b) => sets.find(a.id) === sets.find(b.id), of: (axis) => sets.find(axis.id) };
 }
 
-/** A unit has its own tensors, and may be posted twice: `numberOf` numbers their axes for this post. */
+/** A unit has separate tensors, and may be posted twice: `numberOf` numbers their axes for this post. */
 function unitPairs(
   { unit, inputs, outputs }: PostOnStream,
   { tensors, units }: HostProgram,

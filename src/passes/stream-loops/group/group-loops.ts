@@ -1,8 +1,7 @@
 /**
- * Decides which ops share a Stream loop. Their axes must index the same thing and have the same extent, results of the
- * loop must be read at the loop's own index, and no path between the ops may leave the loop. A statement that neither
- * depends on a loop nor feeds it moves out of the way, so that the grouping does not depend on the order of independent
- * statements:
+ * Decides which ops share a Stream loop. Their axes must have the same index and extent, the loop must read results of
+ * the loop only at its own index, and no path between the ops may leave the loop. A statement that neither depends on a
+ * loop nor feeds it moves out of the way, so that the grouping does not depend on the order of independent statements:
  *
  *   T1[Stream] = Set(T0); T2 = Set(T5); T3[Stream] = Set(T1)     ->     loop { T1, T3 }; T2
  *
@@ -28,7 +27,7 @@ export interface StreamLoop {
   readonly peers: PeerTeam | null;
 }
 
-/** `members[i]` is statement i of the program as a member of a loop; null for a statement without a Stream axis. */
+/** `members[i]` is statement i of the program as part of a loop; null for a statement without a Stream axis. */
 export function groupIntoLoops(
   program: HostProgram,
   members: readonly (LoopMember | null)[],
@@ -79,8 +78,8 @@ function groupStretch(
 
 /**
  * Whether an op may run in the loop of an earlier one, the producer. It must read the producer's result only at the
- * loop's own index: other chunks may not be there yet. Extents are compared because a broadcast axis can link axes of
- * different extents. In a hand-built program, an op that overwrites a tensor of the producer must wait for the whole
+ * loop's own index, because other chunks may not exist yet. Extents are compared because a broadcast axis can link axes
+ * of different extents. In a hand-built program, an op that overwrites a tensor of the producer must wait for the whole
  * loop.
  */
 function areFusible(
@@ -97,8 +96,8 @@ function areFusible(
 }
 
 /**
- * The team in whose loop each member runs: the one that it exchanges with, or that of a connected op whose loop it can
- * share. Null for members that nothing connects to an exchange: they run in loops without one.
+ * The team of each op's loop: the team that the op exchanges with, or that of a connected op whose loop it can share.
+ * Null for ops that no path connects to an exchange: they run in loops without one.
  */
 function spreadTeams(
   members: readonly (LoopMember | null)[],
@@ -129,10 +128,7 @@ function spreadTeams(
   return teams;
 }
 
-/**
- * The tensor whose memory a tensor shares: a slice, in a hand-built program, shares that of the tensor it is a slice
- * of.
- */
+/** The tensor whose memory a tensor shares. In a hand-built program, a slice shares the memory of its source. */
 function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
   const viewed = new Map<TensorId, TensorId>();
   for (const statement of walk(body)) {
@@ -146,7 +142,8 @@ function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId 
 }
 
 /**
- * For each statement the positions of those that it must follow, ascending. Tensors with one owner count as one tensor.
+ * For each statement, the positions of the statements that it must follow, ascending. Tensors with one owner count as
+ * one tensor.
  */
 function dependences(
   statements: readonly Statement[],

@@ -1,9 +1,9 @@
 /**
  * Partitions the nodes of a directed acyclic graph into groups of one type each, so that the groups form no cycle. Two
- * nodes of a type stay apart only if an edge says so or a path between them leaves the type. Each type has as few
- * groups as possible. If groups of two types would each have to contain a predecessor of the other, the type whose
- * nodes lie nearer to the beginning of the graph keeps its group. The order of the nodes decides only between types
- * that look alike.
+ * nodes of a type are separate only if an edge requires it or a path between them leaves the type. Each type has as few
+ * groups as possible. If groups of two types would each have to contain a predecessor of the other, the type with nodes
+ * nearer to the beginning of the graph keeps its group. The order of the nodes decides only between types that look
+ * alike.
  *
  * Source: K. Kennedy and K. S. McKinley, "Typed Fusion with Applications to Parallel and Sequential Code Generation"
  * (Rice University, TR93-208). A node's group number is one more than that of the last group of its type that reaches
@@ -53,7 +53,9 @@ export function typedFusion(
   return sorted(groups, edges);
 }
 
-/** Orders types by the places of their nodes in the graph: early nodes first, then those with long paths to the end. */
+/**
+ * Orders types by the positions of their nodes in the graph: early nodes first, then those with long paths to the end.
+ */
 function byPlace(
   types: readonly (readonly number[])[],
   edges: readonly (readonly Edge[])[],
@@ -82,7 +84,7 @@ function compareLists(a: readonly number[], b: readonly number[]): number {
   return differing < b.length ? at(a, differing) - at(b, differing) : -1;
 }
 
-/** For each place in the stretch, the number of the group that its node gets; 0 for groups of other types. */
+/** For each position in the stretch, the number of its node's group; 0 for groups of other types. */
 function levels(
   stretch: readonly (readonly number[])[],
   first: number,
@@ -91,7 +93,7 @@ function levels(
   positionOf: Int32Array,
 ): readonly number[] {
   const own: number[] = [];
-  /** For each place, the last group of the type that leads to it. */
+  /** For each position, the last group of the type that leads to it. */
   const reached: number[] = [];
   for (const [i, group] of stretch.entries()) {
     const [single] = group;
