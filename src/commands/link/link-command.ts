@@ -9,7 +9,7 @@ import type { Command, KernelId, SlotId } from "../command.ts";
 import { alignViews, type View } from "../view.ts";
 import type { LinkedPair } from "./match/one-sided.ts";
 import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts";
-import { type Combination, pieceCopy } from "./peer-operands.ts";
+import { type Combination, sliceCopy } from "./peer-operands.ts";
 import { relocateBuffer, relocateCollective, relocateGroup, relocateRef, relocateView } from "./relocate.ts";
 
 /** The tables for linking the commands of one rank. */
@@ -67,7 +67,7 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
   },
   copyRank: ({ stream, collective: index, position }, links) => {
     const collective = collectiveOf(index, links);
-    return { kind: "copy", stream, ...pieceCopy(collective, collective.team.indexOf(links.rank), position) };
+    return { kind: "copy", stream, ...sliceCopy(collective, collective.team.indexOf(links.rank), position) };
   },
   combineRanks: ({ stream, collective }, { combinations }) => {
     const combination = combinations.get(collective);

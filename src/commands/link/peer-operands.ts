@@ -17,15 +17,15 @@ export interface Combination {
 }
 
 /** The copy of the slice that the rank at `from` holds of the result of the rank at `position`. */
-export function pieceCopy(
+export function sliceCopy(
   { operations }: LinkedCollective,
   position: number,
   from: number,
 ): { readonly source: View; readonly destination: View } {
-  const pieces = assembliesOf(operations, position).flatMap(({ output, sources }) =>
-    sources.filter((piece) => piece.from === from).map(({ view }) => [view, output]),
+  const slices = assembliesOf(operations, position).flatMap(({ output, sources }) =>
+    sources.filter((slice) => slice.from === from).map(({ view }) => [view, output]),
   );
-  const [source, destination] = aligned(at(pieces, 0, "a rank copies from those whose data it needs"));
+  const [source, destination] = aligned(at(slices, 0, "a rank copies from those whose data it needs"));
   invariant(source !== undefined && destination !== undefined, "alignment keeps the views", { position, from });
   return { source, destination };
 }
@@ -57,6 +57,6 @@ function combination(op: CombineKernel["op"], inputs: readonly View[], outputs: 
 
 function aligned(views: readonly View[]): readonly View[] {
   const found = alignViews(views);
-  invariant(found !== null, "collectives whose pieces share no box are refused", views);
+  invariant(found !== null, "collectives whose slices share no box are refused", views);
   return found;
 }

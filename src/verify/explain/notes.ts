@@ -103,11 +103,11 @@ function idleWaits(graph: Graph): readonly number[] {
     position === 0 ? 0 : at(works, at(graph.chainStart, chain) + position - 1);
   const idle: number[] = [];
   sweep(graph, 1, {
-    waits: (node, known, told, from, position) => {
+    waits: (node, known, recorded, from, position) => {
       const own = at(graph.chainOf, node);
       for (const [chain, reached] of known.entries()) {
         if (chain === own) continue;
-        const learned = chain === from ? position : at(told, chain);
+        const learned = chain === from ? position : at(recorded, chain);
         if (workOf(chain, learned) > workOf(chain, reached)) return;
       }
       idle.push(node);

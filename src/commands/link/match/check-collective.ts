@@ -98,7 +98,7 @@ function badSides(use: CollectiveUse, position: number): Found | null {
 }
 
 /** One slice of one rank's side. All slices of a collective have one dtype and one element count. */
-interface Piece {
+interface SideSlice {
   readonly use: CollectiveUse;
   readonly side: "input" | "output";
   readonly view: View;
@@ -112,7 +112,7 @@ function badSizes(participants: readonly CollectiveUse[]): Found | null {
     input: rule.splitsInput ? participants.filter(({ operation }) => operation.output !== null).length : null,
     output: rule.splitsOutput ? participants.filter(({ operation }) => operation.input !== null).length : null,
   };
-  const pieces: Piece[] = [];
+  const slices: SideSlice[] = [];
   for (const use of participants) {
     for (const side of ["input", "output"] as const) {
       const view = use.operation[side];
@@ -121,20 +121,20 @@ function badSizes(participants: readonly CollectiveUse[]): Found | null {
       if (count !== null && view.shape[0] !== count) return badParts(use, side, view, count);
       const shape = count === null ? view.shape : view.shape.slice(1);
       const strides = count === null ? view.strides : view.strides.slice(1);
-      pieces.push({ use, side, view: { ...view, shape, strides }, elements: elementCount(shape) });
+      slices.push({ use, side, view: { ...view, shape, strides }, elements: elementCount(shape) });
     }
   }
-  const first = at(pieces, 0);
-  for (const piece of pieces) {
-    if (piece.view.dtype !== first.view.dtype) return differing("dtype", piece, first, ({ view }) => view.dtype);
-    if (piece.elements !== first.elements)
-      return differing("size", piece, first, ({ elements }) => counted(elements, "element"));
+  const first = at(slices, 0);
+  for (const slice of slices) {
+    if (slice.view.dtype !== first.view.dtype) return differing("dtype", slice, first, ({ view }) => view.dtype);
+    if (slice.elements !== first.elements)
+      return differing("size", slice, first, ({ elements }) => counted(elements, "element"));
   }
-  if (pieces.every(({ view }) => sameNumbers(view.shape, first.view.shape))) return null;
+  if (slices.every(({ view }) => sameNumbers(view.shape, first.view.shape))) return null;
   const operations = participants.map(({ operation }) => operation);
   const aligned =
-    commonBox(pieces.map(({ view }) => view)) !== null || operations.every((_, i) => aligns(operations, i));
-  return aligned ? null : differing("shape", at(pieces, pieces.length - 1), first, ({ view }) => shapeText(view));
+    commonBox(slices.map(({ view }) => view)) !== null || operations.every((_, i) => aligns(operations, i));
+  return aligned ? null : differing("shape", at(slices, slices.length - 1), first, ({ view }) => shapeText(view));
 }
 
 /** Whether the sources of each region of the output have a common box with it. */
@@ -155,12 +155,12 @@ function badParts(use: CollectiveUse, side: "input" | "output", view: View, coun
   };
 }
 
-function differing(what: string, piece: Piece, first: Piece, textOf: (piece: Piece) => string): Found {
-  const { type } = piece.use.operation;
+function differing(what: string, slice: SideSlice, first: SideSlice, textOf: (slice: SideSlice) => string): Found {
+  const { type } = slice.use.operation;
   return {
     message: `the views of ${withArticle(type)} differ in ${what}`,
-    at: piece.use,
-    found: `${textOf(piece)} in the ${piece.side} of rank ${piece.use.rank}`,
+    at: slice.use,
+    found: `${textOf(slice)} in the ${slice.side} of rank ${slice.use.rank}`,
     expected: `${textOf(first)}, as in the ${first.side} of rank ${first.use.rank}`,
     help: `give the slices of all ranks the same ${what}`,
   };
