@@ -2,7 +2,8 @@
  * Gives an intermediate of a single Stream loop one slot per worker stream instead of one slice per iteration.
  *
  *   T1[istreamIdx{64}, M] = ALLOCATE(...)
- *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); ... becomes
+ *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, axis = istreamIdx{64}, index = streamIdx ); T2 = matmul(...); ...
+ * becomes
  *   T1[iS{min(numberOfStreams, 64)}, M] = ALLOCATE(...)
  *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, ..., index = ( streamIdx % numberOfStreams ) ); T2 = matmul(...); ...
  *
