@@ -112,9 +112,15 @@ export function verified(compilation: AnyCompilation, options: VerifyOptions = {
   const { recorded, program } = compilation;
   if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
     const report = verify(recorded, options);
-    if (!report.ok) return { ...compilation, report, reported: recorded };
+    if (!report.ok) return { ...compilation, report: asRecorded(report), reported: recorded };
   }
   return { ...compilation, report: verify(program, options), reported: program };
+}
+
+function asRecorded(report: VerifyReport): VerifyReport {
+  const note = "commands are those of the recorded list, before the schedule";
+  const findings = report.findings.map((finding) => ({ ...finding, notes: [...(finding.notes ?? []), note] }));
+  return { ...report, findings };
 }
 
 /** Returns the Compilation. Throws the verifier's findings, if there are any. */

@@ -8,6 +8,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
+import { mostDevices } from "./options/program.ts";
 import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 
@@ -36,7 +37,7 @@ export interface LowerAllOptions extends Omit<LowerOptions, "rank"> {
  * `host-programs-differ` and `mesh-too-large`.
  */
 export function lowerAll(source: ProgramSource | Lowered, { devices, ...options }: LowerAllOptions): Lowered {
-  requireWholeNumber("compile(source, { devices })", devices, 1);
+  requireWholeNumber("compile(source, { devices })", devices, 1, mostDevices);
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
   const lowered = lowerEach(source, ranks, options);
   requireMeshDevices(lowered.signature.tensors, devices);

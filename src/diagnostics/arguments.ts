@@ -3,15 +3,15 @@ import { isOneOf } from "../support/is-one-of.ts";
 import { fail, type Place } from "./diagnostic.ts";
 
 /** A whole number that is large enough. */
-export function requireWholeNumber(call: string, value: number, least: number): void {
-  if (Number.isSafeInteger(value) && value >= least) return;
+export function requireWholeNumber(call: string, value: number, least: number, most = Infinity): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   fail({
     code: "bad-argument",
     message: "an argument is not a whole number in range",
     place: { kind: "call", text: call },
     found: String(value),
-    expected: `a whole number of at least ${least}`,
-    help: `pass ${least} or more`,
+    expected: `a whole number of at least ${least}${most === Infinity ? "" : ` and at most ${most}`}`,
+    help: value > most ? `pass ${most} or less` : `pass ${least} or more`,
   });
 }
 

@@ -6,6 +6,7 @@ import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
+import { mostDevices } from "../compile/options/program.ts";
 import { loweringNames, type OptionValue } from "../compile/options.ts";
 import { pickOptions, requireOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
@@ -71,7 +72,7 @@ export function resolveExecutorOptions(options: ExecutorOptions): {
 } {
   const { devices, localRanks, profile } = options;
   requireOptions([...loweringNames, "streams", "verify", "scheduleChoice", "timeout"], options, otherNames);
-  requireWholeNumber(callOf("devices"), devices, 1);
+  requireWholeNumber(callOf("devices"), devices, 1, mostDevices);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
   const names = ["timeout", "scheduleChoice"] as const;
   const { timeout, scheduleChoice } = resolveOptions(names, pickOptions(names, options));

@@ -87,6 +87,7 @@ describe("bad arguments", () => {
     for (const devices of ["0", "-1", "2.5", "many", ""]) {
       await refused([command, example, "--devices", devices], ["--devices", "a whole number of at least 1"]);
     }
+    await refused([command, example, "--devices", "1000000"], ["--devices", "and at most 65536", "found: 1000000"]);
     for (const streams of ["0", "-1", "2.5"]) {
       await refused(["run", example, "--streams", streams], ["--streams", "a whole number of at least 1"]);
     }

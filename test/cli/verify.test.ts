@@ -66,6 +66,12 @@ function openTags(html: string): readonly string[] {
   return open;
 }
 
+/** What `braid run` does with the command that `braid verify` prints. */
+function replayed(out: string): ReturnType<typeof cli> {
+  const [, args = ""] = /^replay: braid (.*)$/m.exec(out) ?? [];
+  return cli(...args.split(" "));
+}
+
 let folder: ProgramFolder;
 let racing: string;
 beforeAll(() => {
@@ -201,6 +207,18 @@ describe("braid run", () => {
     const right = folder.write("ring.hir", dump);
     expect((await cli("run", right, "--interleaving", "seed:1")).out).not.toContain("is another one on");
     const { status, out } = await cli("run", mutant, "--interleaving", schedule);
+    // In the list as recorded, and in rewritten ones: --on cuda has a copy stream.
+    for (const flags of [
+      ["--compute-streams", "1", "--in-place"],
+      ["--on", "cuda"],
+      ["--copy-stream", "dedicated"],
+    ]) {
+      const verified = await cli("verify", mutant, ...flags, "--counterexample", schedule);
+      const isRecorded = flags.includes("--in-place");
+      expect(verified.out.includes("of the recorded list, before the schedule"), flags.join(" ")).toBe(isRecorded);
+      expect(verified.out.includes("--copy-stream dedicated")).toBe(!isRecorded);
+      expect((await replayed(verified.out)).out, flags.join(" ")).toMatch(/^T2 .* rank 2: [0-9a-f]{16}$/m);
+    }
     expect(status).toBe(0);
     expect(out).toMatch(/^T2 is another one on rank 2: [0-9a-f]{16}$/m);
   });
@@ -214,6 +232,7 @@ describe("braid run", () => {
     expect(wrong.err).toContain("error[check-failed]");
     const right = folder.write("right.ts", twoStreams(true));
     expect((await cli("run", right, "--devices", "1", "--check")).status).toBe(0);
+    expect(await replayed(out)).toMatchObject({ status: 1, err: wrong.err });
     const impossible = await cli("run", right, "--devices", "1", "--check", "--interleaving", schedule);
     expect(impossible.err).toContain("error[interleaving-invalid]");
   });

@@ -169,6 +169,7 @@ describe("errors", () => {
 
   it.each<[string, Parameters<typeof MultiDeviceExecutor.create>[1], RegExp]>([
     ["no devices", { devices: 0 }, /bad-argument/u],
+    ["a million devices", { devices: 1_000_000 }, /bad-argument[^]*at most 65536/u],
     ["half a device", { devices: 1.5 }, /bad-argument/u],
     ["a mesh that is too large", { devices: 1 }, /mesh-too-large/u],
     ["no streams", { devices: 2, streams: 0 }, /bad-option/u],

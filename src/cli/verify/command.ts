@@ -27,7 +27,7 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
 }
 
 function verifyText(
-  { file, flags, report, choice, milliseconds, written }: VerifyResult,
+  { file, flags, report, choice, milliseconds, written, replay }: VerifyResult,
   { outColors }: Terminal,
 ): string {
   const { ok, findings, repair, size } = report;
@@ -45,6 +45,7 @@ function verifyText(
     ...(choice === null ? [] : [`schedule: ${choice}`]),
     `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
+    ...(replay === null ? [] : [`replay: ${replay}`]),
     "",
   ].join("\n");
 }
@@ -66,6 +67,7 @@ function verifyDocument({
   choice,
   milliseconds,
   written,
+  replay,
 }: VerifyResult): object {
   return {
     file,
@@ -81,5 +83,6 @@ function verifyDocument({
     repair: report.repair,
     milliseconds,
     written,
+    replay,
   };
 }

@@ -13,9 +13,11 @@ export interface ReportRequest {
   /** Null if the lists do not link; the page then has no pictures. */
   readonly program: Program | null;
   readonly report: VerifyReport;
+  /** The command that replays an interleaving in order.txt; null where `program` is. */
+  readonly replay: string | null;
 }
 
-export function reportPage({ title, program, report }: ReportRequest): string {
+export function reportPage({ title, program, report, replay }: ReportRequest): string {
   const { ok, findings, size, repair } = report;
   const errors = findings.filter(({ severity }) => severity === "error").length;
   const verdict = ok ? "verified" : `${errors} ${errors === 1 ? "finding" : "findings"}`;
@@ -30,21 +32,21 @@ export function reportPage({ title, program, report }: ReportRequest): string {
 <h1>${escapeText(title)}</h1>
 <p class="${ok ? "ok" : "bad"}">${verdict}</p>
 <p>${size.ranks} devices, ${size.commands} commands, ${size.streams} queues, ${size.regions} regions of memory.</p>
-${findings.map((finding) => section(program, finding)).join("\n")}
+${findings.map((finding) => section(program, finding, replay)).join("\n")}
 ${repair === null ? "" : `<h2>Repair, verified</h2>\n<ul>${repair.map(({ text }) => `<li>${escapeText(text)}</li>`).join("")}</ul>`}
 </body>
 </html>
 `;
 }
 
-function section(program: Program | null, finding: Finding): string {
+function section(program: Program | null, finding: Finding, replay: string | null): string {
   const { code, severity, message, interleaving } = finding;
   const picture = program === null ? "" : orderPicture(program, finding);
   return `<section class="${severity}">
 <h2><code>${code}</code> ${escapeText(message)}</h2>
 <pre>${escapeText(renderDiagnostic(finding).split("\n").slice(1).join("\n"))}</pre>
 ${picture}
-${interleaving === null ? "" : `<details><summary>Interleaving that shows it: save it and pass it to <code>braid run --interleaving</code></summary><pre>${escapeText(interleaving)}</pre></details>`}
+${interleaving === null ? "" : `<details><summary>Interleaving that shows it: save it as order.txt and run <code>${escapeText(replay ?? "")}</code></summary><pre>${escapeText(interleaving)}</pre></details>`}
 </section>`;
 }
 

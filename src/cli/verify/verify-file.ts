@@ -1,7 +1,7 @@
 /** Verifies a program file or a dump with flags and returns a report. Nothing is printed here. */
 import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
-import { type AnyCompilation, type Unlinked, verified } from "../../compile/compile.ts";
+import { type AnyCompilation, type Compilation, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
@@ -17,6 +17,7 @@ import { requireNotLowered } from "../program/load-dump.ts";
 import type { Step } from "../terminal/progress.ts";
 import { type LineOf, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
+import { replayCommand } from "./replay-command.ts";
 import { reportPage } from "./report-page.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
@@ -36,6 +37,8 @@ export interface VerifyResult {
   readonly milliseconds: number;
   /** Paths of the written files. */
   readonly written: readonly string[];
+  /** The `braid run` that replays the counterexample; null where none was written. */
+  readonly replay: string | null;
 }
 
 export async function verifyFile(
@@ -48,7 +51,7 @@ export async function verifyFile(
   const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, options);
-  const { source, signature, params, lineOf: linesOfDump } = await buildProgram(file, flags);
+  const { source, signature, reference, params, lineOf: linesOfDump } = await buildProgram(file, flags);
   const sizes = inputSizes(signature, flags.sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
@@ -56,28 +59,30 @@ export async function verifyFile(
   step("verifying");
   const start = performance.now();
   const { compiled, choice } = compileFile(lowered, flags, given, sizes, profile);
-  const { report, reported } = checked(compiled, linesOfDump);
+  const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump);
+  const { report } = checked;
   const milliseconds = performance.now() - start;
   const written: string[] = [];
-  const result = { file, flags, params, options, sizes, program: reported, report, choice, milliseconds, written };
+  const program = checked.program === null ? null : checked.reported;
+  const replayOf = (order: string): string | null =>
+    checked.program === null
+      ? null
+      : replayCommand({ file, flags, compilation: checked, hasReference: reference !== null }, order);
   if (flags.report !== undefined) {
-    await write("--report", flags.report, reportPage({ title: file, program: reported, report }));
+    await write("--report", flags.report, reportPage({ title: file, program, report, replay: replayOf("order.txt") }));
     written.push(flags.report);
   }
   const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
+  let replay: string | null = null;
   if (flags.counterexample !== undefined && found !== null) {
     await write("--counterexample", flags.counterexample, found);
     written.push(flags.counterexample);
+    replay = replayOf(flags.counterexample);
   }
-  return result;
+  return { file, flags, params, options, sizes, program, report, choice, milliseconds, written, replay };
 }
 
-/** `reported`: null if the lists do not link. */
-function checked(
-  compiled: AnyCompilation | Unlinked,
-  linesOfDump: LineOf | null,
-): { readonly report: VerifyReport; readonly reported: Program | null } {
-  if (compiled.program === null) return { report: compiled.report, reported: null };
+function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null): Compilation {
   return verified(compiled, { lineOf: linesOfDump ?? printedLines(compiled.hosts) });
 }
 

@@ -51,11 +51,11 @@ export function oneOf<const T extends string>(choices: readonly [T, ...T[]]): Ch
 /** A count, an extent or a group size in the API. */
 export const positiveWhole = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
 
-/** A decimal whole number of at least `least`. */
-export function wholeNumber(least: number, example: number, argument = "n"): OptionKind<number> {
+/** A decimal whole number from `least` to `most`. */
+export function wholeNumber(least: number, example: number, argument = "n", most = Infinity): OptionKind<number> {
   return kindOf({
-    schema: v.pipe(v.number(), v.safeInteger(), v.minValue(least)),
-    expected: `a whole number of at least ${least}`,
+    schema: v.pipe(v.number(), v.safeInteger(), v.minValue(least), v.maxValue(most)),
+    expected: `a whole number of at least ${least}${most === Infinity ? "" : ` and at most ${most}`}`,
     argument,
     example: String(example),
     parse: (text) => (/^[+-]?\d+$/.test(text.trim()) ? Number(text) : undefined),

@@ -5,11 +5,14 @@ import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
 
+/** Every rank has a host program and a command list: 65,536 of the smallest take seconds, a million would take minutes. */
+export const mostDevices = 65_536;
+
 export const programRows = {
   devices: {
     ...program,
     commands: [...onPrograms, ...onMachines],
-    kind: wholeNumber(1, 8),
+    kind: wholeNumber(1, 8, "n", mostDevices),
     default: 8,
     defaultOf: { bench: 4, calibrate: 4 },
     help: "number of devices",

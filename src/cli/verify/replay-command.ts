@@ -1,0 +1,58 @@
+/** The `braid run` that follows an interleaving through the Program that a report is about. */
+import type { AnyCompilation } from "../../compile/compile.ts";
+import {
+  flagOf,
+  type GivenOptions,
+  loweringNames,
+  type OptionName,
+  type Options,
+  type OptionValue,
+  rowOf,
+  scheduleNames,
+} from "../../compile/options.ts";
+import { pickOptions, printOption } from "../../compile/options/resolve.ts";
+
+const programNames = ["devices", "set", "sizes", "container", "roots"] as const;
+
+export interface Replayed {
+  readonly file: string;
+  readonly flags: Options<(typeof programNames)[number]>;
+  /** After `verified`. */
+  readonly compilation: AnyCompilation;
+  /** Whether there is a reference, which `--check` compares with. */
+  readonly hasReference: boolean;
+}
+
+/** `order` is the file of the interleaving. Interleavings run on the CPU, so what `--on cuda` implies becomes a flag. */
+export function replayCommand({ file, flags, compilation, hasReference }: Replayed, order: string): string {
+  const { options, recorded, program, reported } = compilation;
+  // A schedule moves commands, so what was found in the recorded list happens without it.
+  const isRecorded = reported === recorded && program !== recorded;
+  const { copyStream = "inline", ...schedule } = isRecorded ? {} : (options.schedule ?? {});
+  return [
+    "braid run",
+    quoted(file),
+    ...flagTexts(programNames, flags),
+    ...flagTexts([...loweringNames, "streams"], options),
+    ...flagTexts(scheduleNames, copyStream === "inline" ? schedule : { ...schedule, copyStream }),
+    ...flagTexts(["check", "interleaving"], { check: hasReference, interleaving: order }),
+  ].join(" ");
+}
+
+/** Without those that are the default. */
+function flagTexts<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): readonly string[] {
+  const picked = pickOptions(names, given);
+  return names.flatMap((name) => flagText(name, picked[name]));
+}
+
+function flagText<K extends OptionName>(name: K, value: OptionValue<K> | undefined): readonly string[] {
+  const { kind, default: usual } = rowOf(name);
+  const text = value === undefined ? "" : printOption(name, value);
+  if (text === "" || text === String(usual)) return [];
+  return kind.argument === null ? [flagOf(name)] : [flagOf(name), quoted(text)];
+}
+
+/** As a shell takes it. */
+function quoted(text: string): string {
+  return /^[\w./:=,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\\''`)}'`;
+}
