@@ -12,6 +12,7 @@ import {
   type CommandName,
   flagOfRow,
   namesOf,
+  type OptionGroup,
   optionGroups,
   type OptionName,
   optionNames,
@@ -61,7 +62,7 @@ function schemaRow(name: OptionName): NamedRow {
   return [name, rowOf(name)];
 }
 
-function ofGroup(group: string): readonly OptionName[] {
+function ofGroup(group: OptionGroup): readonly OptionName[] {
   return optionNames.filter((name) => rowOf(name).group === group);
 }
 
