@@ -1,4 +1,4 @@
-/** What each kind of command reads and writes. */
+/** The reads and writes of each kind of command. */
 import { describe, expect, test } from "vitest";
 import { accesses } from "../../src/commands/accesses.ts";
 import type { CommandKind } from "../../src/commands/command.ts";

@@ -1,4 +1,4 @@
-/** What does not match between ranks is a diagnostic that names both statements; all of them are reported at once. */
+/** A mismatch between ranks is a diagnostic that names both statements. All mismatches are reported at once. */
 import { describe, expect, test } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { View } from "../../src/commands/view.ts";

@@ -1,4 +1,4 @@
-/** Printed Programs, which also show what link makes of one-sided pairs and of transfers. */
+/** Printed Programs, which also show how link transforms one-sided pairs and transfers. */
 import { describe, expect, test } from "vitest";
 import { kernelText, operandText } from "../../src/commands/command-text.ts";
 import { link } from "../../src/commands/link/link.ts";

@@ -25,7 +25,7 @@ export interface HostIrProgram {
   readonly streams?: number;
 }
 
-/** Inputs of the shapes; what `body` returns is the output, or the outputs. */
+/** Inputs of the given shapes; `body` returns the output or outputs. */
 function program(
   shapes: readonly (readonly number[])[],
   body: (h: HostProgramBuilder, ...inputs: TensorView[]) => TensorView | readonly TensorView[],

@@ -53,7 +53,7 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
     const program = linked(fusion, devices, options);
     expect(verify(program).findings).toEqual([]);
     expect(new Set(program.kernels.map(({ kind }) => kind))).toEqual(new Set(["matmul"]));
-    // An own chunk is copied into the gathered buffer; nothing else is.
+    // The rank's own chunk is copied into the gathered buffer, and nothing else.
     const copies = program.ranks.flatMap(({ commands }) =>
       commands.filter((command) => command.kind === "copy" && command.source.buffer !== command.destination.buffer),
     );

@@ -17,7 +17,7 @@ describe.each(loweredCommunications)("$name, shape $shape, $from.mesh to $to.mes
   });
 });
 
-// What another DID type cuts stays as it is, whatever that type is called on the receivers' mesh.
+// Axes that another DID type cuts do not change, whatever that type is called on the receivers' mesh.
 it.each([
   ["Reduce 2", [0, 1], "DIDx"],
   ["Reduce 2", [[0], [1]], "DIDy"],

@@ -11,7 +11,7 @@ export const workers = 3;
 
 export type Index = Parameters<HostProgramBuilder["scalars"]["add"]>[0];
 
-/** Runs `body`, which switches to `worker(i)`; `last` is where statements behind it run. */
+/** Runs `body`, which switches to `worker(i)`. Later statements run on `last`. */
 export function onWorkers(
   h: HostProgramBuilder,
   ending: Ending,

@@ -14,8 +14,9 @@ export interface OverlapProgram {
   readonly build: (devices: number, ending: Ending) => HostProgram;
   readonly reference: (devices: number) => Fusion;
   /**
-   * What the verifier finds in the program as nvFuser's test has it: its workers wait for no one before they begin, and no one waits for
-   * them. (The buffers that the test gives as inputs are allocated by the caller here.) null: the test has no such form.
+   * The verifier's findings in the program as nvFuser's test has it: its workers wait for nothing before they begin,
+   * and nothing waits for them. (Here the caller allocates the buffers that the test gives as inputs.) null: the test
+   * has no such form.
    */
   readonly foundAsWritten: readonly string[] | null;
 }
@@ -52,7 +53,7 @@ function reduceScatterReference(devices: number): Fusion {
   return f;
 }
 
-/** Item 6: an Allgather per chunk, then its product. */
+/** Item 6: an Allgather per chunk, then its GEMM. */
 function allgatherPipelining(devices: number, ending: Ending): HostProgram {
   const h = new HostProgramBuilder();
   const mesh = DeviceMesh.range(devices);

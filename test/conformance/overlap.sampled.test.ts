@@ -1,6 +1,6 @@
 /**
- * nvFuser's hand-built overlap programs, with their streams joined and as they were written: equal to the matmul on every back end, over
- * repeated runs. Joined they are proven right; as written the verifier says what is wrong.
+ * nvFuser's hand-built overlap programs, with their streams joined and as written: equal to the matmul on every back
+ * end, over repeated runs. Joined they are proven correct; as written the verifier reports findings.
  */
 import { it } from "vitest";
 import type { HostProgram } from "braid";

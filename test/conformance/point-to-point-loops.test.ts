@@ -1,4 +1,7 @@
-/** What shares a loop over the devices: several exchanges, collectives along another dimension of the mesh, ops before and behind. */
+/**
+ * Ops that share a loop over the devices: several exchanges, collectives along another dimension of the mesh, ops
+ * before and after.
+ */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, lower, matmul, mul, set, sum, type TensorView } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
@@ -37,7 +40,7 @@ function onMesh(mesh: DeviceMesh, tensors: readonly TensorView[]): void {
   for (const tensor of tensors) tensor.setDeviceMesh(mesh);
 }
 
-/** Two sharded operands of one product. */
+/** Two sharded operands of one matmul. */
 function twoGathers(): Fusion {
   const f = new Fusion();
   const [a, b] = [f.input([3, 4, 2]), f.input([3, 4, 2])];
@@ -49,7 +52,7 @@ function twoGathers(): Fusion {
   return f;
 }
 
-/** Rows sharded along DIDy, the contraction along DIDx: gather of rows, partial products, Allreduce. */
+/** Rows sharded along DIDy, the contraction along DIDx: gather of rows, partial results, Allreduce. */
 function gatherAndAllreduce(): Fusion {
   const f = new Fusion();
   const a = f.input([2, 3, 4, 2]);
@@ -71,7 +74,7 @@ function gatherAndAllreduce(): Fusion {
   return f;
 }
 
-/** Rows sharded along DIDx, columns of the product too: gather of rows, then of columns. */
+/** Rows sharded along DIDx, columns of the result too: gather of rows, then of columns. */
 function gatherAndAllgather(): Fusion {
   const f = new Fusion();
   const x = f.input([2, 4, 3]);

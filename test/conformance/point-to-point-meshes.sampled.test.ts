@@ -32,7 +32,7 @@ type Type = "DIDx" | "DIDy";
 
 interface Pattern {
   readonly name: string;
-  /** `type` is the one over whose devices the loop runs, `other` that of a second mesh dimension. */
+  /** `type` is the type over whose devices the loop runs, `other` the type of a second mesh dimension. */
   readonly build: (mesh: DeviceMesh, type: Type, other: Type | null) => Fusion;
 }
 
@@ -47,7 +47,7 @@ const patterns: readonly Pattern[] = [
     build: (mesh, type, other) => {
       const f = new Fusion();
       const kept = around(mesh, other);
-      // The axis that is kept stands in front of the other, or behind it.
+      // The kept axis comes before the other, or after it.
       const gathered = type === "DIDx" ? 1 : 0;
       const x = f.input([kept.extent, 5].toSpliced(gathered, 0, mesh.size(type)));
       const y = set(x);

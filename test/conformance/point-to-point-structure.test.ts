@@ -1,6 +1,6 @@
 /**
- * What the recorded and linked Programs of loops over the devices are like: who copies from whom in which step, signals and their waits,
- * the chain of streams.
+ * The structure of recorded and linked loops over the devices: which rank copies from which in each step, signals and
+ * their waits, the chain of streams.
  */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, lower, type Program, set } from "braid";
@@ -15,7 +15,7 @@ const oneSided: Readonly<Record<string, ScheduleOptions>> = {
   put: { backend: "cuda", insertReshardingAfter: true, protocol: "put" },
 };
 
-/** Copies between ranks: the iteration, who has the data and who gets it. */
+/** Copies between ranks: the iteration, the source rank and the destination rank. */
 function peerCopies({ ranks, buffers }: Program): { step: number; from: number; to: number }[] {
   return ranks.flatMap(({ commands, origins }) =>
     commands.flatMap((command, i) => {

@@ -1,6 +1,6 @@
 /**
- * nvFuser's test_multidevice_stream_parallel_type.cpp, items 7 to 11: a DID axis that becomes the Stream axis, alone, in front of a
- * matmul and behind one, on 1 to 8 devices against the oracle; and the linear Allgather of #4515.
+ * nvFuser's test_multidevice_stream_parallel_type.cpp, items 7 to 11: a DID axis that becomes the Stream axis, alone,
+ * before a matmul and after one, on 1 to 8 devices against the oracle; and the linear Allgather of #4515.
  */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, lower, set } from "braid";

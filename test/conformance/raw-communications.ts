@@ -1,6 +1,6 @@
 /**
- * nvFuser's CommunicationTest of test_multidevice_communications.cpp: every kind of communication posted by hand eight times, one behind the
- * other, by each back end's idiom. CudaComm: multi-device-programs.ts.
+ * nvFuser's CommunicationTest of test_multidevice_communications.cpp: every kind of communication, posted by hand eight
+ * times in a row, in each back end's idiom. CudaComm: multi-device-programs.ts.
  */
 import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, set, sum, type TensorView } from "braid";
 import type { CommunicationType, CommunicatorBackend } from "../../src/host/collectives.ts";
@@ -10,7 +10,7 @@ const repetitions = 8;
 
 interface Side {
   readonly mesh: readonly number[];
-  /** Whether DIDx cuts the first axis behind the repetitions, or the one behind that. */
+  /** Whether DIDx shards the first axis after the repetitions, or the one after that. */
   readonly sharded: 0 | 1 | null;
 }
 

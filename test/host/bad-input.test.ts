@@ -1,6 +1,7 @@
 /**
- * What a mistake in a hand-built program says, whole: the statement as it prints, the rank and iteration where they matter, what was found
- * and what helps. The back end of these tests refuses to prepare anything: nothing runs before the mistake is found.
+ * The complete diagnostic for a mistake in a hand-built program: the printed statement, the rank and iteration if they
+ * matter, what was found, and the fix. The back end of these tests refuses to prepare anything, because a mistake must
+ * be found before anything runs.
  */
 import { describe, expect, it } from "vitest";
 import { type Backend, DiagnosticError, type HostProgram, HostProgramBuilder, MultiDeviceExecutor } from "braid";

@@ -1,4 +1,4 @@
-/** Programs that are wrong in one way each, and the whole text of what is said of them. */
+/** Programs with one mistake each, and the complete text of its diagnostic. */
 import { DeviceMesh, type HostProgramBuilder, type TensorView } from "braid";
 import type { SharedPeer } from "../../src/host/build/options.ts";
 
@@ -11,7 +11,7 @@ export interface BadProgram {
 
 const mesh = DeviceMesh.range(2);
 
-/** An input on both devices, of four elements if not said. */
+/** An input on both devices, of four elements by default. */
 function onBoth(
   h: HostProgramBuilder,
   extents: readonly number[] = [4],

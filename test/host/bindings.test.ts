@@ -1,4 +1,7 @@
-/** What is bound behind a branch: what either side leaves bound, also where sides free, nest, and undo each other. */
+/**
+ * Bindings after a branch: a tensor is bound if either side leaves it bound, also if sides free, nest, and undo each
+ * other.
+ */
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { type BoundTensors, createBoundTensors } from "../../src/host/validate/bindings.ts";

@@ -1,4 +1,4 @@
-/** What the methods of HostProgramBuilder and `build` refuse. */
+/** Mistakes that the methods of HostProgramBuilder and `build` reject. */
 import { describe, expect, it } from "vitest";
 import { add, DeviceMesh, Fusion, HostProgramBuilder, type DiagnosticCode, type TensorView } from "braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

@@ -1,4 +1,4 @@
-/** What the methods of HostProgramBuilder append, as it prints. */
+/** The statements that HostProgramBuilder's methods append, as printed. */
 import { describe, expect, it } from "vitest";
 import { abs, add, DeviceMesh, Fusion, HostProgramBuilder, print, relu, type TensorView } from "braid";
 

@@ -1,4 +1,7 @@
-/** Hand-built programs print as nvFuser's dumps of the same programs, but for numbers that depend on a compiler's inside. */
+/**
+ * Hand-built programs print as nvFuser's dumps of the same programs, except for numbers that depend on the compiler's
+ * internals.
+ */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** What the dumps do not show: styles, host units, the other statements, index definitions, one-line texts. */
+/** Printing beyond the dumps: styles, host units, the other statements, index definitions, one-line texts. */
 import { describe, expect, it } from "vitest";
 import { abs, DeviceMesh, Fusion, HostProgramBuilder, print, printFusion, sum } from "braid";
 import { createStatementText } from "../../src/host/print/statement.ts";

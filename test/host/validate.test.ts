@@ -1,4 +1,4 @@
-/** Every rule of validateHostProgram: programs that break one of them, and what is found. */
+/** Every rule of validateHostProgram: programs that break one of them, and the finding. */
 import { describe, expect, it } from "vitest";
 import {
   type Diagnostic,

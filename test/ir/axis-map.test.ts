@@ -55,7 +55,7 @@ describe("axis map", () => {
     expect(pairs(add(input(2, 1), input(1, 3)))).toBe("0.0->0 0.1->1~ 1.0->0~ 1.1->1");
     expect(pairs(add(input(1), input(1)))).toBe("0.0->0 1.0->0");
     expect(pairs(add(input(null), input(1)))).toBe("0.0->0 1.0->0~");
-    // The same program for one device: a broadcast stays one where its partner happens to have extent 1.
+    // The same program for one device: a broadcast stays a broadcast even if the other operand has extent 1.
     expect(pairs(add(broadcast(input(), [true]), input(1)))).toBe("0.0->0~ 1.0->0");
   });
 

@@ -1,4 +1,4 @@
-/** Meshes: sizes, slices and coordinates by DID type, text, and what a mesh refuses. */
+/** Meshes: sizes, slices and coordinates by DID type, text, and rejected meshes. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh } from "braid";
 import { diagnosticOf } from "./expect-diagnostic.ts";

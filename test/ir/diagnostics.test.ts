@@ -1,4 +1,4 @@
-/** Every mistake is a diagnostic at the call that made it: code, place, and what was found. */
+/** Every mistake is a diagnostic at its call: code, place, and what was found. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
@@ -256,7 +256,7 @@ const cases: readonly Case[] = [
   ],
   ["neg of bool", (f) => neg(f.input([4], "bool")), "dtype-mismatch", "neg(T0)", "bool"],
   ["sum of bool", (f) => sum(f.input([4], "bool"), [0]), "dtype-mismatch", "sum(T0, [0])", "bool"],
-  // tensors of other fusions, and what is no tensor
+  // tensors of other fusions, and values that are not tensors
   [
     "a foreign operand",
     (f) => matmul(f.input([4, 4]), new Fusion().input([4, 4])),
@@ -286,7 +286,7 @@ const cases: readonly Case[] = [
   ["no tensor", (f) => untyped(matmul, f.input([4, 4]), undefined), "bad-argument", "matmul(...)", "undefined"],
   ["a number", () => untyped(set, 3), "bad-argument", "set(...)", "number"],
   ["an output that is no tensor", (f) => untypedMethod(f, "output", null), "bad-argument", "output(...)", "null"],
-  // schedules
+  // transforms
   [
     "the same DID type twice",
     (f) => {

@@ -1,4 +1,4 @@
-/** The outputs of ops: axes, dtypes and the ops that stand in the data. */
+/** The outputs of ops: axes, dtypes and the ops in the data. */
 import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import {

@@ -91,7 +91,7 @@ describe("size arithmetic", () => {
         let foldedTree: Scalar = first;
         let tree: Scalar = first;
         for (const [op, operand, swap] of steps) {
-          // Divisors stay on the right and positive: that is what sizes are.
+          // Divisors stay on the right and positive, as for sizes.
           const swapped = swap && (op === "add" || op === "mul");
           foldedTree = swapped ? folds[op](operand, foldedTree) : folds[op](foldedTree, operand);
           tree = swapped ? binary(op, operand, tree) : binary(op, tree, operand);

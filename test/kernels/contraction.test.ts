@@ -35,7 +35,7 @@ interface Sizes {
   readonly k: number;
 }
 
-/** `held`: what the output held, to which the products are added. */
+/** `held`: the previous output, to which the result is added. */
 function product(
   dtype: ArithmeticDType,
   { m, n, k }: Sizes,
@@ -243,7 +243,7 @@ it("passes NaN, infinities and subnormals through half and bfloat16", () => {
     const inputs = [operand(dtype, [9, 1]), operand(dtype, [1, 9])];
     const right = [1, 1, 1, 1, 1, 1, 1, 1, 1];
     const [found] = runKernel({ kind: "matmul", inputs, outputs: [operand(dtype, [9, 9])] }, [a, right]);
-    // The sum starts from +0, so that a product of -0 gives 0.
+    // The sum starts from +0, so a term of -0 gives 0.
     const rows = a.map((x) => (Object.is(x, -0) ? 0 : x));
     expect(
       firstDifference(

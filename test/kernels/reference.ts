@@ -1,6 +1,6 @@
 /**
- * What ops do to elements, written a second time and in another way than src/numerics: plain functions on JavaScript values, by dtype.
- * gelu is left out; test/numerics/normal-cdf.test.ts has its values.
+ * The semantics of ops on elements, implemented a second time and differently from src/numerics: plain functions on
+ * JavaScript values, by dtype. gelu is missing; test/numerics/normal-cdf.test.ts has its values.
  */
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";

@@ -1,4 +1,4 @@
-/** Runs a kernel over a memory of its own, with operands spread out as their strides say. */
+/** Runs a kernel over a separate memory, with operands laid out by their strides. */
 import { isDeepStrictEqual } from "node:util";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
 import { createKernelLibrary, scratchBytes, type SimdUse } from "../../src/kernels/kernel-library.ts";
@@ -40,8 +40,8 @@ export interface RunOptions {
 }
 
 /**
- * Row-major elements of every output: in JavaScript, and in WebAssembly what has a form there. Checks that both have the same bits
- * and wrote nothing beside the outputs' elements and the scratch.
+ * Row-major elements of every output. The kernel runs in JavaScript and, where supported, in WebAssembly. Checks that
+ * both give the same bits and write only the outputs' elements and the scratch.
  */
 export function runKernel(kernel: Kernel, inputs: readonly Values[], options: RunOptions = {}): readonly Values[] {
   const [plain, simd] = (["never", "always"] as const).map((use) => runForm(kernel, inputs, use, options));
@@ -86,7 +86,7 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
   hold();
   const before = bytes.slice();
   const run = createKernelLibrary({ memory, scratch, simd }).prepare(kernel);
-  // Twice, so that nothing depends on what the scratch holds.
+  // Twice, so that no result depends on the scratch's contents.
   if (options.inPlace === undefined) run(inputAddresses, outputAddresses);
   hold();
   run(inputAddresses, outputAddresses);
@@ -106,7 +106,7 @@ function runForm(kernel: Kernel, inputs: readonly Values[], simd: SimdUse, optio
   return results;
 }
 
-/** What an operand holds after `values` were written: along a stride of 0 the last one counts. */
+/** The contents of an operand after `values` were written: along a stride of 0, the last one counts. */
 export function asStored(operand: Operand, values: Values): Values {
   const offsets = offsetsOf(operand);
   const last = new Map(offsets.map((offset, i) => [offset, at(values, i)]));

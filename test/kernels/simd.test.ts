@@ -1,5 +1,5 @@
 /**
- * Loops in WebAssembly SIMD: long enough for the unrolled blocks, the groups behind them and the lanes left over. `runKernel` compares
+ * Loops in WebAssembly SIMD, long enough for unrolled blocks, single groups and remaining lanes. `runKernel` compares
  * them with the generated JavaScript, bit for bit; the other tests of this folder compare both with references.
  */
 import fc from "fast-check";

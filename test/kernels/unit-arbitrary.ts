@@ -1,4 +1,4 @@
-/** Units that fast-check draws and shrinks: see random-unit.ts for what the numbers mean. */
+/** Units that fast-check draws and shrinks; random-unit.ts defines the meaning of the numbers. */
 import fc from "fast-check";
 import type { UnitChoice } from "./random-unit.ts";
 

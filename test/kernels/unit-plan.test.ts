@@ -1,4 +1,4 @@
-/** What a unit becomes: how many loop nests, what they compute and how often, and what they keep in the scratch. */
+/** The plan of a unit: its loop nests, their computations, and the values in the scratch. */
 import { describe, expect, it } from "vitest";
 import type { UnitKernel } from "../../src/commands/kernel.ts";
 import type { Nest } from "../../src/kernels/nests/nest.ts";
@@ -214,7 +214,7 @@ describe("scratch", () => {
           },
         ),
       ).valueBytes;
-    // One product and its relu at a time, the last relu in the output.
+    // One GEMM and its relu at a time, the last relu in the output.
     expect([1, 2, 3, 10].map(layers)).toEqual([1024, 2048, 2048, 2048]);
   });
 
@@ -224,7 +224,7 @@ describe("scratch", () => {
       const late = u.matmul(u.matmul(u.matmul(early, x), x), x);
       return [u.binary("add", early, late)];
     });
-    // early, and two products in turn.
+    // early, and two GEMMs in turn.
     expect(planUnit(unit).valueBytes).toBe(3072);
   });
 

@@ -1,4 +1,7 @@
-/** Units against their steps evaluated one by one, bit for bit: those that are hard to fuse. Random ones: random-units.sampled.test.ts. */
+/**
+ * Units that are hard to fuse, against their steps evaluated one by one, bit for bit. Random ones:
+ * random-units.sampled.test.ts.
+ */
 import { describe, expect, it } from "vitest";
 import { arithmeticDTypes } from "./reference.ts";
 import { runKernel } from "./run-kernel.ts";

@@ -15,7 +15,7 @@ const rootRank = 0;
 interface Case {
   readonly type: CollectiveType;
   readonly reduceOp?: ReductionOpType;
-  /** What the root holds, and what a member at a position holds; before and after. */
+  /** The contents of the root, and of a rank at a position; before and after. */
   readonly rootBuffer: readonly number[];
   readonly memberBuffer: (position: number) => readonly number[];
   readonly rootReads: boolean;

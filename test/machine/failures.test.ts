@@ -1,4 +1,4 @@
-/** Runs that cannot go on: what they say, and that the machine runs again afterwards. */
+/** Runs that cannot continue: their diagnostics, and that the machine runs again afterwards. */
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";

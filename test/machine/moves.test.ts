@@ -1,4 +1,7 @@
-/** Transfers as chains of moves: which may run at the same time, in place too, and what the members of an Allreduce share. */
+/**
+ * Transfers as chains of moves: which chains may run concurrently, also in place, and what the ranks of an Allreduce
+ * share.
+ */
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
@@ -13,7 +16,7 @@ function view(buffer: number, shape: readonly number[], strides = contiguousStri
   return { buffer: makeId<BufferId>(buffer), offset: 0, dtype: "float", shape, strides };
 }
 
-/** The members of a collective of one rank per position; `inPlace` where the table allows it. */
+/** The participants of a collective with one rank per position; `inPlace` if the table allows it. */
 function membersOf(type: CollectiveType, size: number, root: number, inPlace: boolean): readonly Collective[] {
   const rule = collectives[type];
   const team = Array.from({ length: size }, (_, rank) => rank);

@@ -19,7 +19,7 @@ interface Operation {
 
 export interface RandomLists {
   readonly lists: readonly CommandList[];
-  /** What every rank's output buffers hold after a run, given what its inputs held: [rank][buffer]. */
+  /** The contents of every rank's output buffers after a run, given those of its inputs: [rank][buffer]. */
   readonly evaluate: (inputs: readonly (readonly number[])[]) => readonly (readonly number[])[];
   readonly inputCount: number;
 }
@@ -60,7 +60,7 @@ function record(list: ListBuilder, rank: number, world: number, operations: read
     for (const use of at(uses, buffer))
       if (use.stream !== stream && (writes || use.writes)) list.wait(stream, use.event);
   };
-  // The outputs begin as copies of input 0, so that nothing reads what the caller left there.
+  // The outputs begin as copies of input 0, so that no command reads the caller's leftovers.
   const all = [
     ...Array.from({ length: outputCount }, (_, i): Operation => ({
       kind: "copy",

@@ -69,7 +69,7 @@ describe("parseInterleaving", () => {
 
 type Log = readonly (readonly ["start" | "end", number, number])[];
 
-/** What ran, in order, as [start or end, rank, command]. */
+/** The commands that ran, in order, as [start or end, rank, command]. */
 function logOf(program: Program, options: MachineOptions): Log {
   const log: (readonly ["start" | "end", number, number])[] = [];
   const machine = createMachine(program, createReferenceCompute(program), {

@@ -45,7 +45,7 @@ const formats: readonly Format[] = [
   },
 ];
 
-/** The value of a word by IEEE 754's definition; what would be infinity continues the largest binade instead. */
+/** The value of a word by IEEE 754's definition. Infinity's word continues the largest binade instead. */
 function definedValue({ exponentBits, fractionBits }: Format, word: number): number {
   const fraction = word & (2 ** fractionBits - 1);
   const exponent = (word >>> fractionBits) & (2 ** exponentBits - 1);

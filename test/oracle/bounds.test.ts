@@ -1,6 +1,6 @@
 /**
- * The oracle's bounds hold for float32 accumulation in any order and for rounding on every hop, and are tight enough to show
- * a term that is missing.
+ * The oracle's bounds hold for float32 accumulation in any order and for rounding on every hop, and are tight enough to
+ * reveal a missing term.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -208,7 +208,7 @@ describe("bounds of elementwise ops", () => {
   });
 
   it("follow errors through later ops", () => {
-    // The sum may come out at either end of its bound; what comes out behind the other ops must stay inside theirs.
+    // The sum may be at either end of its bound; the results of the later ops must stay inside their bounds.
     const chain = (s: TensorView, y: TensorView): TensorView =>
       exp(cast(sub(mul(gelu(s), y), div(s, add(y, y))), "double"));
     fc.assert(

@@ -1,4 +1,4 @@
-/** What the oracle computes, against values worked out by hand. */
+/** The oracle's results against values worked out by hand. */
 import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Random chains of ops. With constant and with symbolic extents they give the same results, of the shape that the ops' rules
- * predict, and what the shape rules accept always evaluates.
+ * Random chains of ops. Constant and symbolic extents give the same results, with the shape that the ops' rules
+ * predict, and every op that the shape rules accept evaluates.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

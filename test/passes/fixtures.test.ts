@@ -1,4 +1,4 @@
-/** Every fixture of every pass: the text beside it is what the pass makes of it. */
+/** Every fixture of every pass: the text beside it shows the program after the pass. */
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Passes that are left out: the program still lowers, or a diagnostic says what is wrong. */
+/** Disabled passes: the program still lowers, or a diagnostic explains why not. */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";

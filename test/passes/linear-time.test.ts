@@ -1,6 +1,6 @@
 /**
- * Lowering takes steps in proportion to the number of ops, whatever ties them together: a chain, a star, one long loop, branches, several
- * meshes. Steps are counted, not timed. bench/lowering.ts has times.
+ * Lowering takes steps in proportion to the number of ops, however they are connected: a chain, a star, one long loop,
+ * branches, several meshes. Steps are counted, not timed. bench/lowering.ts measures times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { add, DeviceMesh, Fusion, mul, neg, set, type LowerOptions, type TensorView } from "braid";

@@ -1,4 +1,4 @@
-/** What only hand-built programs, or a left-out pass, can bring before the recogniser of loops over the devices. */
+/** Loops over the devices that only hand-built programs, or a disabled pass, can request. */
 import { describe, expect, it } from "vitest";
 import {
   DeviceMesh,
@@ -91,7 +91,7 @@ describe("hand-built programs that overwrite", () => {
     const [w, y] = [h.input([2, 2]), h.tensor([2, 2, { reduced: 2 }], { parallel: ["Stream"] })];
     h.output(x);
     h.output(y);
-    // Every row of the product reads all rows of x.
+    // Every row of the result reads all rows of x.
     h.matmul(w, x, { out: y });
     h.set(w, { out: x });
     const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];

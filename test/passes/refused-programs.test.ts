@@ -1,4 +1,7 @@
-/** Every row of the tables of what the passes refuse: it is refused, the program to write instead has the oracle's result, and the page has the row. */
+/**
+ * Every row of the tables of programs that passes reject: the program is rejected, the alternative gives the oracle's
+ * result, and the page has the row.
+ */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type Fusion, lower, type LowerOptions } from "braid";
@@ -12,7 +15,7 @@ const pages = {
   "convert-op-to-communication": convertOpToCommunication,
 } as const;
 
-/** The first two cells of every row of the tables behind the heading "Refused". */
+/** The first two cells of every row of the tables under the heading "Refused". */
 function rowsOf(page: string): readonly string[] {
   const text = readFileSync(new URL(`../../docs/passes/${page}.md`, import.meta.url), "utf8");
   const [, refused = ""] = text.split("\n## Refused\n");

@@ -1,4 +1,4 @@
-/** What the passes refuse, each with a program that does the same in a way that they take: the tables of docs/passes. */
+/** Programs that the passes reject, each with an accepted program that computes the same: the tables of docs/passes. */
 import { abs, add, DeviceMesh, Fusion, type LowerOptions, matmul, relu, set, slice, sum, type TensorView } from "braid";
 
 export interface Written {
@@ -212,7 +212,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
 ];
 
-/** Refused by the checks before the first rewrite. */
+/** Rejected by the checks before the first rewrite. */
 export const checked: readonly RefusedProgram[] = [
   {
     what: "a DID type on an axis made by merge",

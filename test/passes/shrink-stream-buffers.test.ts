@@ -1,5 +1,5 @@
 /**
- * Which buffers of hand-built loops get slots. Each program is one that gets them, but for what the test's name says.
+ * Which buffers of hand-built loops get slots. Each program would get them, except for the property in the test's name.
  */
 import { DeviceMesh, type HostProgram, HostProgramBuilder, link, record, runPass, shrinkStreamBuffers } from "braid";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** Random graphs: groups are of one type, have no cycle, respect the edges that forbid, and do not depend on the order of the nodes. */
+/**
+ * Random graphs: groups have one type and no cycle, respect edges that forbid fusion, and do not depend on the order of
+ * the nodes.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Edge, typedFusion } from "../../src/passes/stream-loops/group/typed-fusion.ts";
@@ -30,7 +33,7 @@ function groupOfNode(groups: readonly (readonly number[])[]): number[] {
   return of;
 }
 
-/** The nodes in another order that the edges allow; `newOf[i]` is what node i has become. */
+/** The nodes in another order that the edges allow; `newOf[i]` is the new number of node i. */
 function shuffled({ edges, types }: Graph, random: Random): { graph: Graph; newOf: readonly number[] } {
   const left = new Set(types.keys());
   const newOf: number[] = [];
@@ -136,7 +139,7 @@ describe("typed fusion", () => {
   });
 
   it("keeps the group of the type that appears first where two types exclude each other and look alike", () => {
-    // a0 -> b2, b1 -> a3: {a0, a3} needs b1 before and b2 behind.
+    // a0 -> b2, b1 -> a3: {a0, a3} needs b1 before it and b2 after it.
     const edges = [[], [], [{ from: 0, fusible: false }], [{ from: 1, fusible: false }]];
     expect(typedFusion(edges, ["a", "b", "b", "a"])).toEqual([[1], [0, 3], [2]]);
   });

@@ -1,4 +1,4 @@
-/** What each stage promises: a program that breaks the promise is refused, whichever pass made it. */
+/** The guarantees of each stage: a program that breaks one is rejected, whichever pass made it. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, type HostProgram, HostProgramBuilder, type TensorView } from "braid";
 import { validate } from "../../src/passes/pipeline.ts";

@@ -10,7 +10,7 @@ describe.each(exampleFiles)("%s", (name) => {
     const example = await loadExample(name);
     const small = Object.entries(example.defaults).map(([size, value]) => [size, Math.min(value, 64)] as const);
     const built = example.build({ devices: 4, params: Object.fromEntries(small) });
-    // What is built by hand is not lowered.
+    // Hand-built programs are not lowered.
     if (!isFusion(built)) return;
     for (const backend of ["nccl", "cuda"] as const) {
       const kinds = walk(lower(built, { rank: 0, overlap: false, backend }).body).map(({ kind }) => kind);

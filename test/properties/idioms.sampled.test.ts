@@ -12,7 +12,7 @@ import { createRandom } from "../../src/support/random.ts";
 import { buildFusion, recipes } from "../support/random-fusion.ts";
 import { draws, runs } from "../support/suite.ts";
 
-/** The shards of the second of two runs; null where lowering refuses the Fusion. */
+/** The shards of the second of two runs; null if lowering rejects the Fusion. */
 async function run(
   fusion: Fusion,
   options: { readonly devices: number; readonly streams: number; readonly backend: "nccl" | "cuda" },

@@ -29,6 +29,6 @@ it("lowers or refuses with a diagnostic, always to the same text", () => {
     }),
     draws(programs),
   );
-  // A generator that is mostly refused would test little.
+  // A generator whose Fusions are mostly rejected would test little.
   expect(counts.lowered, JSON.stringify([...counts.refused])).toBeGreaterThan(0.4 * runs(programs));
 });

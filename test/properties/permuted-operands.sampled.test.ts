@@ -1,4 +1,7 @@
-/** Contractions of random permutes of random operands, looped along random axes: what they read in place gives the oracle's result. */
+/**
+ * Contractions of random permutes of random operands, looped along random axes: reading operands in place gives the
+ * oracle's result.
+ */
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Fusion, linear, lower, matmul, MultiDeviceExecutor, permute, relu, type TensorView } from "braid";

@@ -20,7 +20,7 @@ interface Setting {
   readonly options: ScheduleOptions;
 }
 
-/** Null where lowering refuses the Fusion. */
+/** Null if lowering rejects the Fusion. */
 function linked(fusion: Fusion, { devices, streams, options }: Setting, shrink: boolean): Program | null {
   const { protocol = "get" } = options;
   try {

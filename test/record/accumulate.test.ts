@@ -1,6 +1,6 @@
 /**
- * Contractions that add to their output or read an operand permuted, in hand-written programs: what they compute,
- * print and refuse.
+ * Contractions that add to their output or read an operand permuted, in hand-written programs: results, printed text
+ * and diagnostics.
  */
 import { DiagnosticError, HostProgramBuilder, link, parse, print, record, type TensorView, verify } from "braid";
 import { describe, expect, it } from "vitest";

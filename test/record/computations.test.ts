@@ -1,7 +1,4 @@
-/**
- * Every op as the kernels, copies and views it becomes. That results are right is run-programs' and the conformance
- * tests' business.
- */
+/** Every op as kernels, copies and views. Run-programs and the conformance tests check results. */
 import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "braid";
 import { describe, expect, it } from "vitest";
 import { record } from "../../src/compile/record.ts";

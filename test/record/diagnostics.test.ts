@@ -1,4 +1,4 @@
-/** Every mistake that shows only when a program is recorded: the code, the place, and what is said. */
+/** Every mistake that only recording can detect: its code, place and message. */
 import { DeviceMesh, DiagnosticError, Fusion, HostProgramBuilder, relu, sum } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Communication, HostProgram } from "../../src/host/nodes.ts";

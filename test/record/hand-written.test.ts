@@ -1,6 +1,6 @@
 /**
- * nvFuser's hand-written host programs (test_host_irs, test_multidevice_host_ir, test_multidevice_host_ir_overlap),
- * at small sizes: built, recorded for every rank, linked, and run over several schedules. Values are small whole
+ * nvFuser's hand-written host programs (test_host_irs, test_multidevice_host_ir, test_multidevice_host_ir_overlap), at
+ * small sizes: built, recorded for every rank, linked, and run under several interleavings. Values are small whole
  * numbers, so that results are exact.
  */
 import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "braid";

@@ -12,7 +12,7 @@ export interface ListingOptions {
   readonly kinds?: readonly UnlinkedCommand["kind"][];
 }
 
-/** `worker 1: copy T0+16 float [4] -> T1+16 float [4]`. A buffer that a tensor made anew is `T1'`. */
+/** `worker 1: copy T0+16 float [4] -> T1+16 float [4]`. A second buffer of a tensor is `T1'`. */
 export function listing(list: CommandList, { kinds }: ListingOptions = {}): string {
   const names = bufferNames(list);
   const lines = list.commands
@@ -24,7 +24,7 @@ export function listing(list: CommandList, { kinds }: ListingOptions = {}): stri
   return `\n${lines.join("\n")}\n`;
 }
 
-/** Launches, copies and transfers: what moves data. */
+/** Commands that move data: launches, copies and transfers. */
 export const dataKinds = ["launch", "copy", "transfer", "copyPeer", "copyRank", "combineRanks"] as const;
 
 type Names = readonly string[];

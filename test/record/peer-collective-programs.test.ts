@@ -1,6 +1,6 @@
 /**
  * Programs of collectives of the CUDA backend: the commands of each rank, which rank reads from which in each step, the
- * messages where ranks do not fit, and the judge's verdict on every type and team.
+ * diagnostics for ranks that disagree, and the judge's verdict on every type and team.
  */
 import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "braid";
 import { describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ interface Setting {
   /** Rows that are communicated one after the other, each on the next of `streams` streams. */
   readonly rows?: number;
   readonly streams?: number;
-  /** Where the Wait stands: where the post does, or on the caller's stream. */
+  /** The stream of the Wait: the post's, or the caller's. */
   readonly wait?: "worker" | "caller";
   /** Whether the caller's stream then waits for the worker's, as a Stream loop does. */
   readonly join?: boolean;

@@ -1,6 +1,6 @@
 /**
- * Collectives of the CUDA backend: what each rank does, and that they give the bits of the same collectives of a
- * library, on every team, dtype and reduction, over iterations on several streams, and in repeated runs.
+ * Collectives of the CUDA backend: the actions of each rank, and the same bits as a library's collectives, on every
+ * team, dtype and reduction, over iterations on several streams, and in repeated runs.
  */
 import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
 import { expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * Records, links and runs host programs of all ranks on the CPU back end, over several schedules and with synchronous
- * and eager transfers, and gives every rank's outputs. All runs must give the same bits.
+ * Records, links and runs host programs of all ranks on the CPU back end, under several interleavings and with
+ * synchronous and eager transfers, and returns every rank's outputs. All runs must give the same bits.
  */
 import { expect } from "vitest";
 import { createCpuBackend, type CpuOptions } from "../../src/backends/cpu/cpu-backend.ts";
@@ -40,7 +40,7 @@ async function runOnce(program: Program, inputs: RunSetting["inputs"], setting: 
   const world = program.ranks.length;
   const group = await createCpuBackend(setting).open({ world, localRanks: program.ranks.map(({ rank }) => rank) });
   const prepared = await group.prepare(program);
-  // The second run finds temporaries, and slots, as the first left them.
+  // The second run finds temporaries and slots as the first left them.
   for (let run = 0; run < 2; run++) {
     for (const { id, role, rank, position } of program.buffers) {
       const tensor = role === "input" && position !== null ? inputs[rank]?.[position] : undefined;

@@ -1,4 +1,4 @@
-/** Every kind of statement as the commands it becomes. Communications and computations have files of their own. */
+/** The commands of every kind of statement. Communications and computations have separate files. */
 import { DeviceMesh, HostProgramBuilder } from "braid";
 import { describe, expect, it } from "vitest";
 import type { RecordOptions } from "../../src/compile/record.ts";

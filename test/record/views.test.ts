@@ -35,7 +35,7 @@ const axisOrder = (rank: number): fc.Arbitrary<number[]> =>
     { minLength: rank },
   );
 
-/** A view as slices and permutations of a row-major tensor make them. */
+/** A view that slices and permutations of a row-major tensor can make. */
 const anyView: fc.Arbitrary<View> = fc
   .array(fc.record({ extent: fc.integer({ min: 1, max: 4 }), padding: fc.integer({ min: 0, max: 2 }) }), {
     maxLength: 4,

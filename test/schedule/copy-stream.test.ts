@@ -1,4 +1,4 @@
-/** The rewrite copy-stream: what moves, the edges around it, and the same bits under every interleaving. */
+/** The rewrite copy-stream: the moved commands, the edges around them, and the same bits under every interleaving. */
 import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";

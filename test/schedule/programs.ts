@@ -25,7 +25,7 @@ export function allgatherMatmul(dtype: DType = "float"): Fusion {
   return f;
 }
 
-/** Partial products of [24, 16] and [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
+/** Partial results of [24, 16] x [16, 5] by shares of K, sent chunk by chunk to the devices that add them. */
 function matmulReduceScatter(dtype: DType = "float"): Fusion {
   const f = new Fusion();
   const a = f.input([devices, devices, 6, 4], dtype);
@@ -43,7 +43,7 @@ function matmulReduceScatter(dtype: DType = "float"): Fusion {
   return f;
 }
 
-/** Partial products of [24, 16] and [16, 5] by shares of K, in four chunks of rows, each added by one collective. */
+/** Partial results of [24, 16] x [16, 5] by shares of K, in four chunks of rows, each added by one collective. */
 function matmulAllreduce(dtype: DType = "float"): Fusion {
   const f = new Fusion();
   const a = f.input([4, devices, 6, 4], dtype);

@@ -84,7 +84,7 @@ describe("compute-streams", () => {
   it("puts what a scatter sends on the copy stream, and the sum on the caller's stream after the waits for what arrives", () => {
     const program = placeStreams.run(recorded(scatter, { protocol: "put" }), 1);
     for (const rank of ranks) {
-      // The sum is behind the arrivals alone, not behind what this rank sends.
+      // The sum follows only the arrivals, not this rank's sends.
       expect(streamsOf(program, rank)).toEqual({
         caller: "rsssPCPrPrPrwwwPe",
         "copy stream": "eweCsweCsweCsr",
@@ -207,7 +207,7 @@ describe("in-place", () => {
         const position = list.commands.findIndex(({ kind }) => kind === "copy");
         const copy = at(list.commands, position);
         if (copy.kind !== "copy") throw new Error("the own chunk is copied first");
-        // The rest of the slots is as large as the shard; what it holds does not matter here.
+        // The rest of the slots is as large as the shard; its contents do not matter here.
         const other = { ...copy.destination, offset: copy.destination.offset + 192 };
         const overwrite: Command = { ...copy, source: other, destination: copy.source };
         return {
@@ -246,7 +246,7 @@ describe("own-last", () => {
 describe("split-chunks", () => {
   it("cuts the copies of a gather by get, and their products, along the rows", () => {
     const program = splitChunks.run(recorded(gather), 4);
-    // One local copy and the own product stay whole; 6 rows in four parts.
+    // One local copy and the rank's own GEMM stay whole; 6 rows in four chunks.
     expect(counts(program, "copy")).toEqual([13, 13, 13, 13]);
     expect(counts(program, "launch")).toEqual([13, 13, 13, 13]);
     expect(counts(program, "signal")).toEqual(counts(recorded(gather), "signal"));
@@ -380,7 +380,7 @@ describe("sm-margin", () => {
   it("is for products behind the first, which kernels in peers' memory may run beside, on whatever streams", () => {
     const program = recorded(reduce);
     const none = undefined;
-    // As recorded, product and combination of each chunk in turn; on one compute stream all products first.
+    // As recorded, the GEMM and combination of each chunk alternate; on one compute stream all GEMMs come first.
     expect(margins(smMargin.run(program, 8))).toEqual(ranks.map(() => [none, none, 8, none, 8, none, 8, none]));
     const placed = applySchedule(program, { computeStreams: 1, smMargin: 8 });
     expect(margins(placed)).toEqual(ranks.map(() => [none, 8, 8, 8, none, none, none, none]));
@@ -397,7 +397,7 @@ describe("sm-margin", () => {
       kernelCopies: 192,
       smMargin: 4,
     });
-    // The last product is behind the last copy.
+    // The last GEMM comes after the last copy.
     expect(margins(copied)).toEqual(ranks.map(() => [4, 4, 4, undefined]));
   });
 

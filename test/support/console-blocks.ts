@@ -21,7 +21,7 @@ export function consoleCommands(page: string): readonly ConsoleCommand[] {
   );
 }
 
-/** The text without what differs from run to run: times, and where on the time axis cells lie. */
+/** The text without the parts that differ from run to run: times, and the cells' positions on the time axis. */
 export function withoutTimes(text: string): string {
   return text
     .replaceAll(/ +\d+\.\d\d ms/g, " N ms")

@@ -36,7 +36,7 @@ export async function expectReference(
   );
   expect([...new Set(errors.map(({ code }) => code))].toSorted(), errors[0]?.message).toEqual(findings.toSorted());
   for (const on of cpuBackends) {
-    // What the verifier has to say is said above.
+    // The verifier's findings are compared above.
     const options = { devices: hosts.length, on, streams, protocol, verify: "off" } as const;
     const executor = await MultiDeviceExecutor.create(hosts, options);
     for (let run = 0; run < runs; run++) {

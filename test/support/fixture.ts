@@ -6,7 +6,7 @@
 import type { Fusion, LowerOptions } from "braid";
 
 export interface Fixture {
-  /** What the fixture shows, one line. */
+  /** What the fixture shows, in one line. */
   readonly shows: string;
   readonly options?: LowerOptions;
   /** All passes that change the Fusion before it is segmented; the fixture's own, if it changes anything, if not given. */

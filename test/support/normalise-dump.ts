@@ -5,7 +5,7 @@
 export interface NormalDump {
   /** The container, without the index definitions. */
   readonly text: string;
-  /** What the index definitions define, expanded. */
+  /** The definitions of derived indices, expanded. */
   readonly definitions: ReadonlySet<string>;
 }
 

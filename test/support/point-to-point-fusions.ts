@@ -45,7 +45,7 @@ export function allgatherMatmul(
 
 const scattered: ProductSizes = { rows: 4, k: 3, n: 2 };
 
-/** ReduceScatterP2p: every chunk of partial sums goes to the device that keeps it; the sum is local, behind the loop. */
+/** ReduceScatterP2p: every chunk of partial sums goes to the device that keeps it; the sum is local, after the loop. */
 export function reduceScatterP2p(devices: number, { rows, k, n, dtype }: ProductSizes = scattered): Fusion {
   const f = new Fusion();
   const a = f.input([devices, devices, rows, k], dtype);

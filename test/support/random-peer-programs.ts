@@ -1,7 +1,7 @@
 /**
- * Random host programs of collectives, sends and products on several streams, for any communication backend. In each step up to three
- * branches that share no tensor run beside each other, so that every program is free of races. What they mean does not depend on the
- * backend: collectives in peers' memory have the bits of a library's.
+ * Random host programs of collectives, sends and GEMMs on several streams, for any communication backend. In each step
+ * up to three branches without shared tensors run concurrently, so that every program is free of races. Their results
+ * do not depend on the backend: collectives in peers' memory have the bits of a library's.
  */
 import { DeviceMesh, HostProgramBuilder, type TensorView } from "braid";
 import type { HostProgram } from "../../src/host/nodes.ts";
@@ -35,7 +35,7 @@ export interface PeerRecipe {
   readonly streams: number;
   readonly protocol: "get" | "put";
   readonly tensors: number;
-  /** So many tensors are temporaries, the others outputs. */
+  /** The number of temporaries; the other tensors are outputs. */
   readonly temporaries: number;
   readonly steps: readonly (readonly Branch[])[];
 }

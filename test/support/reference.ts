@@ -1,4 +1,4 @@
-/** What a program has to give, said apart from the program: as a Fusion that the oracle evaluates, or as a function. */
+/** The expected result of a program, defined apart from it: as a Fusion that the oracle evaluates, or as a function. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import { type Sizes, shapeOf } from "../../src/ir/sizes.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
@@ -6,7 +6,7 @@ import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts"
 import type { TensorShape } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 
-/** What whole inputs give. */
+/** The outputs for whole inputs. */
 export interface Reference {
   readonly inputs: readonly TensorShape[];
   /** Whole outputs; `bounds[i]`: how far each element of output i may be off. */
@@ -15,7 +15,7 @@ export interface Reference {
 
 const noSizes: Sizes = new Map();
 
-/** The oracle's word on a Fusion; `sizes` of the extents that it leaves open. */
+/** The oracle's result for a Fusion; `sizes` of the extents that it leaves open. */
 export function referenceOf(fusion: Pick<Fusion, "data">, sizes = noSizes): Reference {
   const data = fusion.data();
   return {

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { type CommandList, DiagnosticError, type HostProgram, parse, print, record, type RecordOptions } from "braid";
 
-/** `null` where the program cannot be recorded; what is said then must be the same too. */
+/** `null` if the program cannot be recorded; its diagnostics must then be the same too. */
 function recorded(program: HostProgram, options: RecordOptions): CommandList | readonly string[] {
   try {
     return record(program, options);

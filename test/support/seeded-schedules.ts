@@ -1,6 +1,6 @@
 /**
- * Loops over the devices under many schedules: what must not change a bit. A program is lowered and linked once and runs many times, on the
- * machine.
+ * Loops over the devices under many seeded interleavings, which must not change a bit. A program is lowered and linked
+ * once and runs many times, on the machine.
  */
 import { type Fusion, link, lower, type Program, record } from "braid";
 import { createCpuBackend, type CpuOptions } from "braid/cpu";
@@ -59,8 +59,8 @@ export async function bitsOf(fusion: Fusion, program: Program, cpu: CpuOptions):
 }
 
 /**
- * The schedules and seeds under which a program on 4 devices and 3 streams gives other bits than in turns; none if it is right. Transfers
- * are eager under every other seed.
+ * The schedules and seeds under which a program on 4 devices and 3 streams gives other bits than round-robin; none if
+ * it is correct. Every other seed uses eager transfers.
  */
 export async function differingSeeds(build: (devices: number) => Fusion, seeds: number): Promise<readonly string[]> {
   const differing: string[] = [];

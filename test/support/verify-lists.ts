@@ -1,4 +1,4 @@
-/** The verifier's report on the lists of all ranks; where they do not link, its findings are link's. */
+/** The verifier's report on the lists of all ranks. If they do not link, its findings are link's. */
 import { type CommandList, DiagnosticError, link, verify, type VerifyReport } from "braid";
 import { unlinkedReport } from "../../src/verify/verify.ts";
 

@@ -1,4 +1,4 @@
-/** Times of ranks with clocks of their own on one axis, and what the trace says of its precision. */
+/** Times of ranks with separate clocks on one axis, and the precision that the trace reports. */
 import { describe, expect, it } from "vitest";
 import { alignmentError, alignTraces } from "../../src/trace/align-traces.ts";
 import { chromeTrace, chromeTraceText } from "../../src/trace/chrome/chrome-trace.ts";

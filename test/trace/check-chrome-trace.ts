@@ -1,6 +1,6 @@
 /**
- * What a viewer needs of a trace in the Chrome Trace Event format, checked on its parsed JSON without a look at how it was made.
- * Integers of nanoseconds, since sums of fractional microseconds round.
+ * Checks a parsed trace in the Chrome Trace Event format for the properties that viewers need, independently of the
+ * code that made it. Times are whole nanoseconds, since sums of fractional microseconds round.
  */
 import { expect } from "vitest";
 
@@ -44,7 +44,7 @@ export interface CheckedTrace {
   readonly arrows: readonly RawArrow[];
 }
 
-/** Expects a well-formed trace that lies within 0 .. `end` nanoseconds, and gives its slices and arrows. */
+/** Expects a well-formed trace within 0 .. `end` nanoseconds, and returns its slices and arrows. */
 export function checkChromeTrace({ displayTimeUnit, traceEvents }: RawTrace, end: number): CheckedTrace {
   expect(["ms", "ns"]).toContain(displayTimeUnit);
   expect(traceEvents.filter(({ ph }) => !["M", "X", "s", "f", "C"].includes(ph))).toEqual([]);
@@ -116,7 +116,10 @@ function checkCounters(events: readonly RawEvent[], end: number): void {
   }
 }
 
-/** Each id has one start and one end, on slices that hold their times, the start not after the end; and stands after both slices. */
+/**
+ * Each id has one start and one end, on slices that contain their times. The start is not after the end, and both come
+ * after their slices.
+ */
 function arrowsOf(events: readonly RawEvent[], tracks: ReadonlyMap<string, readonly RawSlice[]>): readonly RawArrow[] {
   const flows = events.filter(({ ph }) => ph === "s" || ph === "f");
   const lastSlice = events.findLastIndex(({ ph }) => ph === "X");

@@ -9,7 +9,7 @@ export function parsedTrace(program: Program, events: readonly TraceEvent[]): Ra
   return JSON.parse([...chromeTraceText(program, events)].join("")) as RawTrace;
 }
 
-/** `slack` nanoseconds: what slices may move beyond the last measured time. */
+/** `slack`: how many nanoseconds slices may move past the last measured time. */
 export function checkedTrace(program: Program, events: readonly TraceEvent[], slack = 0): CheckedTrace {
   const end = Math.max(0, ...events.flatMap((event) => [event.start, event.end])) * millisecond;
   return checkChromeTrace(parsedTrace(program, events), end + slack);

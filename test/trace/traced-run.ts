@@ -1,4 +1,7 @@
-/** Runs a Program on the machine under a clock of its own, on which every start and end of a command takes one millisecond. */
+/**
+ * Runs a Program on the machine under a separate clock, on which every start and end of a command takes one
+ * millisecond.
+ */
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";

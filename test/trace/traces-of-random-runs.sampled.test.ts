@@ -1,4 +1,4 @@
-/** Traces of random Programs have what a viewer of the Chrome Trace Event format needs. */
+/** Traces of random Programs have the properties that viewers of the Chrome Trace Event format need. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
@@ -42,7 +42,7 @@ describe("the trace of any run", () => {
           start: blurred(event.start),
           end: blurred(event.end),
         }));
-        // At most 1 ns for each slice of no length that others are behind.
+        // At most 1 ns for each slice of no length that other slices follow.
         const { arrows } = checkedTrace(program, events, 3 * events.length);
         expect(arrows).toHaveLength(expectedArrows(program));
       }),
@@ -51,7 +51,10 @@ describe("the trace of any run", () => {
   });
 });
 
-/** Counted apart from the code under test: a wait has one cause, a receive one sender, a member of a team all others. */
+/**
+ * Counted independently of the code under test: a wait has one cause, a receive one sender, a rank of a team all
+ * others.
+ */
 function expectedArrows({ ranks, transfers }: Program): number {
   const waits = ranks.flatMap(({ commands }) =>
     commands.filter(({ kind }) => kind === "waitEvent" || kind === "waitSignal"),

@@ -1,6 +1,7 @@
 /**
- * An Allreduce in peers' memory, in which members write each other's outputs: the verifier misses none of its signals and waits. Without one
- * the list hangs; without a signal and its wait there is a race, between the commands that they stand between.
+ * An Allreduce in peers' memory, whose ranks write each other's outputs: the verifier finds every missing signal and
+ * wait. Without one of them the list hangs; without a signal and its wait there is a race between the commands that
+ * they order.
  */
 import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record } from "braid";
 import { describe, expect, it } from "vitest";
@@ -42,7 +43,10 @@ function errorsWithout(lists: readonly CommandList[], edge: Edge): Found {
   return { errors: verifyLists(without).findings.filter(({ severity }) => severity === "error"), without };
 }
 
-/** Places of what the rank computes, in order: what makes its input, its combination if it has a slice, what reads its output. */
+/**
+ * Positions of the rank's launches, in order: the one that makes its input, its combination if it has a slice, the one
+ * that reads its output.
+ */
 function launchesOf(lists: readonly CommandList[], rank: number): readonly number[] {
   return at(lists, rank).commands.flatMap(({ kind }, index) =>
     kind === "launch" || kind === "combineRanks" ? [index] : [],
@@ -52,7 +56,7 @@ function launchesOf(lists: readonly CommandList[], rank: number): readonly numbe
 describe.each([
   { elements: 12, inPlace: false, count: 12 },
   { elements: 12, inPlace: true, count: 12 },
-  // Two of three members have a slice.
+  // Two of three ranks have a slice.
   { elements: 2, inPlace: false, count: 8 },
 ])("of $elements elements, in place: $inPlace", ({ elements, inPlace, count }) => {
   const lists = recorded(elements, inPlace);
@@ -80,7 +84,7 @@ describe.each([
       const { position: to, slot }: SignalRank = command;
       const { errors, without } = errorsWithout(lists, edge);
       const [theirs, ours] = [launchesOf(without, from), launchesOf(without, to)];
-      // ready: the maker of an input, and who combines it. done: who combines an output, and its reader.
+      // ready: the maker of an input, and its combiner. done: the combiner of an output, and its reader.
       const between = slot === "ready" ? [at(theirs, 0), at(ours, 1)] : [at(theirs, 1), at(ours, ours.length - 1)];
       const races = errors.filter(({ code }) => code === "data-race");
       expect(races.map(({ commands }) => commands.map(({ rank, command: place }) => [rank, place]))).toContainEqual([

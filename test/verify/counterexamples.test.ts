@@ -115,8 +115,8 @@ test("the nearest common ancestor and the missing edge of a race", async () => {
 });
 
 /**
- * Rank 0 puts its sum into rank 1's buffer, which rank 1 adds to itself; the put stands after two more statements than the sum that reads it. `waits`:
- * rank 1 waits for the put before it reads, or behind.
+ * Rank 0 puts its sum into rank 1's buffer, which rank 1 adds to itself; the put comes two statements after the sum
+ * that reads it. `waits`: rank 1 waits for the put before or after it reads.
  */
 function putAndUse(waits: "before" | "behind"): Program {
   const lists = [0, 1].map((rank) => {

@@ -27,7 +27,7 @@ interface Views {
   readonly y: ReturnType<ListBuilder["input"]>;
 }
 
-/** Two gets of rank 1 from rank 0, on streams of their own, whose signals go through one slot. */
+/** Two gets of rank 1 from rank 0 on separate streams, whose signals use one slot. */
 function onOneSlot(): Program {
   const program = link(
     buildLists(2, (list, rank) => {

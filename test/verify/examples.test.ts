@@ -1,6 +1,7 @@
 /**
- * An example of every finding and note, of which docs/findings.md and findings-more.md show most: test/fixtures/findings has a dump and what `braid verify` prints of it, or command lists
- * with their findings. `npx vitest run test/verify/examples -u` writes the texts anew, `npm run docs` the pages.
+ * An example of every finding and note; docs/findings.md and findings-more.md show most. test/fixtures/findings has a
+ * dump with the output of `braid verify`, or command lists with their findings. `npx vitest run test/verify/examples
+ * -u` regenerates the texts, `npm run docs` the pages.
  */
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -17,7 +18,7 @@ const folder = path.resolve(import.meta.dirname, "../fixtures/findings");
 const dumps = readdirSync(folder).filter((name) => name.endsWith(".hir"));
 const notes: ReadonlySet<string> = new Set(["redundant-synchronization", "iterations-serialized", "buffer-leaked"]);
 
-/** What is wrong with one command alone, or with lists that are not linked; all else names both. */
+/** Mistakes of a single command, or of lists that are not linked. All other findings name two commands. */
 const ofOneCommand: ReadonlySet<string> = new Set([
   "unwritten-read",
   "signal-unbalanced",

@@ -1,4 +1,7 @@
-/** Notes on right programs: what is synchronized for nothing, iterations in a row for no data, memory kept on some ranks. */
+/**
+ * Notes on correct programs: needless synchronization, iterations serialized without shared data, memory kept on some
+ * ranks.
+ */
 import { describe, expect, test } from "vitest";
 import { type Finding, HostProgramBuilder, link, record, verify } from "braid";
 import { buildLists } from "../machine/list-builder.ts";
@@ -12,7 +15,7 @@ function notesOf(build: (h: HostProgramBuilder) => void): readonly Finding[] {
   return report.findings;
 }
 
-/** out[i] = a[i] + a[i] for every i, on streams of their own. */
+/** out[i] = a[i] + a[i] for every i, on separate streams. */
 function chunks(form: "one loop" | "three loops", dependent = false): (h: HostProgramBuilder) => void {
   return (h) => {
     const a = h.input([3, 4]);

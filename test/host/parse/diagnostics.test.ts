@@ -1,6 +1,6 @@
 /**
- * What is said of dumps that cannot be read: each case is a dump with one thing wrong, and fixtures/dumps/messages holds what is said.
- * `npx vitest run test/host/parse/diagnostics.test.ts -u` writes them anew.
+ * Diagnostics for dumps that cannot be parsed. Each case is a dump with one mistake, and fixtures/dumps/messages has
+ * its diagnostic. `npx vitest run test/host/parse/diagnostics.test.ts -u` regenerates them.
  */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { dumpText } from "./dump-cases.ts";
 
 type Case = readonly [title: string, text: () => string, options?: ParseOptions & { readonly container?: number }];
 
-/** A dump of the fixtures in which `from` stands, and then `to`. */
+/** A dump of the fixtures with `from` replaced by `to`. */
 function changed(file: string, from: string | RegExp, to: string): () => string {
   return () => {
     const text = dumpText(file);

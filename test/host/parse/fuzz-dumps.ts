@@ -1,4 +1,4 @@
-/** What must hold of any text, and the dumps that the fuzzing starts from. */
+/** Checks that hold for any text, and the dumps from which fuzzing starts. */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { DiagnosticError, parseContainers, type ParsedContainer, print } from "braid";
@@ -12,7 +12,7 @@ export const startingDumps: readonly string[] = readdirSync(folder, { recursive:
   .map((file) => readFileSync(path.join(folder, file), "utf8"));
 
 export interface Outcome {
-  /** Null where the text is refused. */
+  /** Null if the text is rejected. */
   readonly containers: readonly ParsedContainer[] | null;
   /** The code of the diagnostic. */
   readonly code: string | null;
@@ -31,8 +31,8 @@ function timed(text: string): Outcome {
 }
 
 /**
- * Reads a text. Anything but a DiagnosticError is thrown on. A time over the limit is measured again, since other work on the machine
- * counts too.
+ * Parses a text and rethrows anything but a DiagnosticError. A time over the limit is measured again, because other
+ * load on the machine counts too.
  */
 export function outcomeOf(text: string, limit: number): Outcome {
   let outcome = timed(text);
@@ -43,7 +43,7 @@ export function outcomeOf(text: string, limit: number): Outcome {
   return outcome;
 }
 
-/** Whether what was read prints, and reads back as what it prints. */
+/** Whether the parsed program prints, and parses back from its own dump. */
 export function survives({ program }: ParsedContainer): boolean {
   const text = print(program);
   const [again] = parseContainers(text);

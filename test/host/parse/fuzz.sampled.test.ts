@@ -1,4 +1,6 @@
-/** Damaged dumps: each is read or refused with a diagnostic within 50 ms, and what is read survives its own dump. */
+/**
+ * Damaged dumps: each is parsed or rejected with a diagnostic within 50 ms, and a parsed program survives its own dump.
+ */
 import { expect, it } from "vitest";
 import { outcomeOf, startingDumps, survives } from "./fuzz-dumps.ts";
 import { mutatedDump } from "./mutate-dump.ts";
@@ -20,7 +22,7 @@ it("damaged dumps are read or refused, in time", () => {
       read++;
     }
   }
-  // Damage that is always refused, or never, would test little.
+  // If damage were always rejected, or never, the test would show little.
   expect(read).toBeGreaterThan(0.075 * dumps);
   const codes = ["dump-syntax", "dump-contradiction", "dump-incomplete", "dump-unsupported", "dump-container"];
   expect([...refused.keys()]).toEqual(expect.arrayContaining([...codes, "host-program-invalid"]));

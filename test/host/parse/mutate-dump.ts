@@ -1,4 +1,4 @@
-/** Damages dumps as editors, terminals, merges and cosmic rays do. Seeded: the same numbers give the same text. */
+/** Damages dumps as editors, terminals and merges do. Seeded: the same numbers give the same text. */
 import { createRandom, type Random } from "../../../src/support/random.ts";
 
 type Mutation = (text: string, random: Random, others: readonly string[]) => string;
@@ -41,36 +41,36 @@ function pick<T>(items: readonly T[], random: Random): T {
 }
 
 const mutations: readonly Mutation[] = [
-  // A character becomes another, goes, or comes.
+  // Replaces, removes or inserts a character.
   (text, random) => {
     const at = random.integer(text.length + 1);
     return text.slice(0, at) + pick(signs, random) + text.slice(at + random.integer(2));
   },
-  // A piece goes.
+  // Removes a range.
   (text, random) => {
     const [start, end] = range(text, random, 200);
     return text.slice(0, start) + text.slice(end);
   },
-  // A piece stands twice.
+  // Duplicates a range.
   (text, random) => {
     const [start, end] = range(text, random, 400);
     return text.slice(0, end) + text.slice(start);
   },
-  // A piece moves elsewhere.
+  // Moves a range elsewhere.
   (text, random) => {
     const [start, end] = range(text, random, 200);
     const rest = text.slice(0, start) + text.slice(end);
     const to = random.integer(rest.length + 1);
     return rest.slice(0, to) + text.slice(start, end) + rest.slice(to);
   },
-  // A line goes, or stands elsewhere too.
+  // Removes a line, or copies it elsewhere.
   (text, random) => {
     const lines = text.split("\n");
     const [line = ""] = lines.splice(random.integer(lines.length), 1);
     if (random.integer(2) === 0) lines.splice(random.integer(lines.length + 1), 0, line, line);
     return lines.join("\n");
   },
-  // A line is indented otherwise.
+  // Changes a line's indentation.
   (text, random) => {
     const lines = text.split("\n");
     const at = random.integer(lines.length);
@@ -78,7 +78,7 @@ const mutations: readonly Mutation[] = [
     lines[at] = random.integer(2) === 0 ? `  ${line}` : line.replace(/^ {1,2}/u, "");
     return lines.join("\n");
   },
-  // A number becomes another.
+  // Changes a number.
   (text, random) => {
     const numbers = [...text.matchAll(/\d+/gu)];
     if (numbers.length === 0) return text;
@@ -86,14 +86,14 @@ const mutations: readonly Mutation[] = [
     const value = pick(["0", "1", "7", "8", "13", "65535", "65536", "4294967296", digits + digits], random);
     return text.slice(0, index) + value + text.slice(index + digits.length);
   },
-  // A word where it may not belong.
+  // Inserts a word where it may not belong.
   (text, random) => {
     const at = random.integer(text.length + 1);
     return text.slice(0, at) + pick(words, random) + text.slice(at);
   },
-  // The end is cut off.
+  // Cuts off the end.
   (text, random) => text.slice(0, random.integer(text.length + 1)),
-  // The end of another dump.
+  // Appends the end of another dump.
   (text, random, others) => {
     const other = pick(others, random);
     return text.slice(0, random.integer(text.length + 1)) + other.slice(random.integer(other.length + 1));

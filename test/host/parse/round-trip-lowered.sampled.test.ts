@@ -8,7 +8,7 @@ import { expectRoundTrip } from "../../support/round-trip.ts";
 import { combinations } from "../../support/split-cases.ts";
 import { sample } from "../../support/suite.ts";
 
-/** The programs of all ranks; none where lowering refuses one. */
+/** The programs of all ranks; none if lowering rejects one. */
 function lowered(fusion: Fusion, devices: number, options: Omit<LowerOptions, "rank">): readonly HostProgram[] {
   try {
     return Array.from({ length: devices }, (_, rank) => lower(fusion, { ...options, rank }));

@@ -1,4 +1,7 @@
-/** Runs a dump on every CPU back end with 1 and 3 streams, and compares its output with the oracle's of a Fusion that computes the same. */
+/**
+ * Runs a dump on every CPU back end with 1 and 3 streams, and compares its output with the oracle's for an equivalent
+ * Fusion.
+ */
 import { expect } from "vitest";
 import { type HostProgram, MultiDeviceExecutor, parseContainers, type Tensor } from "braid";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";

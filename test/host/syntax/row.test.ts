@@ -47,7 +47,7 @@ function print(fields: Omit<Launch, "kind">): string {
   return launch.print({ kind: "Launch", ...fields }, printContext, "    ");
 }
 
-/** Reads a text behind its first word. */
+/** Parses a text after its first word. */
 function read(text: string): Launch | undefined {
   const source = { file: "dump", text, firstLine: 1, prefixLength: 0, lines: null };
   const tensors = createTensorTable(new Map());

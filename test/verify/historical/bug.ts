@@ -6,13 +6,13 @@ export interface HistoricalBug {
   readonly name: string;
   readonly wrong: Program;
   readonly right: Program;
-  /** What the verifier must find in `wrong`, beside what else follows from it. */
+  /** The finding that the verifier must report in `wrong`, possibly with its consequences. */
   readonly finding: BugFinding;
 }
 
 export interface BugFinding {
   readonly code: Finding["code"];
-  /** What it names, in order. */
+  /** The places that it names, in order. */
   readonly places: readonly BugPlace[];
 }
 

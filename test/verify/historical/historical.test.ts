@@ -31,7 +31,7 @@ describe.each(historicalBugs)("$name", ({ wrong, right, finding: expected }) => 
 
   it("goes away with the insertions that the verifier proposes, where it proposes any", () => {
     const repaired = repair(wrong);
-    // A stuck program has too many orders, not too few; what one rank forgets to take, no insertion of an edge brings.
+    // A stuck program has too many orders, not too few, and no inserted edge makes a rank take a forgotten signal.
     const isMended = !["deadlock", "needs-concurrency", "signal-unbalanced", "slot-overrun"].includes(expected.code);
     expect(repaired !== null).toBe(isMended);
     if (repaired !== null) expect(compareProgram(repaired.program)).toEqual({ outcome: "right", disagreement: null });

@@ -43,7 +43,7 @@ export const missingFinalSync: HistoricalBug = {
   wrong: programOf(devices, () => matmulReduceScatter(false), slots),
   right: programOf(devices, () => matmulReduceScatter(true), slots),
   finding: {
-    // Each worker has its Wait: what lacks is that the caller waits for the workers.
+    // Each worker has its Wait, but the caller does not wait for the workers.
     code: "data-race",
     places: [
       { rank: 1, streamName: "NCCL (0 1)", kind: "transfer", statement: "Communication 0 (type=ReduceScatter", run: 1 },

@@ -31,7 +31,7 @@ const twoPipelines: Program = link(
   }),
 );
 
-/** Link gives every pair slots of its own; here the second group uses those of the first. */
+/** Link gives every pair separate slots; here the second group uses those of the first. */
 function onOnePad(program: Program): Program {
   const shared = (command: Command): Command => {
     if (command.kind !== "signal" && command.kind !== "waitSignal") return command;

@@ -49,7 +49,7 @@ export const uncoalescedExchange: HistoricalBug = {
   },
 };
 
-/** The halves on streams of their own: they pass only where the device runs both at once. */
+/** The halves are on separate streams: they complete only if the device runs both at once. */
 function exchangeOnLanes(coalesced: boolean): Program {
   return link(
     buildLists(2, (list, rank) => {

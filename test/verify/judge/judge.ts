@@ -34,7 +34,7 @@ export function judge(program: Program, runs = 2): Verdict {
   const accesses = accessRanges(world, memory);
   const { races, overrun } = findRaces(world, accesses, memory);
   const unbalanced = isUnbalanced(world);
-  // Only where all orders give the same memory does one order show what is read.
+  // One order shows what is read only if all orders give the same memory.
   const settled = !deadlock && races.length === 0 && !overrun && !unbalanced;
   const { uninitialised, lifetime } = settled ? lookAtMemory(world, accesses, memory) : nothingSeen;
   const ok =

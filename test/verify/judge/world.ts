@@ -15,7 +15,7 @@ export type Work =
   | { readonly kind: "record" | "wait"; readonly event: number }
   /** `turn`: how many of its kind come before it at the slot, in the order of the lists and runs. */
   | { readonly kind: "signal" | "take"; readonly slot: number; readonly turn: number }
-  /** A member of a transfer: who must have started before it completes, in either mode. */
+  /** A participant of a transfer: the nodes that must have started before it completes, in either mode. */
   | { readonly kind: "transfer"; readonly eager: readonly number[]; readonly synchronous: readonly number[] };
 
 export interface Node {

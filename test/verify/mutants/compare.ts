@@ -10,7 +10,7 @@ export type Outcome = "malformed" | "wrong" | "right";
 
 export interface Comparison {
   readonly outcome: Outcome;
-  /** What the two say differently; null where they agree. */
+  /** The difference between the two verdicts; null if they agree. */
   readonly disagreement: string | null;
 }
 
@@ -39,7 +39,8 @@ export function compareProgram(program: Program): Comparison {
   const verdict = judge(program);
   const { ok, findings } = verify(program);
   const codes = new Set(findings.flatMap(({ code, severity }) => (severity === "error" ? [code] : [])));
-  // What comes after a deadlock is never reached; after an overrun, or with signals that no wait takes, it depends on the order.
+  // Commands after a deadlock are never reached. After an overrun, or with signals that no wait takes, the result
+  // depends on the order.
   const settled = !verdict.deadlock && !verdict.unbalanced;
   // Lifetimes that an order breaks have the codes of those that break in every order.
   const tellsRaces = settled && !verdict.overrun && !verdict.lifetime;

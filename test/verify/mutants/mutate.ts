@@ -15,7 +15,7 @@ export type Change = "delete" | "retarget" | "reorder";
 export interface Mutant {
   readonly kind: MutatedKind;
   readonly change: Change;
-  /** For people: rank, command and what was done to it. */
+  /** For people: the rank, the command and the change. */
   readonly what: string;
   readonly lists: readonly CommandList[];
 }
@@ -109,7 +109,7 @@ function kindOf(command: UnlinkedCommand, { pairs }: CommandList): MutatedKind |
   }
 }
 
-/** The command aimed at another event, stream, slot, member or root. */
+/** The command with another event, stream, slot, rank or root. */
 function* retargeted(list: CommandList, index: number, command: UnlinkedCommand): Generator<[string, CommandList]> {
   for (const stream of list.streams.keys()) {
     if (stream === command.stream) continue;
@@ -164,7 +164,7 @@ function swapped(list: CommandList, a: number, b: number): CommandList {
   return { ...list, commands: swap(list.commands), origins: swap(list.origins) };
 }
 
-/** A member that does nothing in a collective is none, and not what a recorder writes. */
+/** A rank that does nothing in a collective takes no part in it, and a recorder does not write such a list. */
 function isLastOfCollective({ commands }: CommandList, index: number): boolean {
   const own = at(commands, index);
   if (!("collective" in own)) return false;

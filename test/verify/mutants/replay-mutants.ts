@@ -18,7 +18,7 @@ export const noReplays: ReplayCounts = { wrong: 0, differs: 0, shown: 0, repaire
 
 export interface ReplayTally {
   readonly replays: ReplayCounts;
-  /** A program, a mutant and what is wrong with the verifier's schedules or repair. */
+  /** A program, a mutant and the fault in the verifier's interleavings or repair. */
   readonly complaints: readonly string[];
 }
 

@@ -15,9 +15,9 @@ export interface Replay {
   readonly differs: boolean;
   /** Whether a schedule of the verifier does. */
   readonly shown: boolean;
-  /** Whether the verifier has a repair; it has none for deadlocks and for what is not a matter of order. */
+  /** Whether the verifier has a repair. It has none for deadlocks and for mistakes that no order fixes. */
   readonly repaired: boolean;
-  /** What is wrong with the verifier's schedules or repair; null if nothing is. */
+  /** The fault in the verifier's interleavings or repair, or null. */
   readonly complaint: string | null;
 }
 
@@ -49,7 +49,7 @@ export async function replayMutant(intact: string, lists: readonly CommandList[]
   };
 }
 
-/** The bits of all outputs of all ranks after one run; what stopped the run if it does not complete. */
+/** The bits of all outputs of all ranks after one run, or the obstacle if it does not complete. */
 export async function outputsOf(program: Program, schedule: string | null): Promise<string> {
   const on = createCpuBackend({ interleaving: schedule === null ? { kind: "turns" } : parseInterleaving(schedule) });
   const world = program.ranks.length;

@@ -47,7 +47,7 @@ export function edgesOf(lists: readonly CommandList[]): readonly Edge[] {
   );
 }
 
-/** Null where a member would do nothing in a collective, which is not what a recorder writes. */
+/** Null if a rank would do nothing in a collective, because a recorder does not write that. */
 export function withoutEdge(lists: readonly CommandList[], { commands }: Edge): readonly CommandList[] | null {
   const without = lists.map((list) => {
     const kept = (_: unknown, index: number): boolean =>
@@ -79,7 +79,7 @@ function takeOfPair(lists: readonly CommandList[], rank: number, { pair, slot }:
   return places(lists, peer, (c) => c.kind === "waitPeer" && c.pair === half && c.slot === slot);
 }
 
-/** Of the other member: its k-th collective of the communicator for this rank's k-th. */
+/** Of the other rank: its k-th collective of the communicator for this rank's k-th. */
 function takeOfMember(
   lists: readonly CommandList[],
   rank: number,

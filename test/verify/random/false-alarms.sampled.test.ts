@@ -11,7 +11,7 @@ const count = runs({ quick: 60, long: 500 });
 it(`${count} random programs without a false alarm`, () => {
   const { programs, withStreams, withCommunication } = checkPrograms(count);
   expect(programs).toBe(count);
-  // What is checked has something to be wrong about.
+  // The checked programs have enough streams for mistakes to be possible.
   expect(withStreams).toBeGreaterThan(0.6 * count);
   expect(withCommunication).toBeGreaterThan(0.6 * count);
 }, 120_000);

@@ -52,7 +52,7 @@ function settingsOf(
 /** 1 to 8 devices, 1 to 8 streams. */
 export const settings = settingsOf(recipes, pointToPointRecipes, 8);
 
-/** 1 to 3 devices, 1 to 3 streams: what the judge can do. */
+/** 1 to 3 devices, 1 to 3 streams: the sizes that the judge can handle. */
 export const smallSettings = settingsOf(
   recipes.map((recipe) => ({ ...recipe, devices: 1 + (recipe.devices % 3) })),
   pointToPointRecipes.map((recipe) => ({ ...recipe, devices: someOf(recipe.devices.filter((device) => device < 3)) })),
@@ -63,7 +63,7 @@ function someOf(devices: readonly number[]): readonly number[] {
   return devices.length === 0 ? [0, 2, 1] : devices;
 }
 
-/** The lists of all ranks; null where lowering refuses the Fusion with a diagnostic. */
+/** The lists of all ranks; null if lowering rejects the Fusion with a diagnostic. */
 export function recordSetting({ source, streams, options: given }: Setting): readonly CommandList[] | null {
   const { fusion, world } = fusionOf(source);
   const { protocol = "get" } = given;

@@ -13,7 +13,7 @@ const mostCommands = 250;
 
 export type EdgeCounts = { readonly [K in EdgeKind]: { [O in Outcome]: number } };
 
-/** By kind of the edge: what the judge says. Throws with the smallest setting on which the two verdicts differ. */
+/** The judge's verdicts by kind of edge. Throws with the smallest setting on which the two verdicts differ. */
 export function compareRemovedEdges(count: number, seed?: number): EdgeCounts {
   const none = (): { [O in Outcome]: number } => ({ malformed: 0, wrong: 0, right: 0 });
   const counts: EdgeCounts = {
@@ -45,7 +45,7 @@ function sizeOf(lists: readonly CommandList[]): number {
   return lists.reduce((sum, { commands }) => sum + commands.length, 0);
 }
 
-/** The kind first, so that all are common. Null where nothing orders its streams. */
+/** Picks the kind first, so that all kinds are common. Null if nothing orders its streams. */
 function someEdge(lists: readonly CommandList[], kind: number, which: number): Edge | null {
   const edges = edgesOf(lists);
   const kinds = edgeKinds.filter((each) => edges.some((edge) => edge.kind === each));
