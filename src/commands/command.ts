@@ -91,8 +91,10 @@ export function isSignalling({ kind }: Pick<Command, "kind">): boolean {
   return kind === "signal" || kind === "transfer";
 }
 
-/** Whether it reads or writes buffers itself: lifetime marks and synchronization do not. */
-export function hasOperands({ kind }: Pick<Command, "kind">): boolean {
+/** Commands that read or write buffers. The others mark lifetimes or order streams. */
+export type WorkKind = "launch" | "copy" | "transfer";
+
+export function isWork(kind: CommandKind): kind is WorkKind {
   return kind === "launch" || kind === "copy" || kind === "transfer";
 }
 

@@ -11,7 +11,7 @@
  * peer.
  * - hidden: communication and kernels at once.
  */
-import type { CommandKind } from "../commands/command.ts";
+import { isWork, type WorkKind } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import { at } from "../support/invariant.ts";
@@ -32,16 +32,10 @@ export interface RankOverlap {
 }
 
 type Busy = "kernels" | "copies" | "transfers";
-const states: { readonly [K in CommandKind]: Busy | null } = {
+const states: { readonly [K in WorkKind]: Busy } = {
   launch: "kernels",
   copy: "copies",
   transfer: "transfers",
-  recordEvent: null,
-  waitEvent: null,
-  signal: null,
-  waitSignal: null,
-  alloc: null,
-  free: null,
 };
 
 /** One entry per rank of the Program, in order; all 0 for a rank that was not traced or has nothing to do. */
@@ -56,8 +50,8 @@ export function overlapOf(program: Program, events: readonly TraceEvent[]): read
   }));
   for (const event of events) {
     const command = at(at(program.ranks, event.rank).commands, event.command);
+    if (!isWork(command.kind)) continue;
     const state = touchesPeers(program, event.rank, command) ? "transfers" : states[command.kind];
-    if (state === null) continue;
     const own = at(spans, event.rank);
     const start = moving(event);
     const span = { start, end: event.end };

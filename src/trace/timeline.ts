@@ -3,23 +3,17 @@
  * shows what took most of its time; a command shorter than a cell still shows. A transfer that waits for its peers is
  * drawn differently from one that moves data, and does not count as busy.
  */
-import type { CommandKind } from "../commands/command.ts";
+import { isWork, type WorkKind } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { eventTable, movingSince, type MovingSince } from "./event-table.ts";
 import type { TraceEvent } from "./event.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
-const letters: { readonly [K in CommandKind]: string | null } = {
+const letters: { readonly [K in WorkKind]: string } = {
   launch: "k",
   copy: "c",
   transfer: "t",
-  recordEvent: null,
-  waitEvent: null,
-  signal: null,
-  waitSignal: null,
-  alloc: null,
-  free: null,
 };
 /** A rank that has arrived at a transfer and waits for its peers. */
 const waiting = "w";
@@ -76,8 +70,8 @@ function spansByStream(
   for (const event of events) {
     if (event.rank !== rank.rank) continue;
     const { kind, stream } = at(rank.commands, event.command);
+    if (!isWork(kind)) continue;
     const letter = letters[kind];
-    if (letter === null) continue;
     const start = moving(event);
     const row = spans.get(stream) ?? [];
     if (start > event.start) row.push({ letter: waiting, start: event.start, end: start });

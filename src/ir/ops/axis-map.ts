@@ -15,9 +15,8 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type Tensor, withoutReductions } from "../domain.ts";
-import type { AxisPair } from "./axis-pairs.ts";
 import type { Op } from "./op.ts";
-import type { Axes, OperandAxis } from "./row.ts";
+import type { Axes, AxisPair, OperandAxis } from "./row.ts";
 import { rowOf } from "./rows.ts";
 
 export type { AxisPair };

@@ -8,7 +8,6 @@ import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { AxisShape, IterDomain, Tensor, TensorId } from "../domain.ts";
 import type { Scalar } from "../scalar/scalar.ts";
-import type { AxisPair } from "./axis-pairs.ts";
 import type { Call } from "./call.ts";
 
 export interface OpBase {
@@ -73,6 +72,18 @@ export interface OutputAxes {
   readonly axes: readonly AxisShape[];
   /** Axis i gets the (numbering[i])-th new IterDomain number. The default is axis order. */
   readonly numbering?: readonly number[];
+}
+
+/** An axis of an operand and an axis of the output with the same index. */
+export interface AxisPair {
+  /** Index in `op.inputs`. */
+  readonly operand: number;
+  /** An axis of the operand's logical domain. */
+  readonly producer: IterDomain;
+  /** An axis of the output's logical domain. */
+  readonly consumer: IterDomain;
+  /** The operand has one element along the axis, and the output may have more: every index reads the same element. */
+  readonly broadcast: boolean;
 }
 
 /** The index along an axis of an operand: that along an axis of the output, or 0 for null, plus an offset. */

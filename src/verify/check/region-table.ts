@@ -4,7 +4,7 @@
  */
 import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
-import { hasOperands } from "../../commands/command.ts";
+import { isWork } from "../../commands/command.ts";
 import { canonicalRegion, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { boundBuffers, sharingBuffers } from "./blocks.ts";
@@ -41,7 +41,7 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const buffer of at(inputs, rank)) writes.add(numbers.of(wholeBuffer(buffer)));
     close();
     for (const [index, command] of commands.entries()) {
-      if (hasOperands(command) || command.kind === "alloc" || command.kind === "free") {
+      if (isWork(command.kind) || command.kind === "alloc" || command.kind === "free") {
         const touched = accesses(program, rank, index);
         // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
         const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));

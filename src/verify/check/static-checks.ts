@@ -3,7 +3,7 @@
  * waits or the reverse, and operands that reach outside their buffer or share bytes that the command's table does not
  * allow.
  */
-import { hasOperands } from "../../commands/command.ts";
+import { isWork } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { type IllegalOverlap, illegalOverlap } from "./in-place.ts";
@@ -73,7 +73,7 @@ function operandProblems(graph: Graph, table: RegionTable): readonly StaticProbl
   );
   for (const [rank, { commands }] of program.ranks.entries()) {
     for (const [index, command] of commands.entries()) {
-      if (!hasOperands(command)) continue;
+      if (!isWork(command.kind)) continue;
       const node = nodeOf(graph, rank, index);
       const touched = touchedBy(table, node);
       const beyond = touched.find((region) => outside[region]);

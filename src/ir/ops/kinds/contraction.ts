@@ -5,11 +5,10 @@
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";
-import { type AxisPair, pair } from "../axis-pairs.ts";
+import { countOf, pair, shifted } from "./families.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
-import type { Axes, OpBase, OpRow, Shapes } from "../row.ts";
-import { countOf, shifted } from "./families.ts";
+import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
 
 /** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
 export interface ContractionBase extends OpBase {

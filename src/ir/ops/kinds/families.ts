@@ -1,9 +1,8 @@
-/** Fields that the rows of views, and of elementwise ops, share. */
-import { withoutReductions } from "../../domain.ts";
+/** Fields that the rows of views, and of elementwise ops, share, and the pairs of axes that rows state. */
+import { isUnitAxis, type IterDomain, withoutReductions } from "../../domain.ts";
 import { at } from "../../../support/invariant.ts";
-import { type AxisPair, pair, zip } from "../axis-pairs.ts";
 import { operandDType } from "../dtype-rules.ts";
-import { type Axes, type AxisSource, elementWork, type Shapes } from "../row.ts";
+import { type Axes, type AxisPair, type AxisSource, elementWork, type Shapes } from "../row.ts";
 
 const none: readonly never[] = [];
 
@@ -70,4 +69,20 @@ export const elementwise = {
 
 export function countOf(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);
+}
+
+/** Pairs of operand and output axes with the same index, and helpers with which the rows of ops list them. */
+export function pair(operand: number, producer: IterDomain, consumer: IterDomain): AxisPair {
+  const widened = producer.iterType === "broadcast" && consumer.iterType !== "broadcast";
+  return { operand, producer, consumer, broadcast: widened || (isUnitAxis(producer) && !isUnitAxis(consumer)) };
+}
+
+/** Pairs axis i of `producers` with axis i of `consumers`. `consumers` may have more axes. */
+export function zip(operand: number, producers: Axes, consumers: Axes): readonly AxisPair[] {
+  return producers.map((producer, i) => pair(operand, producer, at(consumers, i)));
+}
+
+/** Pairs axes from the last one back, as batch axes align. */
+export function zipRight(operand: number, producers: Axes, consumers: Axes): readonly AxisPair[] {
+  return zip(operand, producers, consumers.slice(consumers.length - producers.length));
 }

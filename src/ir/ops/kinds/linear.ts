@@ -5,9 +5,9 @@
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";
-import { type AxisPair, zip, zipRight } from "../axis-pairs.ts";
+import { zip, zipRight } from "./families.ts";
 import { type Call, reject, shapeText } from "../call.ts";
-import type { Axes, OpRow } from "../row.ts";
+import type { Axes, AxisPair, OpRow } from "../row.ts";
 import {
   contract,
   contractedPair,

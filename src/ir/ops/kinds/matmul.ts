@@ -5,9 +5,9 @@
  */
 import { at } from "../../../support/invariant.ts";
 import type { AxisShape, Tensor } from "../../domain.ts";
-import { type AxisPair, zipRight } from "../axis-pairs.ts";
+import { zipRight } from "./families.ts";
 import type { Call } from "../call.ts";
-import type { Axes, OpRow } from "../row.ts";
+import type { Axes, AxisPair, OpRow } from "../row.ts";
 import { joinAxes, rejectJoin } from "./binary.ts";
 import {
   contract,

@@ -4,12 +4,11 @@
  */
 import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
-import { zip } from "../axis-pairs.ts";
+import { countOf, shifted, zip } from "./families.ts";
 import { type Call, rankOf, reject, resolveAxes } from "../call.ts";
 import { numberDType, operandDType } from "../dtype-rules.ts";
 import { reductionFunctions, type ReductionOpType } from "../functions/reduction.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
-import { countOf, shifted } from "./families.ts";
 
 export interface ReductionOp extends OpBase {
   readonly kind: "Reduction";

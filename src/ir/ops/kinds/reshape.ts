@@ -3,10 +3,9 @@ import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { constantValue, foldDiv, foldProduct, sameScalar } from "../../scalar/fold.ts";
 import { constant, type Scalar } from "../../scalar/scalar.ts";
-import { type AxisPair, zip } from "../axis-pairs.ts";
+import { countOf, view, zip } from "./families.ts";
 import { type Call, reject, requireExtent, shapeText } from "../call.ts";
-import type { Axes, OpBase, OpRow, SpecOf } from "../row.ts";
-import { countOf, view } from "./families.ts";
+import type { Axes, AxisPair, OpBase, OpRow, SpecOf } from "../row.ts";
 
 export interface ReshapeOp extends OpBase {
   readonly kind: "Reshape";

@@ -4,10 +4,9 @@ import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts
 import { constantValue, isConstant } from "../../scalar/fold.ts";
 import { printScalar } from "../../scalar/print.ts";
 import { constant } from "../../scalar/scalar.ts";
-import { zip } from "../axis-pairs.ts";
+import { axisView, zip } from "./families.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import type { OpBase, OpRow, SpecOf } from "../row.ts";
-import { axisView } from "./families.ts";
 
 export interface SliceOp extends OpBase {
   readonly kind: "Slice";
