@@ -100,10 +100,7 @@ export function createRecipes(
     return made;
   };
 
-  const makeDescriptor = (
-    { dtype, left, right, hasBias }: GemmLayout,
-    { bias, smCount }: RecipeOptions,
-  ): number => {
+  const makeDescriptor = ({ dtype, left, right, hasBias }: GemmLayout, { bias, smCount }: RecipeOptions): number => {
     const { compute, scale } = types[dtype];
     const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
     resources.defer(() => call.cublasLtMatmulDescDestroy(made));
