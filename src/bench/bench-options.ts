@@ -115,9 +115,9 @@ export const benchRows = {
   csv: {
     ...output,
     kind: text("file", "results.csv"),
-    help: "write the results as CSV, with DDLB's column names, anew after each size",
+    help: "write the results as CSV, with DDLB's column names, again after each size",
   },
-  plot: { ...output, kind: plotFile, help: "draw the results as .svg or .html, anew after each size" },
+  plot: { ...output, kind: plotFile, help: "draw the results as .svg or .html, again after each size" },
 } as const satisfies Readonly<Record<string, OptionRow>>;
 
 /** The options that a configuration file may also give. */

@@ -88,7 +88,7 @@ function requireSameSignature(first: HostProgram, host: HostProgram, rank: numbe
     if (own.join("; ") === others.join("; ")) continue;
     fail({
       code: "host-programs-differ",
-      message: `the host program of rank ${rank} has other ${side} than that of rank 0`,
+      message: `the host program of rank ${rank} has different ${side} than that of rank 0`,
       place: { kind: "statement", text: firstLine(print(host)) },
       found: own.join(", ") || "none",
       expected: others.join(", ") || "none",

@@ -98,7 +98,9 @@ describe("an executor of host programs", () => {
     );
     await expect(
       MultiDeviceExecutor.create((rank) => (rank === 1 ? doubling() : shift(rank, 2)), { devices: 2 }),
-    ).rejects.toThrow("error[host-programs-differ]: the host program of rank 1 has other inputs than that of rank 0");
+    ).rejects.toThrow(
+      "error[host-programs-differ]: the host program of rank 1 has different inputs than that of rank 0",
+    );
     await expect(MultiDeviceExecutor.create((rank) => shift(rank, 4), { devices: 2 })).rejects.toThrow(
       "error[mesh-too-large]",
     );

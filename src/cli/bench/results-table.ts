@@ -109,7 +109,7 @@ interface Comparison {
 }
 
 const comparisons: readonly Comparison[] = [
-  { title: "time of compute-only over its own time", ratioOf: ({ computeShare }) => computeShare },
+  { title: "share of compute-only", ratioOf: ({ computeShare }) => computeShare },
   { title: "speedup over serial", ratioOf: ({ overSerial }) => overSerial },
   { title: "speedup over PyTorch's better path", ratioOf: ({ overPyTorch }) => overPyTorch },
 ];

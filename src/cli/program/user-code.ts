@@ -58,7 +58,7 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
       place: { kind: "file", ...place },
       found: firstLine(error),
       expected: "code that runs without an error",
-      help: "correct the program there",
+      help: "correct the program at that line",
     },
   ];
 }

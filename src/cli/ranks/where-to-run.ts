@@ -54,7 +54,7 @@ export function requireSeveralDevices(devices: number): void {
   if (devices >= 2) return;
   fail({
     code: "device-count",
-    message: "copies between devices need at least two of them",
+    message: "copies between devices need at least two devices",
     place: { kind: "option", text: "--devices" },
     found: String(devices),
     expected: "a whole number of at least 2",

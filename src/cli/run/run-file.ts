@@ -135,7 +135,7 @@ async function closing<T>(
 function nothingToCheckWith(file: string): never {
   return fail({
     code: "option-value",
-    message: "a host program has no oracle, and this one names no reference",
+    message: "--check needs a reference, and this host program has none",
     place: { kind: "option", text: "--check" },
     found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
     expected:

@@ -10,7 +10,7 @@ export const loweringRows = {
     ...lowering,
     kind: oneOf(["nccl", "cuda", "ucc"]),
     default: "nccl",
-    help: "communication backend that is lowered to; --on says where the program runs",
+    help: "communication backend to lower to; --on says where the program runs",
   },
   p2p: {
     ...lowering,

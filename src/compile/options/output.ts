@@ -25,7 +25,7 @@ export const outputRows = {
     ...output,
     commands: ["lower"],
     kind: text("all|pass", "all"),
-    help: "print the program after each pass, or after the one that is named, instead of the host program",
+    help: "print the program after each pass, or after the named one, instead of the host program",
   },
   printLists: {
     ...output,

@@ -38,7 +38,7 @@ export const programRows = {
     ...program,
     kind: oneOf(["era", "devices", "positions"]),
     default: "era",
-    help: "for a dump: whether constant roots are device ids or positions in the team; era: as the dump's era has them",
+    help: "for a dump: whether constant roots are device ids or positions in the team; era: as in the dump's era",
   },
   rank: {
     ...program,

@@ -35,7 +35,7 @@ export const runRows = {
     ...run,
     kind: oneOf(["on", "off"]),
     otherwise: "on, but off with --interleaving",
-    help: "refuse a program in which the verifier finds something",
+    help: "refuse to run a program with findings of the verifier",
   },
   blas: {
     ...run,

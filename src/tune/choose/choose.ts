@@ -224,7 +224,7 @@ export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOption
     message: "scheduleChoice auto chooses the streams and the schedule itself",
     place: optionPlace("scheduleChoice"),
     found: `auto with ${given.map(optionText).join(", ")}`,
-    expected: "lowering options beside it, or none",
+    expected: "only lowering options with scheduleChoice auto",
     help: `leave ${given.join(", ")} out, or leave scheduleChoice out`,
   });
 }
