@@ -15,8 +15,8 @@ export interface PrintProgramOptions {
 const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
 
 /**
- * Kernels and slots, then each rank's arenas, streams, buffers and commands in list order. `b` is a buffer, `k` a
- * kernel, `t` a transfer, `e` an event of the rank. A command's stream follows its position.
+ * A Program as text: kernels and slots, then each rank's arenas, streams, buffers and commands in list order. `b` is a
+ * buffer, `k` a kernel, `t` a transfer, `e` an event of the rank. A command's stream follows its position.
  */
 export function printProgram(program: Program, options: PrintProgramOptions = {}): string {
   const ranks = options.ranks ?? program.ranks.map(({ rank }) => rank);

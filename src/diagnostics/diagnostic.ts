@@ -14,6 +14,7 @@ export type Place =
   | { readonly kind: "option"; readonly text: string }
   | { readonly kind: "file"; readonly path: string; readonly line?: number; readonly column?: number };
 
+/** A mistake, or a note. The code is stable; texts may change between versions. */
 export interface Diagnostic {
   readonly code: DiagnosticCode;
   /** `error` by default. A `note` reports something correct that could be better. */
@@ -30,6 +31,7 @@ export interface Diagnostic {
   readonly notes?: readonly string[];
 }
 
+/** Thrown by library calls: one or more diagnostics. Its message is their rendered text. */
 export class DiagnosticError extends Error {
   override readonly name = "DiagnosticError";
   readonly diagnostics: readonly Diagnostic[];

@@ -1,6 +1,6 @@
 /**
- * The schedule rewrites, one row each, in the order in which they run: docs/schedules.md says what each is for. src/compile/options/
- * checks the values.
+ * The schedule rewrites, one row each, in the order in which they run. docs/schedules.md describes each, and
+ * src/compile/options/ checks their values.
  */
 import type { Program } from "../commands/program.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -62,8 +62,8 @@ interface ScheduleRow<Value> {
 }
 
 /**
- * In the order in which they run: rewrites that change commands, those that give streams, and those that need the streams. The schema of
- * options (src/compile/options/) says what values each takes.
+ * In the order in which they run: rewrites that change commands, then rewrites that assign streams, then rewrites that
+ * depend on streams. The schema of options (src/compile/options/) lists the values of each.
  */
 const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
   inPlace: { run: whereAsked(useInPlace) },

@@ -1,10 +1,13 @@
 /**
- * Puts the events of ranks with clocks of their own on one axis: each rank's events move by its zero on the shared
- * clock. Zero of the axis is the earliest zero.
+ * Puts the events of ranks with separate clocks on one axis: each rank's events move by its zero on the shared clock.
+ * The zero of the axis is the earliest zero.
  */
 import type { TraceEvent, TraceOrigin } from "./event.ts";
 
-/** Events of ranks without an origin stay as they are. In order of start. */
+/**
+ * The events on the shared axis, in order of start, in milliseconds. Events of ranks without an origin keep their
+ * times.
+ */
 export function alignTraces(events: readonly TraceEvent[], origins: readonly TraceOrigin[]): readonly TraceEvent[] {
   const zero = Math.min(...origins.map(({ at }) => at));
   const later = new Map(origins.map(({ rank, at }) => [rank, at - zero]));

@@ -16,20 +16,19 @@ export function eventTable({ ranks }: Program, events: readonly TraceEvent[]): E
 export type MovingSince = (event: TraceEvent) => number;
 
 /**
- * When the data of a transfer starts to move. From its start (the arrival of its rank) until then it waits for other
- * ranks. That is the last arrival of its peers (all ranks of a collective, the direct peers in a group) that came
- * before its own end, because a library may let a rank go early. For other commands, and for members without peers,
- * their start.
+ * When the data of a transfer starts to move: at the last arrival of its peers (all ranks of a collective, the direct
+ * peers in a group). From its own start (the arrival of its rank) until then it waits. Arrivals after its own end do
+ * not count, because a library may let a rank continue early. For other commands, and without peers: their start.
  */
 export function movingSince(program: Program, eventOf: EventOf): MovingSince {
   const since = program.ranks.map((): number[] => []);
   for (const transfer of program.transfers) {
     const own = transfer.participants.map(({ rank, command }) => eventOf(rank, command));
     const arrivals = own.flatMap((event) => event?.start ?? []);
-    const partners = transfer.kind === "group" ? partnerLists(transfer) : null;
+    const peers = transfer.kind === "group" ? peerLists(transfer) : null;
     for (const [position, event] of own.entries()) {
       if (event === undefined) continue;
-      const met = partners === null ? arrivals : at(partners, position).flatMap((partner) => own[partner]?.start ?? []);
+      const met = peers === null ? arrivals : at(peers, position).flatMap((peer) => own[peer]?.start ?? []);
       const last = met.reduce(
         (latest, arrival) => (arrival <= event.end ? Math.max(latest, arrival) : latest),
         event.start,
@@ -40,11 +39,8 @@ export function movingSince(program: Program, eventOf: EventOf): MovingSince {
   return ({ rank, command, start }) => at(since, rank)[command] ?? start;
 }
 
-/** By member of a group: the positions of those it sends to or receives from. */
-function partnerLists({
-  participants,
-  edges,
-}: Extract<LinkedTransfer, { readonly kind: "group" }>): readonly number[][] {
+/** By participant of a group: the positions of the ranks that it sends to or receives from. */
+function peerLists({ participants, edges }: Extract<LinkedTransfer, { readonly kind: "group" }>): readonly number[][] {
   const lists = participants.map((): number[] => []);
   for (const { from, to } of edges) {
     at(lists, from).push(to);

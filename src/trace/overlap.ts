@@ -38,7 +38,10 @@ const states: { readonly [K in WorkKind]: Busy } = {
   transfer: "transfers",
 };
 
-/** One entry per rank of the Program, in order; all 0 for a rank that was not traced or has nothing to do. */
+/**
+ * How much of each rank's communication its kernels hid, in one run: one entry per rank, in order, in milliseconds. All
+ * 0 for a rank that was not traced or has nothing to do.
+ */
 export function overlapOf(program: Program, events: readonly TraceEvent[]): readonly RankOverlap[] {
   const moving = movingSince(program, eventTable(program, events));
   const spans = program.ranks.map(() => ({
@@ -91,7 +94,7 @@ interface Interval {
   readonly end: number;
 }
 
-/** The moments that lie in any of the intervals. */
+/** The moments in any of the intervals. */
 export function unionOf(intervals: readonly Interval[]): readonly Interval[] {
   const joined: Interval[] = [];
   for (const { start, end } of intervals.toSorted((a, b) => a.start - b.start)) {
@@ -103,7 +106,7 @@ export function unionOf(intervals: readonly Interval[]): readonly Interval[] {
   return joined;
 }
 
-/** The moments that lie in both; each argument is a result of `unionOf`. */
+/** The moments in both; each argument is a result of `unionOf`. */
 export function intersectionOf(a: readonly Interval[], b: readonly Interval[]): readonly Interval[] {
   const common: Interval[] = [];
   let first = 0;

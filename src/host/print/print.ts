@@ -28,7 +28,7 @@ export interface PrintOptions {
   readonly transforms?: boolean;
 }
 
-/** The dump of a host program. It begins and ends with an empty line. */
+/** The dump of a host program, which `parse` reads. It begins and ends with an empty line. */
 export function print(
   program: HostProgram,
   {
@@ -56,7 +56,7 @@ export function print(
   return lines.join("\n");
 }
 
-/** A Fusion as nvFuser prints kernels: inputs, outputs, ops. */
+/** A Fusion in the form of nvFuser's kernels: inputs, outputs, ops. */
 export function printFusion(
   fusion: FusionData,
   { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
@@ -69,7 +69,7 @@ export function printFusion(
   return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
 }
 
-/** The result of a pass. */
+/** A Fusion or host program as text: `printFusion` or `print`, for the result of a pass at any stage. */
 export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
   return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
 }

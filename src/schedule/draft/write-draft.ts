@@ -24,11 +24,11 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   const { nodes, streams } = usedStreams(draft);
   const groups = groupsOf({ ...draft, nodes }, memory);
   const dependences = groupDependences(groups, dependencesOf(nodes, memory));
-  const members = groups.map((positions) => positions.map((position) => at(nodes, position)));
-  const order = issueOrder(members, dependences);
+  const grouped = groups.map((positions) => positions.map((position) => at(nodes, position)));
+  const order = issueOrder(grouped, dependences);
   const plan = planEdges(
     order.map((group) => {
-      const { command } = at(at(members, group), 0);
+      const { command } = at(at(grouped, group), 0);
       return { group, stream: command.stream, isMark: command.kind === "alloc" || command.kind === "free" };
     }),
     dependences,
@@ -59,7 +59,7 @@ export function writeDraft(draft: Draft, memory: Memory): WrittenList {
   };
   const caller = makeId<CommandStreamId>(0);
   for (const [step, group] of order.entries()) {
-    const own = at(members, group);
+    const own = at(grouped, group);
     const { command: first, origin } = at(own, 0);
     if (step === plan.end) addWaits(plan.joins, caller, origin);
     if (step === plan.start) addRecord(-1, caller, origin);

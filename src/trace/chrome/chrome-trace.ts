@@ -21,15 +21,15 @@ import type { StreamInfo } from "../../commands/command.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
-  /** How precisely the times of ranks with clocks of their own match. */
+  /** How precisely the times of ranks with separate clocks match. */
   readonly otherData?: Arguments;
   readonly traceEvents: readonly ChromeEvent[];
 }
 
 /**
- * `events` are those of one run of `program`. Commands of ranks that were not traced are left out, with their arrows.
- * `origins` say how precisely the times of ranks with clocks of their own match: a label of each rank, and `otherData`
- * for all.
+ * The trace of one run of `program` in the Chrome Trace Event format. `events` have times in milliseconds, the trace in
+ * microseconds. Commands of ranks that were not traced are omitted, with their arrows. `origins` give the precision of
+ * ranks with separate clocks, which becomes a label of each rank and `otherData`.
  */
 export function chromeTrace(
   program: Program,
@@ -44,9 +44,9 @@ export function chromeTrace(
 }
 
 /** The approximate length of a text chunk in characters. */
-const pieceLength = 1 << 16;
+const chunkLength = 1 << 16;
 
-/** The JSON text of `chromeTrace` in chunks, one event a line: a long trace is never one string. */
+/** The JSON text of `chromeTrace` in chunks, one event per line, so that a long trace is never one string. */
 export function* chromeTraceText(
   program: Program,
   events: readonly TraceEvent[],
@@ -58,7 +58,7 @@ export function* chromeTraceText(
   for (const event of chromeEvents(program, events, origins)) {
     piece += separator + JSON.stringify(event);
     separator = ",\n";
-    if (piece.length < pieceLength) continue;
+    if (piece.length < chunkLength) continue;
     yield piece;
     piece = "";
   }
