@@ -20,23 +20,22 @@ import {
   take,
 } from "../text/scanner.ts";
 import { reducedAxes } from "./implied-axes.ts";
-import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { ofOne, opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const unarySyntax: OpSyntax<UnaryOp> = {
   print: (op, context) => `${op.op}(${printOperand(op, 0, context)});`,
-  readers: [
+  readers: Object.fromEntries([
     ...keysOf(unaryFunctions).map((op) => [op, unary(op)] as const),
     ...keysOf(unaryFunctions).flatMap((op) => unaryFunctions[op].alsoRead.map((name) => [name, unary(op)] as const)),
-  ],
+  ]),
 };
 
 function unary(op: UnaryOpType): OpReader {
-  return (context, output) => {
-    const input = opened(context);
-    expectAcrossLines(context.scanner, ")");
-    take(context.scanner, ";");
-    return { kind: "Unary", op, inputs: [input.id], output: output.id };
-  };
+  return ofOne(({ scanner }) => {
+    expectAcrossLines(scanner, ")");
+    take(scanner, ";");
+    return { kind: "Unary", op };
+  });
 }
 
 /** `-T0;`: nvFuser's spelling of neg. The scanner is after the sign. */
@@ -57,7 +56,10 @@ export const castSyntax: OpSyntax<CastOp> = {
     const { dtype } = at(context.program.tensors, op.output);
     return `__cast( ${printOperand(op, 0, context)}, ${dtypes[dtype].printed} )`;
   },
-  readers: [["__cast", cast], ...floats.flatMap((from) => floats.map((to) => [`__${from}2${to}`, cast] as const))],
+  readers: Object.fromEntries([
+    ["__cast", cast],
+    ...floats.flatMap((from) => floats.map((to) => [`__${from}2${to}`, cast] as const)),
+  ]),
 };
 
 function cast(context: OpContext, output: Tensor): Op {
@@ -84,7 +86,7 @@ export function readCastInParentheses(context: OpContext, output: Tensor): Op {
 export const binarySyntax: OpSyntax<BinaryOp> = {
   print: (op, context, indent) =>
     `${printOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${printOperand(op, 1, context)};`,
-  readers: [],
+  readers: {},
 };
 
 const binarySigns = keysOf(binaryFunctions).map((op) => [binaryFunctions[op].symbol, op] as const);
@@ -114,7 +116,37 @@ export const reductionSyntax: OpSyntax<ReductionOp> = {
     const { printed } = reductionFunctions[op.op];
     return `reduction( ${printOperand(op, 0, context)}, op = ${printed}, initial value = ${initial}, allreduce = false )`;
   },
-  readers: [["reduction", reduction]],
+  readers: {
+    reduction: ofOne((context, input, output, start) => {
+      const { scanner } = context;
+      expect(scanner, ",");
+      expectField(scanner, "op");
+      const opStart = scanner.position;
+      const name = readWord(scanner);
+      const op = reductions.get(name);
+      if (op === undefined) {
+        failAt(scanner.source, opStart, {
+          code: "dump-unsupported",
+          message: `there is no reduction ${name}`,
+          expected: [...reductions.keys()].join(", "),
+          help: "reduce with one of these",
+        });
+      }
+      expect(scanner, ",");
+      expect(scanner, "initial");
+      expectField(scanner, "value");
+      skipInitialValue(scanner);
+      expect(scanner, ",");
+      expectField(scanner, "allreduce");
+      if (!take(scanner, "false") && !take(scanner, "true")) failExpected(scanner, "true or false");
+      expect(scanner, ")");
+      return {
+        kind: "Reduction",
+        op,
+        axes: reducedAxes(scanner, start, input, output),
+      };
+    }),
+  },
 };
 
 /** The neutral element, in nvFuser's form. */
@@ -133,39 +165,6 @@ const reductions: ReadonlyMap<string, ReductionOpType> = new Map([
   ...keysOf(reductionFunctions).map((op) => [reductionFunctions[op].printed, op] as const),
   ...keysOf(reductionFunctions).flatMap((op) => reductionFunctions[op].alsoRead.map((name) => [name, op] as const)),
 ]);
-
-function reduction(context: OpContext, output: Tensor, start: number): Op {
-  const { scanner } = context;
-  const input = opened(context);
-  expect(scanner, ",");
-  expectField(scanner, "op");
-  const opStart = scanner.position;
-  const name = readWord(scanner);
-  const op = reductions.get(name);
-  if (op === undefined) {
-    failAt(scanner.source, opStart, {
-      code: "dump-unsupported",
-      message: `there is no reduction ${name}`,
-      expected: [...reductions.keys()].join(", "),
-      help: "reduce with one of these",
-    });
-  }
-  expect(scanner, ",");
-  expect(scanner, "initial");
-  expectField(scanner, "value");
-  skipInitialValue(scanner);
-  expect(scanner, ",");
-  expectField(scanner, "allreduce");
-  if (!take(scanner, "false") && !take(scanner, "true")) failExpected(scanner, "true or false");
-  expect(scanner, ")");
-  return {
-    kind: "Reduction",
-    op,
-    axes: reducedAxes(scanner, start, input, output),
-    inputs: [input.id],
-    output: output.id,
-  };
-}
 
 /** The neutral element follows from the op: `float(0)`, `-inf`, `-2147483648`, `true`. */
 function skipInitialValue(scanner: Scanner): void {

@@ -17,7 +17,7 @@ export const matmulSyntax: OpSyntax<MatmulOp> = {
     const [a, b] = [printOperand(op, 0, context), printOperand(op, 1, context)];
     return `matmul(${a},\n${indent}            ${b}${accumulationText(op)})`;
   },
-  readers: [["matmul", matmul]],
+  readers: { matmul },
 };
 
 function matmul(context: OpContext, output: Tensor): Op {
@@ -39,7 +39,7 @@ export const linearSyntax: OpSyntax<LinearOp> = {
     const bias = op.inputs.length > 2 ? `,\n          ${printOperand(op, 2, context)}${inner}` : "";
     return `linear(${x},\n${indent}            ${weight}${inner}${bias}${accumulationText(op)})`;
   },
-  readers: [["linear", linear]],
+  readers: { linear },
 };
 
 function linear(context: OpContext, output: Tensor): Op {

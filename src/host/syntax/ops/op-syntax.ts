@@ -1,7 +1,7 @@
 /** Prints and parses the ops of one kind, and the operands that all of them have. */
 import type { Tensor } from "../../../ir/domain.ts";
 import { operandOrder } from "../../../ir/ops/axis-map.ts";
-import type { Op } from "../../../ir/ops/op.ts";
+import { type Op, opOf, type OpSpec } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { printTensorOf } from "../statements/fields.ts";
@@ -12,8 +12,8 @@ import { atTensor, parseTensor } from "../values/tensor.ts";
 export interface OpSyntax<T extends Op> {
   /** The text after `=`. Lines after the first begin with `indent`. */
   print(op: T, context: PrintContext, indent: string): string;
-  /** The names that an op of the kind begins with. */
-  readonly readers: readonly (readonly [name: string, reader: OpReader])[];
+  /** By the name that an op of the kind begins with. */
+  readonly readers: Readonly<Record<string, OpReader>>;
 }
 
 export type OpContext = Pick<ReadContext, "scanner" | "tensors" | "names">;
@@ -52,4 +52,12 @@ function failOperand(scanner: Scanner): never {
 export function opened(context: OpContext): Tensor {
   expect(context.scanner, "(");
   return operand(context);
+}
+
+/** Parses an op of one operand. `rest` parses the fields after the operand, to the end of the op. */
+export function ofOne(rest: (context: OpContext, input: Tensor, output: Tensor, start: number) => OpSpec): OpReader {
+  return (context, output, start) => {
+    const input = opened(context);
+    return opOf(rest(context, input, output, start), [input.id], output.id);
+  };
 }

@@ -54,7 +54,9 @@ export function printOp(op: Op, context: PrintContext, indent: string): string {
   return `${indent}${printTensorOf(op.output, context)}\n${indent}   = ${value}`;
 }
 
-const readers: ReadonlyMap<string, OpReader> = new Map(Object.values(rows).flatMap((row) => row.readers));
+const readers: ReadonlyMap<string, OpReader> = new Map(
+  Object.values(rows).flatMap((row) => Object.entries(row.readers)),
+);
 
 /**
  * Parses from the `=` on. `other` parses names that no op has; the scanner is then after the name, which began at

@@ -19,14 +19,22 @@ import {
   take,
 } from "../text/scanner.ts";
 import { permuteOrder } from "./implied-axes.ts";
-import { opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { ofOne, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const setSyntax: OpSyntax<SetOp> = {
   print: (op, context) => `Set( ${printOperand(op, 0, context)}, cache_op=Streaming )`,
-  readers: [
-    ["Set", set],
-    ["SegmenterSet", segmenterSet],
-  ],
+  readers: {
+    Set: ofOne((context) => {
+      closeSet(context.scanner);
+      return { kind: "Set" };
+    }),
+    SegmenterSet: ofOne((context) => {
+      skipBlanks(context.scanner);
+      if (context.scanner.text[context.scanner.position] === ",") closeSet(context.scanner);
+      else expect(context.scanner, ")");
+      return { kind: "Set" };
+    }),
+  },
 };
 
 /** `, cache_op=Streaming )`: nvFuser's cache hint of a copy, which does not affect its meaning. */
@@ -37,39 +45,21 @@ function closeSet(scanner: Scanner): void {
   expect(scanner, ")");
 }
 
-function set(context: OpContext, output: Tensor): Op {
-  const input = opened(context);
-  closeSet(context.scanner);
-  return { kind: "Set", inputs: [input.id], output: output.id };
-}
-
-function segmenterSet(context: OpContext, output: Tensor): Op {
-  const input = opened(context);
-  skipBlanks(context.scanner);
-  if (context.scanner.text[context.scanner.position] === ",") closeSet(context.scanner);
-  else expect(context.scanner, ")");
-  return { kind: "Set", inputs: [input.id], output: output.id };
-}
-
 export const permuteSyntax: OpSyntax<PermuteOp> = {
   print: (op, context) => `Set.Permute( ${printOperand(op, 0, context)}, cache_op=Streaming )`,
-  readers: [["Set.Permute", permute]],
+  readers: {
+    "Set.Permute": ofOne((context, input, output, start) => {
+      closeSet(context.scanner);
+      const root = context.tensors.notes.get(output.id)?.root ?? null;
+      const order = permuteOrder(context.scanner, start, input, output, root);
+      return { kind: "Permute", order };
+    }),
+  },
 };
-
-function permute(context: OpContext, output: Tensor, start: number): Op {
-  const input = opened(context);
-  closeSet(context.scanner);
-  const root = context.tensors.notes.get(output.id)?.root ?? null;
-  const order = permuteOrder(context.scanner, start, input, output, root);
-  return { kind: "Permute", order, inputs: [input.id], output: output.id };
-}
 
 export const reshapeSyntax: OpSyntax<ReshapeOp> = {
   print: (op, context) => `view( ${printOperand(op, 0, context)} )`,
-  readers: [
-    ["view", reshape],
-    ["reshape", reshape],
-  ],
+  readers: { view: reshape, reshape },
 };
 
 function reshape(context: OpContext, output: Tensor): Op {
@@ -80,42 +70,36 @@ function reshape(context: OpContext, output: Tensor): Op {
 
 export const broadcastSyntax: OpSyntax<BroadcastOp> = {
   print: (op, context) => `broadcast( ${printOperand(op, 0, context)}, flags = {${op.flags.join(", ")}} )`,
-  readers: [["broadcast", broadcast]],
+  readers: {
+    broadcast: ofOne((context) => ({ kind: "Broadcast", flags: flags(context) })),
+  },
 };
-
-function broadcast(context: OpContext, output: Tensor): Op {
-  const input = opened(context);
-  return { kind: "Broadcast", flags: flags(context), inputs: [input.id], output: output.id };
-}
 
 export const squeezeSyntax: OpSyntax<SqueezeOp> = {
   print: (op, context) => {
     const squeezed = axesOf(op, context).map((_, i) => op.axes.includes(i));
     return `squeeze( ${printOperand(op, 0, context)}, flags = {${squeezed.join(", ")}} )`;
   },
-  readers: [["squeeze", squeeze]],
+  readers: {
+    squeeze: ofOne((context, input, _, start) => {
+      const squeezed = flags(context);
+      const rank = withoutReductions(input.domain.logical).length;
+      if (squeezed.length !== rank) {
+        failAt(context.scanner.source, start, {
+          code: "dump-contradiction",
+          message: "a squeeze does not have one flag per axis of its operand",
+          found: `number of flags ${squeezed.length}, number of axes ${rank}`,
+          expected: "one flag per axis",
+          help: "correct the flags",
+        });
+      }
+      return {
+        kind: "Squeeze",
+        axes: squeezed.flatMap((flag, i) => (flag ? [i] : [])),
+      };
+    }),
+  },
 };
-
-function squeeze(context: OpContext, output: Tensor, start: number): Op {
-  const input = opened(context);
-  const squeezed = flags(context);
-  const rank = withoutReductions(input.domain.logical).length;
-  if (squeezed.length !== rank) {
-    failAt(context.scanner.source, start, {
-      code: "dump-contradiction",
-      message: "a squeeze does not have one flag per axis of its operand",
-      found: `number of flags ${squeezed.length}, number of axes ${rank}`,
-      expected: "one flag per axis",
-      help: "correct the flags",
-    });
-  }
-  return {
-    kind: "Squeeze",
-    axes: squeezed.flatMap((flag, i) => (flag ? [i] : [])),
-    inputs: [input.id],
-    output: output.id,
-  };
-}
 
 function flags({ scanner }: OpContext): readonly boolean[] {
   expect(scanner, ",");
@@ -142,31 +126,30 @@ export const sliceSyntax: OpSyntax<SliceOp> = {
     const ranges = op.ranges.map(({ start, stop }) => `{${start}, ${stop}, 1}`).join(" ");
     return `slice( ${printOperand(op, 0, context)}, { ${ranges} } )`;
   },
-  readers: [["slice", slice]],
+  readers: {
+    slice: ofOne((context) => {
+      const { scanner } = context;
+      expect(scanner, ",");
+      expect(scanner, "{");
+      const ranges: { start: number; stop: number }[] = [];
+      while (take(scanner, "{")) {
+        const start = bound(scanner);
+        expect(scanner, ",");
+        const stop = bound(scanner);
+        expect(scanner, ",");
+        const { position } = scanner;
+        if (bound(scanner) !== 1) failStep(scanner, position);
+        expect(scanner, "}");
+        ranges.push({ start, stop });
+        take(scanner, ",");
+        skipBlanks(scanner);
+      }
+      expect(scanner, "}");
+      expect(scanner, ")");
+      return { kind: "Slice", ranges };
+    }),
+  },
 };
-
-function slice(context: OpContext, output: Tensor): Op {
-  const { scanner } = context;
-  const input = opened(context);
-  expect(scanner, ",");
-  expect(scanner, "{");
-  const ranges: { start: number; stop: number }[] = [];
-  while (take(scanner, "{")) {
-    const start = bound(scanner);
-    expect(scanner, ",");
-    const stop = bound(scanner);
-    expect(scanner, ",");
-    const { position } = scanner;
-    if (bound(scanner) !== 1) failStep(scanner, position);
-    expect(scanner, "}");
-    ranges.push({ start, stop });
-    take(scanner, ",");
-    skipBlanks(scanner);
-  }
-  expect(scanner, "}");
-  expect(scanner, ")");
-  return { kind: "Slice", ranges, inputs: [input.id], output: output.id };
-}
 
 function failStep(scanner: Scanner, position: number): never {
   failAt(scanner.source, position, {
@@ -197,22 +180,27 @@ export const selectSyntax: OpSyntax<SelectOp> = {
     const index = printScalarName(op.index, context.spelling);
     return `select( ${printOperand(op, 0, context)}, axis = ${axis}, index = ${index} )`;
   },
-  readers: [["select", select]],
+  readers: {
+    select: ofOne((context, input) => {
+      const { scanner, names } = context;
+      expect(scanner, ",");
+      expectField(scanner, "axis");
+      const axisStart = scanner.position;
+      const axis = axisPosition(
+        scanner,
+        axisStart,
+        input,
+        parseAxis(scanner).id,
+        withoutReductions(input.domain.logical),
+      );
+      expect(scanner, ",");
+      expectField(scanner, "index");
+      const index = parseNamed(scanner, names, "a slice index");
+      expect(scanner, ")");
+      return { kind: "Select", axis, index };
+    }),
+  },
 };
-
-function select(context: OpContext, output: Tensor): Op {
-  const { scanner, names } = context;
-  const input = opened(context);
-  expect(scanner, ",");
-  expectField(scanner, "axis");
-  const axisStart = scanner.position;
-  const axis = axisPosition(scanner, axisStart, input, parseAxis(scanner).id, withoutReductions(input.domain.logical));
-  expect(scanner, ",");
-  expectField(scanner, "index");
-  const index = parseNamed(scanner, names, "a slice index");
-  expect(scanner, ")");
-  return { kind: "Select", axis, index, inputs: [input.id], output: output.id };
-}
 
 /** The axes of the first operand. */
 function axesOf({ inputs }: Op, { program }: PrintContext): readonly IterDomain[] {
