@@ -1,13 +1,27 @@
 /** The options that only `braid bench` takes. Their flags, help and entries in configuration files are made from these rows. */
 import * as v from "valibot";
 import { kindOf, listOf, oneOf, positiveWhole, text, toggle, wholeNumber } from "../compile/options/kinds.ts";
+import type { Target } from "../compile/compile.ts";
 import type { NamesOf, OptionRow, Options, ValuesOf } from "../compile/options.ts";
+import type { DType } from "../numerics/dtype.ts";
 import { type Implementation, parseImplementations } from "./implementation.ts";
 
 export interface Size {
   readonly m: number;
   readonly n: number;
   readonly k: number;
+}
+
+/** What is measured where neither a flag nor a configuration file says. */
+export const usual = {
+  cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
+  cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
+} as const satisfies Readonly<
+  Record<Target, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
+>;
+
+function byTarget(of: (standard: (typeof usual)[Target]) => number | string): string {
+  return `${of(usual.cpu)}; ${of(usual.cuda)} with --on cuda`;
 }
 
 const size = kindOf<Size>({
@@ -57,19 +71,19 @@ export const benchRows = {
   m: {
     ...problem,
     kind: listOf(wholeNumber(1, 8192), "sizes"),
-    otherwise: "256; 8192 with --on cuda",
+    otherwise: byTarget(({ size: { m } }) => m),
     help: "rows of the result, one size or several; all combinations of -m, -n and -k are timed",
   },
   n: {
     ...problem,
     kind: listOf(wholeNumber(1, 8192), "sizes"),
-    otherwise: "64; 8192 with --on cuda",
+    otherwise: byTarget(({ size: { n } }) => n),
     help: "columns of the result; of each device in tp-columnwise",
   },
   k: {
     ...problem,
     kind: listOf(wholeNumber(1, 8192), "sizes"),
-    otherwise: "128; 8192 with --on cuda",
+    otherwise: byTarget(({ size: { k } }) => k),
     help: "extent of the contraction; of each device in tp-rowwise and tp-allreduce",
   },
   sizes: {
@@ -80,7 +94,7 @@ export const benchRows = {
   dtype: {
     ...problem,
     kind: dtypes,
-    otherwise: "float; bfloat16 with --on cuda",
+    otherwise: byTarget(({ dtypes: [dtype] }) => dtype),
     help: "dtypes of the operands: bfloat16, half, float, double",
   },
   impl: {
@@ -92,13 +106,13 @@ export const benchRows = {
   iterations: {
     ...run,
     kind: wholeNumber(1, 20),
-    otherwise: "10; 20 with --on cuda",
+    otherwise: byTarget(({ iterations }) => iterations),
     help: "timed runs of each implementation",
   },
   warmup: {
     ...run,
     kind: wholeNumber(0, 5),
-    otherwise: "2; 5 with --on cuda",
+    otherwise: byTarget(({ warmup }) => warmup),
     help: "runs of each implementation before the timed ones",
   },
   validate: {

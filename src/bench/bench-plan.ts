@@ -5,7 +5,7 @@ import type { DType } from "../numerics/dtype.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { Options } from "../compile/options.ts";
 import type { BenchConfig } from "./bench-config.ts";
-import type { Size } from "./bench-options.ts";
+import { type Size, usual } from "./bench-options.ts";
 import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
 import { type Primitive, type Problem } from "./primitives.ts";
 
@@ -32,13 +32,6 @@ export interface BenchPlan {
 export interface BenchSettings extends BenchConfig, Options<"on" | "seed" | "timeout"> {
   readonly profile: MachineProfile | null;
 }
-
-const usual = {
-  cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
-  cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
-} as const satisfies Readonly<
-  Record<Target, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
->;
 
 /** `devices` comes from the launcher or the flags. Throws `option-value` if no primitive is named. */
 export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {

@@ -25,7 +25,7 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** "cpu" if omitted. */
   readonly on?: Target;
   /** The number of worker streams that a Stream loop alternates over; 4 if omitted. */
-  readonly streams?: number;
+  readonly streams?: OptionValue<"streams">;
   /** Sizes of symbolic extents in elements, by printed name (`i0`). Sharded axes take theirs from the meshes. */
   readonly sizes?: NamedNumbers;
   /** Values of the host program's scalars, by name. */

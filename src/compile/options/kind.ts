@@ -1,5 +1,5 @@
 /**
- * The type of an option's kind: the values it accepts, and how they are read from and printed as text. option-kinds.ts
+ * The type of an option's kind: the values it accepts, and how they are read from and printed as text. kinds.ts
  * makes the kinds.
  */
 
