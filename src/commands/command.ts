@@ -100,7 +100,10 @@ export function isWork(kind: CommandKind): kind is WorkKind {
 
 export interface StreamInfo {
   readonly id: CommandStreamId;
-  /** caller: stream 0. worker: a host program's stream. communicator: a library's own stream. copy: the stream of copies over links. */
+  /**
+   * caller: stream 0. worker: a host program's stream. communicator: a library's own stream. copy: the stream of copies
+   * over links.
+   */
   readonly role: "caller" | "worker" | "communicator" | "copy";
   readonly name: string;
 }

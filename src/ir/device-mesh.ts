@@ -13,7 +13,9 @@ export type NestedDevices = readonly (number | NestedDevices)[];
 
 const didDimension: { readonly [K in DIDType]: number } = { DIDx: 1, DIDy: 2, DIDz: 3 };
 
-/** Device ids in 1 to 3 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`. */
+/**
+ * Device ids in 1 to 3 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`.
+ */
 export class DeviceMesh {
   /** The length of each mesh dimension, outermost first. */
   readonly shape: readonly number[];

@@ -119,7 +119,7 @@ function requireEvenSplits(tensor: Tensor, sizes: Sizes): void {
       message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
       place: { kind: "tensor", text: printTensor(tensor) },
       found: `size ${size}, in parts of ${parts.join(" x ")}`,
-      expected: "a size that is the product of the parts",
+      expected: "a size equal to the product of the parts",
       help: "pass inputs whose sizes are divisible by the factors of the splits",
     });
   }

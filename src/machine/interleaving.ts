@@ -40,7 +40,8 @@ export type Interleaving =
   | { readonly kind: "list"; readonly steps: readonly InterleavingStep[]; readonly eager?: boolean };
 
 /**
- * The interleaving that a text describes: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws `interleaving-invalid`.
+ * The interleaving that a text describes: `seed:S`, `hold:RANK:COMMAND` or a list of steps. Throws
+ * `interleaving-invalid`.
  */
 export function parseInterleaving(text: string): Interleaving {
   const trimmed = text.trim();

@@ -63,7 +63,7 @@ function requireDType(tensor: IrTensor, input: Tensor): void {
 
 function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
   const value = values.get(id);
-  invariant(value !== undefined, "ops stand in topological order", id);
+  invariant(value !== undefined, "ops are in topological order", id);
   return value;
 }
 

@@ -55,7 +55,7 @@ function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly Ax
       message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
       place: placeOf(tensor),
       found: `size ${size}, in parts of ${parts.map(({ extent }) => extent).join(" x ")}`,
-      expected: "a size that is the product of the parts",
+      expected: "a size equal to the product of the parts",
       help: "give sizes that are divisible by the factors of the splits",
     });
   }

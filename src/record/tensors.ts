@@ -53,7 +53,7 @@ function notBound(recorder: Recorder, id: TensorId): never {
     code: "not-bound",
     message: `T${id} is used on rank ${recorder.options.rank}, where it is not bound`,
     found: elsewhere
-      ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which lies on device 0" : ""}`
+      ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which is on device 0" : ""}`
       : `no earlier statement that writes or allocates T${id}`,
     expected: elsewhere ? "a tensor whose mesh has this rank" : "an input, or a tensor bound by an earlier statement",
     help: elsewhere

@@ -11,9 +11,9 @@ import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 
 /**
- * Bytes of the command at `index` of `rank`'s list. Of a launch those of its operands, read and written; of a copy those that are copied;
- * of a collective the greater of the rank's two sides, as nccl-tests counts; of a group those sent and received. Of commands that only order
- * streams, and of marks, null.
+ * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands; of a copy, the copied
+ * bytes; of a collective, the larger of the rank's two sides, as nccl-tests counts; of a group, the bytes sent and
+ * received. Null for commands that only order streams, and for marks.
  */
 export function bytesOf(program: Program, rank: number, index: number): number | null {
   const command = at(at(program.ranks, rank).commands, index);
@@ -52,8 +52,9 @@ export function peerOf(
 }
 
 /**
- * Floating-point operations (for integers: operations) of a kernel, by the usual counts: 2 M N K of a GEMM, one per element of an
- * elementwise op whatever it costs, one per element that a reduction or combination adds to another. Moving and converting are 0.
+ * Floating-point operations (for integers: operations) of a kernel, by the usual counts: 2 M N K for a GEMM, one per
+ * element for an elementwise op at any cost, and one per element that a reduction or combination adds to another. Moves
+ * and casts count 0.
  */
 export function flopsOf(kernel: Kernel): number {
   if (kernel.kind === "fill") return 0;

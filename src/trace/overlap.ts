@@ -80,7 +80,9 @@ export function overlapOf(program: Program, events: readonly TraceEvent[]): read
   });
 }
 
-/** `rank 0: kernels 1.20 ms, copies 0.00 ms, transfers 0.80 ms (waiting 0.30 ms); 62 % of communication under kernels`. */
+/**
+ * `rank 0: kernels 1.20 ms, copies 0.00 ms, transfers 0.80 ms (waiting 0.30 ms); 62 % of communication under kernels`.
+ */
 export function overlapText({ rank, kernels, copies, transfers, waiting, overlap }: RankOverlap): string {
   const ms = (time: number): string => `${time.toFixed(2)} ms`;
   const share = overlap === null ? "no communication" : `${Math.round(100 * overlap)} % of communication under kernels`;

@@ -284,7 +284,7 @@ describe("bindings", () => {
       },
       { rank: 1 },
     );
-    expect(text).toContain("found: T0_g_float[iS0{4}] without a mesh, which lies on device 0");
+    expect(text).toContain("found: T0_g_float[iS0{4}] without a mesh, which is on device 0");
   });
 
   it("what only another branch binds", () => {

@@ -43,7 +43,7 @@ export function rankContainers(
       message: `the dump is for ${named} devices`,
       found: `${count} devices`,
       expected: `at least ${named}, since its meshes name device ${named - 1}`,
-      help: `pass ${named} devices, or leave the number out`,
+      help: `pass ${named} devices, or omit the number`,
     });
   }
   if (chosen.length > 1) {

@@ -201,7 +201,7 @@ function checkNumber(check: Check, statement: Statement, post: Post): void {
       `number ${post.id} names two different communications`,
       `${other.kind} ${post.id} and ${post.kind} ${post.id}`,
       "one number per communication",
-      "give each Communication, P2PCommunication and EndCoalescing a number of its own",
+      "give each Communication, P2PCommunication and EndCoalescing a unique number",
     ),
   );
 }

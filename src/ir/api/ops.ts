@@ -213,7 +213,10 @@ export function slice(tensor: TensorView, starts: readonly number[], stops: read
   return apply(sliceSpec(tensor.data(), starts, stops, place), [tensor], place);
 }
 
-/** Removes `axis` by fixing its index; a negative index counts from the end. Throws `axis-out-of-range`, `index-out-of-range`. */
+/**
+ * Removes `axis` by fixing its index; a negative index counts from the end. Throws `axis-out-of-range`,
+ * `index-out-of-range`.
+ */
 export function select(tensor: TensorView, axis: number, index: number): TensorView {
   const place = callOf("select", [tensor], axis, index);
   return apply(selectSpec(tensor.data(), axis, index, place), [tensor], place);

@@ -61,7 +61,7 @@ function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, o
   const source = at(edit.tensors, tensor);
   const own = withoutReductions(source.domain.logical);
   const place = placementOf(source, own);
-  invariant(place !== null, "partial results lie on a mesh", { tensor });
+  invariant(place !== null, "partial results have a mesh", { tensor });
   const axes = own.map((axis, i): IterDomain => (slots[i] === type ? { ...axis, iterType: "reduction" } : axis));
   const target = addSerialTensor(edit, output, axes, place.mesh);
   const cuts = new Map([...place.cuts].filter(([other]) => other !== type));

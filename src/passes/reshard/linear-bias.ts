@@ -42,7 +42,7 @@ function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output
     output,
     withoutReductions(output.domain.logical).map((axis, i) => (i < missing ? null : axis)),
   );
-  invariant(place !== null, "a sharded tensor lies on a mesh", { tensor: output.id });
+  invariant(place !== null, "a sharded tensor has a mesh", { tensor: output.id });
   const unit: AxisShape = { extent: constant(1), iterType: "broadcast" };
   const shapes = [...Array.from({ length: missing }, () => unit), ...own];
   const stretched = addSerialTensor(edit, source, shapes, place.mesh);

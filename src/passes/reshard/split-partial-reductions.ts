@@ -95,7 +95,7 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   const source = at(edit.tensors, at(op.inputs, 0));
   const axes = withoutReductions(source.domain.logical);
   const place = placementOf(source, axes);
-  invariant(place !== null, "a shared operand lies on a mesh", op);
+  invariant(place !== null, "a shared operand has a mesh", op);
   const cutsOf = (number: number): readonly (readonly [DIDType, Cut])[] =>
     [...place.cuts].filter(([, { axis }]) => axis === number);
   // Each device has one index of an axis that is cut as a whole. Only the reduction over the devices reduces it.
@@ -127,7 +127,7 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
     const tensor = at(edit.tensors, id);
     const own = withoutReductions(tensor.domain.logical);
     const place = placementOf(tensor, own);
-    invariant(place !== null, "a shared operand lies on a mesh", op);
+    invariant(place !== null, "a shared operand has a mesh", op);
     return { own, place };
   });
   const { own, place } = at(sources, reduced.operand);

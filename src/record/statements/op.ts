@@ -150,7 +150,7 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   const temporary = contiguousTemporary(recorder, view);
   copyView(recorder, view, temporary);
   const packed = reshapeView(temporary, shape);
-  invariant(packed !== null, "a contiguous view has every shape of as many elements", { shape });
+  invariant(packed !== null, "a contiguous view has every shape with the same number of elements", { shape });
   copyView(recorder, packed, target);
   release(recorder, temporary);
 }

@@ -29,7 +29,7 @@ export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): read
     const before = new Set<number>();
     for (const id of sync) {
       const other = positionOf.get(id);
-      invariant(other !== undefined && other < position, "sync names nodes that stand before", { position, id });
+      invariant(other !== undefined && other < position, "sync names earlier nodes", { position, id });
       before.add(other);
     }
     const touches = memory.touches(command);

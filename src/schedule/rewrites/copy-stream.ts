@@ -1,7 +1,7 @@
 /**
- * Moves copies of the one-sided protocol onto one copy stream per device. A GPU copies between devices at the link's full
- * rate if its copies wait in one queue, and at about half of it if they are spread over the streams that also compute.
- * The edges to the copy stream and back are ordinary events, which the verifier checks.
+ * Moves copies of the one-sided protocol onto one copy stream per device. A GPU copies between devices at the link's
+ * full rate if its copies wait in one queue, and at about half of it if they are spread over the streams that also
+ * compute. The edges to the copy stream and back are ordinary events, which the verifier checks.
  *
  *     worker 1: waitSignal, copy, signal      ->   worker 1:    waitSignal, recordEvent a, waitEvent b, signal
  *                                                  copy stream: waitEvent a, copy, recordEvent b

@@ -61,7 +61,9 @@ function transferArrows(transfer: LinkedTransfer): readonly Arrow[] {
     from === to ? [] : [{ kind: "transfer", from: placeOf(at(participants, from)), to: placeOf(at(participants, to)) }];
   if (transfer.kind === "group") return transfer.edges.flatMap(({ from, to }) => arrow(from, to));
   const { operation } = at(participants, 0);
-  invariant(operation.kind === "collective", "the participants of a collective are collectives", { transfer: transfer.id });
+  invariant(operation.kind === "collective", "the participants of a collective are collectives", {
+    transfer: transfer.id,
+  });
   return participants.flatMap((_, to) =>
     dependsOn(operation.type, participants.length, operation.root, to).flatMap((from) => arrow(from, to)),
   );

@@ -1,4 +1,7 @@
-/** The kinds of events of the Chrome Trace Event format that Braid writes, with its fields' names. Times are in microseconds. */
+/**
+ * The kinds of events of the Chrome Trace Event format that Braid writes, with its fields' names. Times are in
+ * microseconds.
+ */
 import type { Arrow } from "./arrows.ts";
 import type { SliceCategory } from "./slices.ts";
 

@@ -43,7 +43,8 @@ interface Context {
 }
 
 /**
- * The slices of a rank's traced commands, in list order. `causeOf` gives the recordEvent of a waitEvent and the signal of a waitSignal.
+ * The slices of a rank's traced commands, in list order. `causeOf` gives the recordEvent of a waitEvent and the signal
+ * of a waitSignal.
  */
 export function slicesOf(
   program: Program,

@@ -90,7 +90,10 @@ function withoutRacing(
   return problems.filter((problem) => !racing.has(problem.buffer));
 }
 
-/** What verification finds. The commands of a problem are visits: nodes of the first run, or of the second from the node count on. */
+/**
+ * What verification finds. The commands of a problem are visits: nodes of the first run, or of the second from the node
+ * count on.
+ */
 export type Problem =
   | ({ readonly kind: "conflict" } & Conflict)
   | ({ readonly kind: "slotMisuse" } & Omit<SlotMisuse, "kind"> & { readonly nextIs: SlotMisuse["kind"] })

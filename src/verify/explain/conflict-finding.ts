@@ -111,7 +111,7 @@ function waiterOf({ program }: Graph, first: CommandPlace, second: CommandPlace)
 function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory, waiter: string | null): Mistake {
   const what = `${tensor} on rank ${rank}`;
   const [a, b] = [first.place, second.place];
-  const anew = b.run > a.run ? "the next run" : "it";
+  const allocator = b.run > a.run ? "the next run" : "it";
   if (a.kind === "free" && b.kind === "free") {
     return { code: "freed-twice", message: `${what} is freed by two commands in no fixed order` };
   }
@@ -120,14 +120,17 @@ function mistakeOf(first: Side, second: Side, { tensor, rank }: SharedMemory, wa
   }
   if (a.kind === "free") {
     return b.kind === "alloc"
-      ? { code: "freed-in-use", message: `${what} may be allocated by ${anew} before it is freed` }
+      ? { code: "freed-in-use", message: `${what} may be allocated by ${allocator} before it is freed` }
       : { code: "used-after-free", message: `${what} may be used after it has been freed` };
   }
   if (b.kind === "free") {
     return { code: "freed-in-use", message: `${what} may be freed while it is still ${verbOf(first)}` };
   }
   if (b.kind === "alloc") {
-    return { code: "freed-in-use", message: `${what} may be allocated by ${anew} while it is still ${verbOf(first)}` };
+    return {
+      code: "freed-in-use",
+      message: `${what} may be allocated by ${allocator} while it is still ${verbOf(first)}`,
+    };
   }
   if (a.kind === "transfer" && a.rank === b.rank && waiter === null) {
     return {

@@ -29,7 +29,7 @@ export function reductionSpec(
       message: "a reduction needs at least one axis",
       found: "no axes",
       expected: "the axes to reduce, for example [0]",
-      help: "name the axes, or leave the reduction out",
+      help: "name the axes, or remove the reduction",
     });
   }
   return { kind: "Reduction", op, axes: resolveAxes(axes, rankOf(tensor), place) };

@@ -71,7 +71,7 @@ function exchangePeers(
   context: LoopContext,
 ): BoundPeers {
   const { edit, slicer, index } = context;
-  invariant(op.kind === "Set", "exchange-reductions gives a reduction a set of its own", op);
+  invariant(op.kind === "Set", "exchange-reductions gives a reduction a separate set", op);
   const sent = slicer.slice(at(op.inputs, 0), from);
   const source = opposite(own, context);
   const received = selectAt(edit, op.output, form.stream, source);
