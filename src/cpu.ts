@@ -11,5 +11,5 @@ export {
 
 import { createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 
-/** What `on: "cpu"` opens: streams in turns, each until it blocks. */
+/** The back end of `on: "cpu"`: one worker thread per core, or the calling thread where threads are unavailable. */
 export const cpuBackend = createCpuBackend();

@@ -12,7 +12,10 @@ import { createCudaBackend } from "./backends/cuda/cuda-backend.ts";
 import { soloRendezvous } from "./backends/cuda/world.ts";
 import { fail } from "./diagnostics/diagnostic.ts";
 
-/** What `on: "cuda"` opens: this process's one GPU. Worlds of more ranks need a Rendezvous, which `braid run` makes. */
+/**
+ * The back end of `on: "cuda"`: one GPU of this process. `open` throws `device-count` for a world of more ranks, which
+ * needs a Rendezvous; `braid run` makes one.
+ */
 export const cudaBackend: Backend = {
   name: "cuda",
   open: async ({ world, localRanks }) => {
@@ -21,7 +24,7 @@ export const cudaBackend: Backend = {
   },
 };
 
-/** Says first what the machine lacks, if it lacks the driver. */
+/** Reports a missing driver before the number of devices. */
 function oneProcess(world: number): never {
   loadLibrary("driver", driverPrototypes);
   return fail({

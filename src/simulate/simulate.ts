@@ -24,7 +24,7 @@ export interface SimulateOptions {
 }
 
 export interface Simulation {
-  /** Until the last rank has ended, including the fixed cost of a run. */
+  /** Milliseconds until the last rank has ended, including the fixed cost of a run. */
   readonly milliseconds: number;
   /** Launches, copies and transfers, in order of start. */
   readonly trace: readonly TraceEvent[];
@@ -69,8 +69,8 @@ interface State {
 }
 
 /**
- * Times are microseconds in the profile, milliseconds in the result. The Program must verify: one that never ends fails an
- * invariant.
+ * Predicts the times of a run. Times are microseconds in the profile and milliseconds in the result. The Program must
+ * verify: one that never ends fails an invariant.
  */
 export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
   const queues = queuesOf(program);

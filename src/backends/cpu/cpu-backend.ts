@@ -32,7 +32,10 @@ const otherNames = keysOf({
   transfers: true,
 } satisfies Record<Exclude<keyof CpuOptions, "blas">, true>);
 
-/** Throws `bad-argument`, `bad-option` and `option-unknown`. */
+/**
+ * A back end for all ranks in this process. Throws `bad-argument`, `bad-option` and `option-unknown`. Its `open` throws
+ * `device-count` unless all ranks are local.
+ */
 export function createCpuBackend(options: CpuOptions = {}): Backend {
   requireOptions(["blas"], options, otherNames);
   if (options.workers !== undefined) requireWholeNumber("createCpuBackend({ workers })", options.workers, 0);

@@ -25,7 +25,10 @@ export interface CudaOptions {
 
 const usualTimeout = 30;
 
-/** Throws `bad-option` and `option-unknown`. */
+/**
+ * A back end for this process's rank, on one GPU. Throws `bad-option` and `option-unknown`. Its `open` throws
+ * `device-count`, `backend-unavailable`, `gpu-unsupported` and `gpu-call-failed`.
+ */
 export function createCudaBackend(options: CudaOptions): Backend {
   requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder"]);
   return { name: "cuda", open: async (world) => openGroup(world, options) };
