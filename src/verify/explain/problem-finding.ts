@@ -61,11 +61,14 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     const whole = gap.missing === gap.size;
     const read = at(table.regions, region);
     const slice = whole ? sliceText(program, read, read) : rangeText(program, id, gap.start, gap.end);
+    const lack = whole
+      ? "none of it has"
+      : `${counted(gap.missing, "byte")} of ${gap.size}, from ${slice} on, have not`;
     return {
       ...error("unwritten-read", [node]),
       message: `${name} on rank ${rank} is read without being written first`,
       memory: { rank, tensor: name, slice, bytes: gap.missing },
-      found: `${placeText(place)} reads ${sliceText(program, read, read)}; ${whole ? "none of it has" : `${counted(gap.missing, "byte")} of ${gap.size}, from ${slice} on, have not`} been written in this run`,
+      found: `${placeText(place)} reads ${sliceText(program, read, read)}; ${lack} been written in this run`,
       expected: place.command === null ? "outputs that the program writes entirely" : "a write before the read",
       help:
         place.command === null
@@ -138,13 +141,14 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
   }),
   unbalancedSlot: ({ node, slot, signals, waits }, graph) => {
     const { signaller, waiter } = at(graph.program.slots, slot);
+    const counts = `${counted(signals, "signal")} and ${counted(waits, "wait")}`;
     return {
       ...error("signal-unbalanced", [node]),
       message:
         signals > waits
           ? `rank ${waiter} does not wait for a signal of rank ${signaller}`
           : `rank ${waiter} waits for a signal that rank ${signaller} does not send`,
-      found: `${counted(signals, "signal")} and ${counted(waits, "wait")} on slot ${slot}; one of them is ${placeText(placeOf(graph, node))}`,
+      found: `${counts} on slot ${slot}; one of them is ${placeText(placeOf(graph, node))}`,
       expected: "equal numbers of signals and waits in every run",
       help:
         signals > waits
@@ -155,20 +159,22 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
   outsideBuffer: ({ node, region }, graph, table) => {
     const { buffer } = at(table.regions, region);
     const { name, bytes } = at(graph.program.buffers, buffer);
+    const reached = sliceText(graph.program, at(table.regions, region), at(table.regions, region));
     return {
       ...error("outside-buffer", [node]),
       message: `a command reaches beyond the end of ${name}`,
-      found: `${placeText(placeOf(graph, node))}: ${sliceText(graph.program, at(table.regions, region), at(table.regions, region))}`,
+      found: `${placeText(placeOf(graph, node))}: ${reached}`,
       expected: `bytes 0 to ${bytes - 1}`,
       help: "correct the offset, shape or strides of the view",
     };
   },
   overlappingOperands: ({ node, written, other, rule }, graph) => {
     const { name } = at(graph.program.buffers, written.buffer);
+    const [target, overlapped] = [written, other].map((each) => sliceText(graph.program, each, each));
     return {
       ...error("operands-overlap", [node]),
       message: `operands of one command overlap in ${name}`,
-      found: `${placeText(placeOf(graph, node))} writes ${sliceText(graph.program, written, written)}; another operand is ${sliceText(graph.program, other, other)}`,
+      found: `${placeText(placeOf(graph, node))} writes ${target}; another operand is ${overlapped}`,
       expected: rule,
       help: "write to another tensor, or use the command's form in place",
     };
