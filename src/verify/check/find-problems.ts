@@ -8,7 +8,7 @@ import { shortestCycle, type Wait } from "./deadlock.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import { findStuck } from "../order/stuck.ts";
 import type { RegionTable } from "./region-table.ts";
-import { type Conflict, createShadow } from "./shadow.ts";
+import { type Conflict, createRaces } from "./races.ts";
 import { type StaticProblem, staticProblems } from "./static-checks.ts";
 import { sweep } from "../order/sweep.ts";
 import { createTenants } from "./tenants.ts";
@@ -18,7 +18,7 @@ const runs = 2;
 const none: readonly number[] = [];
 
 export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
-  const shadow = createShadow(table);
+  const races = createRaces(table);
   const contents = createContents(graph, table);
   const tenants = createTenants(graph.program);
   const { nodeCount, kind, argument } = graph;
@@ -26,8 +26,8 @@ export function findProblems(graph: Graph, table: RegionTable): readonly Problem
     starts: (node, visit, chain, position, known) => {
       const buffer = kind[node] === nodeKinds.alloc ? at(argument, node) : -1;
       const before = buffer < 0 ? none : tenants.moveIn(buffer);
-      for (const other of before) shadow.moveIn(at(table.whole, buffer), at(table.whole, other), visit, chain, known);
-      shadow.touch(node, visit, chain, position, known);
+      for (const other of before) races.moveIn(at(table.whole, buffer), at(table.whole, other), visit, chain, known);
+      races.touch(node, visit, chain, position, known);
       if (visit < nodeCount) contents.starts(node, before);
     },
   });
@@ -37,8 +37,8 @@ export function findProblems(graph: Graph, table: RegionTable): readonly Problem
       .filter(({ before, next }) => Math.min(before, next) < nodeCount)
       .map(({ kind: nextIs, ...misuse }): Problem => ({ kind: "slotMisuse", nextIs, ...misuse })),
     ...progressProblems(graph, stuckAt !== null),
-    ...withoutRepeats(graph, shadow.conflicts).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
-    ...withoutRacing(contents.problems, shadow.conflicts, table),
+    ...withoutRepeats(graph, races.conflicts).map((conflict): Problem => ({ kind: "conflict", ...conflict })),
+    ...withoutRacing(contents.problems, races.conflicts, table),
   ];
 }
 

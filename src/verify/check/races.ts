@@ -1,5 +1,5 @@
 /**
- * The last access of each region per chain. That is enough to find whether any earlier access conflicts with the next
+ * Finds races (conflicts): keeps the last access of each region per chain. That is enough to find whether any earlier access conflicts with the next
  * one, because earlier accesses of a chain happen before its last. Two accesses conflict if their regions share bytes,
  * at least one writes, and neither happens before the other.
  */
@@ -20,7 +20,7 @@ export interface Conflict {
   readonly second: Access;
 }
 
-export interface Shadow {
+export interface Races {
   /**
    * Compares the accesses of `node` (of one run) with earlier ones, and records them. `known[chain]` is the number of
    * each other chain's nodes that happen before; `position` is the node's own in its chain, `visit` its number over
@@ -38,7 +38,7 @@ export interface Shadow {
 /** The search stops after this many conflicts, because further ones repeat the same mistakes. */
 const mostConflicts = 10_000;
 
-export function createShadow({ regions, overlaps, reads, writes }: RegionTable): Shadow {
+export function createRaces({ regions, overlaps, reads, writes }: RegionTable): Races {
   const lastReads = createLasts(regions.length);
   const lastWrites = createLasts(regions.length);
   const conflicts: Conflict[] = [];
