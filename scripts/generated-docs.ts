@@ -63,8 +63,10 @@ function diagnosticsPage(): string {
     ...exampleDiagnostic().map((line) => `    ${line}`),
     "",
     ...wrapped(
-      "Look up the code in brackets below; codes are stable. Library calls throw a `DiagnosticError`, whose `diagnostics` have the same fields. " +
-        "The command line prints them and ends with status 2, with 3 if a run failed, or with 1 if a check failed or `braid verify` found an error. " +
+      "Look up the code in brackets below; codes are stable. Library calls throw a `DiagnosticError` (exported by " +
+        '`braid`); `error.diagnostics[0].code` is `"bad-extent"` here, and the other fields are `message`, `place`, ' +
+        "`found`, `expected`, `help` and `notes`. The command line prints them and exits with status 1 if a check " +
+        "failed or `braid verify` found an error, with 3 if a run failed, and otherwise with 2. " +
         "[gpu.md](gpu.md#trouble-shooting) has more on GPUs and launchers.",
     ),
     ...sections.flatMap((codes) => [

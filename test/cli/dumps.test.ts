@@ -86,7 +86,7 @@ describe("what does not go with a dump", () => {
 
   it("a check", async () => {
     const { status, err } = await cli("run", sets, "--sizes", "i0=4", "--sizes", "i2=3", "--check");
-    expect(err).toContain("a host program has no oracle");
+    expect(err).toContain("--check needs a reference, and this host program has none");
     expect(err).toContain(`found: the dump ${sets}`);
     expect(status).toBe(2);
   });

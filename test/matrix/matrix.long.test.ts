@@ -37,12 +37,12 @@ it("every example under every combination of lowering options does what docs/mat
 
     braid run examples/pipeline.ts --devices 4 --streams 3 --backend cuda --p2p rotated --check
 
-Every example on ${devices} devices with ${streams} streams, under every combination of lowering options. **ok**: it lowers on every rank, links,
-verifies, runs, and has the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
+Every example on ${devices} devices with ${streams} streams, under every combination of lowering options. **ok** means that it lowers on every
+rank, links, verifies, runs, and gives the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
 
-A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}. Where they differ, it says so.
+A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}. If their results differ, the cell says how.
 Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every example. \`npx vitest run test/matrix\`
-checks this page, and writes it with \`-u\`.
+checks this page; with \`-u\` it rewrites it.
 
 ${table}
 `;
