@@ -10,7 +10,11 @@ import process from "node:process";
 const root = path.dirname(import.meta.dirname);
 const rounds = 15;
 const example = path.join(root, "examples/allgather-matmul.ts");
-const commands = { "braid --version": ["--version"], "braid lower": ["lower", example, "--devices", "2"] };
+const commands = {
+  "braid --version": ["--version"],
+  "braid lower": ["lower", example, "--devices", "2"],
+  "braid verify": ["verify", example, "--devices", "2"],
+};
 
 /**
  * Preloaded into the measured process. At exit it writes the process's CPU time in microseconds to its fourth stream.

@@ -1,5 +1,5 @@
 /**
- * Makes the JavaScript of dist/ as a part of `npm run build`: bundles the modules of src/ into some 50 files; tsc
+ * Makes the JavaScript of dist/ as a part of `npm run build`: bundles the modules of src/ into some 100 files; tsc
  * writes their declarations. Opening a file takes Node longer than running it, and a command would load up to 490 of
  * them.
  */
@@ -10,8 +10,20 @@ import { build } from "rolldown";
 const root = path.dirname(import.meta.dirname);
 const dist = path.join(root, "dist");
 
-/** The files that package.json names, and those of worker threads. Paths are those of src/, without `.ts`. */
-const entries = ["index", "cpu", "cuda", "cli/main", "cli/terminal/progress-worker", "backends/cpu/threads/worker"];
+/**
+ * The files that package.json names, those of worker threads, and what running-braid.ts loads by name. Paths are those
+ * of src/, without `.ts`.
+ */
+const entries = [
+  "index",
+  "cpu",
+  "cuda",
+  "cli/main",
+  "cli/terminal/progress-worker",
+  "cli/program/build-thread",
+  "host/build/builder",
+  "backends/cpu/threads/worker",
+];
 
 const { output } = await build({
   input: Object.fromEntries(entries.map((entry) => [entry, path.join(root, "src", `${entry}.ts`)])),

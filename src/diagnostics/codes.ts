@@ -88,7 +88,7 @@ export const diagnosticCodes = {
   "file-unreadable": "A file cannot be read",
   "file-unwritable": "A file cannot be written",
   "program-invalid": "A program file has no default export that returns a Fusion",
-  "program-threw": "A program file threw an error",
+  "program-threw": "A program file threw an error or did not finish",
   "option-unknown": "An option or parameter does not exist",
   "option-value": "An option or parameter has an invalid value",
   "backend-unavailable": "A back end is not available on this machine",

@@ -7,7 +7,8 @@ import { MultiDeviceExecutor, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";
-import type { CompileGiven } from "../../src/cli/program/compile-file.ts";
+import type { CompileGiven } from "../../src/cli/flags/compile-names.ts";
+import { type Building, whileBuilding } from "../../src/cli/program/build-apart.ts";
 import { inputSizes } from "../../src/cli/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/cli/run/inputs.ts";
@@ -39,11 +40,18 @@ function commandsOf(program: Program | null | undefined): unknown {
   return program?.ranks.map(({ streams, commands }) => ({ streams, commands }));
 }
 
+function building<T>(file: string, own: RunFlags, work: (of: Building | null) => Promise<T>): Promise<T> {
+  return whileBuilding(file, own, () => {}, work);
+}
+
 async function expectSame(file: string, own: RunFlags, given: CompileGiven): Promise<Program> {
   const step = (): void => {};
-  const verified = await verifyFile(file, own, given, step);
+  const verified = await building(file, own, (of) => verifyFile(file, own, given, { building: of, step }));
   expect(verified.report.ok).toBe(true);
-  const ran = await runFile(file, own, given, { backend: backendFor(own.on), world: null, step });
+  const backend = backendFor(own.on);
+  const ran = await building(file, own, (of) =>
+    runFile(file, own, given, { backend, world: null, building: of, step }),
+  );
   expect(commandsOf(ran?.last.program)).toEqual(commandsOf(verified.program));
   expect(ran?.choice).toBe(verified.choice);
   if (verified.program === null) throw new Error("nothing was verified");
@@ -72,7 +80,8 @@ describe.each(options.on.kind.choices)("on %s", (on) => {
     const folder = programFolder();
     const profile = folder.write("machine.json", JSON.stringify(roundProfile));
     const program = await expectSame(example(name), { ...flags, on, scheduleChoice: "auto", profile }, {});
-    const { source, signature } = await buildProgram(example(name), flags);
+    const file = example(name);
+    const { source, signature } = await building(file, flags, (of) => buildProgram(file, flags, of));
     const executor = await MultiDeviceExecutor.create(source, {
       devices: flags.devices,
       on: backendFor(on),

@@ -4,7 +4,6 @@ import { packageFile } from "../../backends/package-file.ts";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { parseProfile } from "../../simulate/parse-profile.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -22,6 +21,7 @@ export async function profileToChooseWith({
     return null;
   }
   if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with --schedule-choice auto");
+  const { parseProfile } = await import("../../simulate/parse-profile.ts");
   return parseProfile(await readProfile(profile), profile);
 }
 

@@ -2,11 +2,12 @@
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
-import { compileNames } from "../program/compile-file.ts";
-import { givenDevices } from "../program/load-dump.ts";
+import { compileNames } from "../flags/compile-names.ts";
+import { whileBuilding } from "../program/build-apart.ts";
+import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { lowerFile, type LowerFlags } from "./lower-file.ts";
+import type { LowerFlags } from "./lower-file.ts";
 
 export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand("lower").description(
@@ -15,8 +16,12 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
   return command.action(async (file: string, flags: LowerFlags) => {
     const text = await withProgress(terminal, async (step) => {
       step(`lowering ${file}`);
-      const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
-      return lowerFile(file, { ...flags, devices }, givenOptions(command, compileNames));
+      const given = givenOptions(command, compileNames);
+      const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
+      return whileBuilding(file, all, terminal.err, async (building) => {
+        const { lowerFile } = await import("./lower-file.ts");
+        return lowerFile(file, all, given, building);
+      });
     });
     terminal.out(text);
     finish(exitStatus.ok);

@@ -1,6 +1,4 @@
-/** The text that `braid lower` prints for a program file or a dump. */
-import { printProgram } from "../../commands/print-program.ts";
-import { loweringOf, requireLinked } from "../../compile/compile.ts";
+/** What `braid lower` prints, as text: from a program file or a dump and flags. */
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { lower } from "../../compile/lower.ts";
@@ -10,29 +8,38 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import { passNames, type PassObserver, rejectFormerName } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
+import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
+import type { Building } from "../program/build-apart.ts";
 import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
-import { compileFile, type CompileGiven } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
-import { requireNotLowered } from "../program/load-dump.ts";
+import { requireNotLowered } from "../program/dump-file.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;
 
-export async function lowerFile(file: string, flags: LowerFlags, given: CompileGiven): Promise<string> {
+export async function lowerFile(
+  file: string,
+  flags: LowerFlags,
+  given: CompileGiven,
+  building: Building | null,
+): Promise<string> {
   const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
   if (flags.printAfter !== undefined) requirePass(flags.printAfter);
   requireRank(rank, devices);
   requireNotLowered(file, options);
   const profile = await profileToChooseWith(flags);
-  const { source, signature, params } = await buildProgram(file, flags);
+  const { source, signature, params } = await buildProgram(file, flags, building);
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
-  const { compiled, choice } = compileFile(source, flags, given, inputSizes(signature, flags.sizes), profile);
+  const { compileFile } = await import("../program/compile-file.ts");
+  const { loweringOf, requireLinked } = await import("../../compile/compile.ts");
+  const { compiled, choice } = await compileFile(source, flags, given, inputSizes(signature, flags.sizes), profile);
   const compilation = requireLinked(compiled);
   const chosen = { ...described, scheduleChoice: choice ?? undefined };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
+  const { printProgram } = await import("../../commands/print-program.ts");
   const lists = printProgram(compilation.program, { ranks: [rank] });
   return json ? jsonText({ ...chosen, lists }) : lists;
 }

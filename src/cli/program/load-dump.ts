@@ -4,16 +4,13 @@
  */
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import type { Command } from "commander";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import { parseContainers, type ParsedContainer } from "../../host/parse/parse.ts";
 import { rankContainers } from "../../host/parse/rank-containers.ts";
-import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
+import type { Options } from "../../compile/options.ts";
+import { dumpExtensions } from "./dump-file.ts";
 import { systemReason } from "../../support/system-reason.ts";
-
-/** `.log` and `.txt`: a dump may be surrounded by other output. */
-const extensions = [".hir", ".txt", ".log", ".out"] as const;
 
 type DumpFlags = Options<"container" | "roots">;
 
@@ -24,14 +21,7 @@ export interface LoadedDump {
   readonly containers: readonly ParsedContainer[];
 }
 
-export function isDumpFile(file: string): boolean {
-  const extension = path.extname(file);
-  return extensions.some((known) => known === extension);
-}
-
-/**
- * `devices`: null for the number that the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws.
- */
+/** `devices` null: as many as the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws. */
 export async function loadDump(file: string, devices: number | null, flags: DumpFlags): Promise<LoadedDump> {
   const text = await readText(file);
   const { container = null, roots } = flags;
@@ -48,39 +38,8 @@ async function readText(file: string): Promise<string> {
       message: "the dump cannot be read",
       place: { kind: "file", path: file },
       found: systemReason(error),
-      expected: `a readable file that ends in ${extensions.join(", ")}`,
+      expected: `a readable file that ends in ${dumpExtensions.join(", ")}`,
       help: `check the path; it resolves to ${path.resolve(file)}`,
     });
   }
-}
-
-/** The number of devices, from the command line or else from a dump; null if neither has it. */
-export async function givenDevices(
-  command: Command,
-  file: string,
-  flags: Options<"devices" | "container" | "roots">,
-): Promise<number | null> {
-  if (command.getOptionValueSource("devices") === "cli") return flags.devices;
-  if (!isDumpFile(file)) return null;
-  const { hosts } = await loadDump(file, null, flags);
-  return hosts.length;
-}
-
-/**
- * Throws `option-value` for lowering options of a dump, which is already lowered. The protocol is allowed, because
- * `record` needs it.
- */
-export function requireNotLowered(file: string, given: GivenOptions<LoweringName>): void {
-  if (!isDumpFile(file)) return;
-  const name = loweringNames.find((each) => each !== "protocol" && given[each] !== undefined);
-  if (name === undefined) return;
-  const flag = flagOf(name);
-  fail({
-    code: "option-value",
-    message: "a dump is already lowered",
-    place: { kind: "option", text: flag },
-    found: `${flag} for the dump ${file}`,
-    expected: `no lowering option other than ${flagOf("protocol")}`,
-    help: `leave ${flag} out, or pass the program file that the dump was made from`,
-  });
 }

@@ -24,10 +24,10 @@ export interface LoadedProgram {
 }
 
 /**
- * The program that `file` exports as its default.
+ * The program that `file` exports as its default. `modules`: what it imports by these names.
  * Throws `file-unreadable`, `program-threw`, `program-invalid`, and diagnostics of Braid calls in the file.
  */
-export async function loadProgram(file: string): Promise<LoadedProgram> {
+export async function loadProgram(file: string, modules = runningBraid): Promise<LoadedProgram> {
   const absolute = path.resolve(file);
   await requireFile(file, absolute);
   const maps = createSourceMaps();
@@ -36,7 +36,7 @@ export async function loadProgram(file: string): Promise<LoadedProgram> {
     moduleCache: false,
     interopDefault: false,
     sourceMaps: true,
-    virtualModules: runningBraid,
+    virtualModules: modules,
     transform: maps.transform,
   });
   const module: unknown = await inUserCode(file, maps, async () => await jiti.import(absolute));

@@ -6,6 +6,7 @@
 import { once } from "node:events";
 import path from "node:path";
 import process from "node:process";
+import { setImmediate as turn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
@@ -19,18 +20,63 @@ export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => 
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = stackFrames;
   const settled = new AbortController();
+  const exit = guardedExit();
   try {
-    return await Promise.race([code(), neverSettles(file, settled.signal)]);
+    return await Promise.race([
+      settledFor(code).finally(exit.requireNone),
+      neverSettles(file, settled.signal),
+      failsApart(settled.signal),
+    ]);
   } catch (error) {
     if (error instanceof Error && error.name === "InvariantError") throw error;
     throw new DiagnosticError(diagnosticsOf(file, maps, error));
   } finally {
     Error.stackTraceLimit = limit;
+    exit.restore();
     settled.abort();
   }
 }
 
-/** Rejects if Node runs out of work while the file still awaits something. */
+/** The result, after a turn of the event loop: that is when Node reports rejected promises without a handler. */
+async function settledFor<T>(code: () => T | Promise<T>): Promise<T> {
+  const result = await code();
+  await turn();
+  return result;
+}
+
+/** Rejects with an error that nothing in the file catches: of a promise without a handler, or of a timer. */
+async function failsApart(signal: AbortSignal): Promise<never> {
+  const events: readonly unknown[] = await once(process, "uncaughtException", { signal });
+  throw events[0];
+}
+
+interface GuardedExit {
+  /** Throws if the file called `process.exit`, even if it caught the error. */
+  readonly requireNone: () => void;
+  readonly restore: () => void;
+}
+
+/** Replaces `process.exit` by a function that throws, so that the message names the line. */
+function guardedExit(): GuardedExit {
+  const exit = process.exit.bind(process);
+  let called: ProgramExit | null = null;
+  process.exit = (status) => {
+    called ??= new ProgramExit(status === undefined ? "process.exit()" : `process.exit(${status})`);
+    throw called;
+  };
+  return {
+    requireNone: () => {
+      if (called !== null) throw called;
+    },
+    restore: () => {
+      process.exit = exit;
+    },
+  };
+}
+
+class ProgramExit extends Error {}
+
+/** Rejects when Node has nothing left to do while the file still awaits something. */
 async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
   await once(process, "beforeExit", { signal });
   throw new DiagnosticError([
@@ -51,6 +97,18 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
     return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
+  if (error instanceof ProgramExit) {
+    return [
+      {
+        code: "program-threw",
+        message: "the program file ends the process",
+        place: { kind: "file", ...place },
+        found: error.message,
+        expected: "a file that builds its program and returns it",
+        help: "remove the call, or throw an error to refuse parameters",
+      },
+    ];
+  }
   return [
     {
       code: "program-threw",

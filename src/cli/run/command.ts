@@ -5,13 +5,11 @@ import type { World } from "../../launch/join-world.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../program/compile-file.ts";
-import { givenDevices } from "../program/load-dump.ts";
+import { compileNames } from "../flags/compile-names.ts";
+import { whileBuilding } from "../program/build-apart.ts";
+import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { chooseBackend } from "./backend.ts";
-import { runFile, type RunFlags } from "./run-file.ts";
-import { runDocument, runText } from "./run-text.ts";
-import { runWhere } from "../ranks/run-in-processes.ts";
+import type { RunFlags } from "./run-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
@@ -30,17 +28,23 @@ export function runCommand(
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null): Promise<ExitStatus> => {
       const [here, own] = [{ ...flags, devices: where.devices }, givenOptions(command, compileNames)];
-      const result = await withProgress(terminal, async (step) => {
-        const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) });
-        return runFile(file, here, own, { backend, world, step });
-      });
+      const result = await withProgress(terminal, (step) =>
+        whileBuilding(file, here, terminal.err, async (building) => {
+          const [{ chooseBackend }, { runFile }] = await Promise.all([import("./backend.ts"), import("./run-file.ts")]);
+          const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) });
+          return runFile(file, here, own, { backend, world, building, step });
+        }),
+      );
       if (result === null) return exitStatus.ok;
+      const { runDocument, runText } = await import("./run-text.ts");
       terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
       for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);
       return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
     };
     const exchangeTimeout = Math.ceil(flags.timeout * 1000) + rankSlack;
+    if (where.kind === "here") return finish(await run(null));
     const work = { here: () => run(null), asRank: run };
+    const { runWhere } = await import("../ranks/run-in-processes.ts");
     finish(await runWhere(where, work, args, exchangeTimeout, terminal));
   });
 }

@@ -14,11 +14,13 @@ import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
+import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
+import type { Building } from "../program/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { compileFile, type CompileGiven } from "../program/compile-file.ts";
+import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
-import { isDumpFile, requireNotLowered } from "../program/load-dump.ts";
+import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
 import { drawInputs } from "./inputs.ts";
@@ -54,6 +56,8 @@ export interface RunSetting {
   readonly backend: Backend;
   /** The world of a rank in a separate process; null if all ranks run in this one. */
   readonly world: World | null;
+  /** Of a program file; null for a dump. */
+  readonly building: Building | null;
   readonly step: Step;
 }
 
@@ -62,20 +66,20 @@ export async function runFile(
   file: string,
   flags: RunFlags,
   given: CompileGiven,
-  { backend, world, step }: RunSetting,
+  { backend, world, building, step }: RunSetting,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   const profile = await profileToChooseWith(flags);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
-  const { source, signature, reference, params } = await buildProgram(file, flags);
+  const { source, signature, reference, params } = await buildProgram(file, flags, building);
   if (flags.check && reference === null) nothingToCheckWith(file);
   const sizes = inputSizes(signature, flags.sizes);
   step("drawing inputs");
   const inputs = drawInputs(signature, sizes, flags.seed);
   step(`lowering for ${flags.devices} devices`);
-  const { compiled, choice } = compileFile(source, flags, given, sizes, profile);
+  const { compiled, choice } = await compileFile(source, flags, given, sizes, profile);
   // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {

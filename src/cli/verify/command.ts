@@ -3,21 +3,26 @@ import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../program/compile-file.ts";
-import { givenDevices } from "../program/load-dump.ts";
+import { compileNames } from "../flags/compile-names.ts";
+import { whileBuilding } from "../program/build-apart.ts";
+import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { verifyFile, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
+import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand("verify").description(
     "Proves a program free of races, deadlocks and misuse of memory, without running it.",
   );
   return command.action(async (file: string, flags: VerifyFlags) => {
-    const devices = (await givenDevices(command, file, flags)) ?? flags.devices;
+    const given = givenOptions(command, compileNames);
+    const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
     const result = await withProgress(terminal, (step) =>
-      verifyFile(file, { ...flags, devices }, givenOptions(command, compileNames), step),
+      whileBuilding(file, all, terminal.err, async (building) => {
+        const { verifyFile } = await import("./verify-file.ts");
+        return verifyFile(file, all, given, { building, step });
+      }),
     );
     terminal.out(
       flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),

@@ -9,11 +9,13 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
+import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
+import type { Building } from "../program/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { compileFile, type CompileGiven } from "../program/compile-file.ts";
+import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
-import { requireNotLowered } from "../program/load-dump.ts";
+import { requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { type LineOf, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -45,20 +47,20 @@ export async function verifyFile(
   file: string,
   flags: VerifyFlags,
   given: CompileGiven,
-  step: Step,
+  { building, step }: { readonly building: Building | null; readonly step: Step },
 ): Promise<VerifyResult> {
   const profile = await profileToChooseWith(flags);
   const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, options);
-  const { source, signature, reference, params, lineOf: linesOfDump } = await buildProgram(file, flags);
+  const { source, signature, reference, params, lineOf: linesOfDump } = await buildProgram(file, flags, building);
   const sizes = inputSizes(signature, flags.sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
   const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { compiled, choice } = compileFile(lowered, flags, given, sizes, profile);
+  const { compiled, choice } = await compileFile(lowered, flags, given, sizes, profile);
   const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump);
   const { report } = checked;
   const milliseconds = performance.now() - start;

@@ -62,10 +62,13 @@ export function wholeNumber(least: number, example: number, argument = "n", most
   });
 }
 
+/** Timers of Node take no more; they fire at once instead. */
+const longest = 2e6;
+
 /** A duration in seconds, which may be a fraction. */
 export const seconds = kindOf<number>({
-  schema: v.pipe(v.number(), v.finite(), v.gtValue(0)),
-  expected: "a number greater than 0",
+  schema: v.pipe(v.number(), v.gtValue(0), v.maxValue(longest)),
+  expected: `a number greater than 0, at most ${longest}`,
   argument: "seconds",
   example: "30",
   parse: (text) => (text.trim() === "" ? undefined : Number(text)),

@@ -1,6 +1,6 @@
 /** Program options: devices, parameters, sizes, and the container of a dump. */
 import type { ParseOptions } from "../../host/parse/parse.ts";
-import { anyNumbers, namedNumbers, oneOf, sizeValues, wholeNumber } from "./kinds.ts";
+import { anyNumbers, namedNumbers, oneOf, seconds, sizeValues, wholeNumber } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
@@ -39,6 +39,12 @@ export const programRows = {
     kind: oneOf(["era", "devices", "positions"]),
     default: "era",
     help: "for a dump: whether constant roots are device ids or positions in the team; era: as in the dump's era",
+  },
+  buildTimeout: {
+    ...program,
+    kind: seconds,
+    default: 60,
+    help: "refuse a program file that takes longer than this many seconds to build its program",
   },
   rank: {
     ...program,

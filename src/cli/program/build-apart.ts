@@ -1,0 +1,116 @@
+/**
+ * Evaluates a program file in a thread, so that nothing in it can end, block or keep the command. The thread has a time
+ * limit and its own output, and answers with plain data. The command's own modules load meanwhile.
+ */
+import { Worker } from "node:worker_threads";
+import { packageFile } from "../../backends/package-file.ts";
+import type { Options } from "../../compile/options.ts";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import type { BuildAnswer, BuildRequest, BuiltData } from "./build-request.ts";
+import { isDumpFile } from "./dump-file.ts";
+
+type ThreadFlags = Options<"devices" | "set" | "buildTimeout">;
+
+export interface Building {
+  /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
+  readonly result: () => Promise<BuiltData>;
+}
+
+/**
+ * The result of `work`, while the program file is built; `work` gets null for a dump. What the file prints goes to
+ * `print`, because the command's output is its result.
+ */
+export async function whileBuilding<T>(
+  file: string,
+  { devices, set, buildTimeout }: ThreadFlags,
+  print: (text: string) => void,
+  work: (building: Building | null) => Promise<T>,
+): Promise<T> {
+  if (isDumpFile(file)) return work(null);
+  const thread = startThread({ file, devices, set }, print);
+  const timer = setTimeout(() => {
+    thread.end(outOfTime(file, buildTimeout));
+  }, buildTimeout * 1000);
+  try {
+    return await work({
+      result: async () => {
+        const answer = await thread.answer;
+        clearTimeout(timer);
+        return builtOf(answer);
+      },
+    });
+  } finally {
+    clearTimeout(timer);
+    thread.end(outOfTime(file, 0));
+  }
+}
+
+interface BuildThread {
+  readonly answer: Promise<BuildAnswer>;
+  /** With this answer if it has none yet. */
+  readonly end: (answer: BuildAnswer) => void;
+}
+
+function startThread(request: BuildRequest, print: (text: string) => void): BuildThread {
+  const worker = new Worker(packageFile("dist/cli/program/build-thread.js"), {
+    workerData: request,
+    execArgv: [],
+    stdout: true,
+    stderr: true,
+  });
+  for (const stream of [worker.stdout, worker.stderr]) stream.setEncoding("utf8").on("data", print);
+  let resolve: (answer: BuildAnswer) => void = () => {};
+  const answer = new Promise<BuildAnswer>((settle) => {
+    resolve = settle;
+  });
+  const end = (given: BuildAnswer): void => {
+    resolve(given);
+    void worker.terminate();
+  };
+  worker.on("message", end);
+  worker.on("error", (error) => {
+    end(lost(request.file, error));
+  });
+  worker.on("exit", (status) => {
+    end(unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"));
+  });
+  return { answer, end };
+}
+
+/** What a thread's own error means: only the file can use up its memory. */
+function lost(file: string, error: Error): BuildAnswer {
+  return "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY"
+    ? unfinished(file, error.message, "make the program from fewer or smaller arrays")
+    : { kind: "failed", stack: error.stack ?? error.message };
+}
+
+function outOfTime(file: string, seconds: number): BuildAnswer {
+  const help = `end the loop that does not end, or allow more time with --build-timeout ${2 * seconds}`;
+  return unfinished(file, `it still runs after ${seconds} s`, help);
+}
+
+function unfinished(file: string, found: string, help: string): BuildAnswer {
+  const diagnostic: Diagnostic = {
+    code: "program-threw",
+    message: "the program file does not finish",
+    place: { kind: "file", path: file },
+    found,
+    expected: "a file that builds its program and returns it",
+    help,
+  };
+  return { kind: "refused", diagnostics: [diagnostic] };
+}
+
+function builtOf(answer: BuildAnswer): BuiltData {
+  switch (answer.kind) {
+    case "built":
+      return answer.built;
+    case "refused":
+      throw new DiagnosticError(answer.diagnostics);
+    case "failed": {
+      const error = new Error("the thread of the program file failed");
+      error.stack = answer.stack;
+      throw error;
+    }
+  }
+}

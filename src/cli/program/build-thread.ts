@@ -1,0 +1,53 @@
+/**
+ * The thread that evaluates a program file for build-apart.ts. It loads only the API that builds programs and answers
+ * with plain data. It is then ended, with whatever the file has left running.
+ */
+import process from "node:process";
+import { parentPort, workerData } from "node:worker_threads";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import { type BuildAnswer, type BuildRequest, isBuildRequest } from "./build-request.ts";
+import { buildHere } from "./build-here.ts";
+
+async function answerTo(request: BuildRequest): Promise<BuildAnswer> {
+  try {
+    return { kind: "built", built: await buildHere(request) };
+  } catch (error) {
+    if (error instanceof DiagnosticError) return { kind: "refused", diagnostics: error.diagnostics };
+    return { kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+}
+
+/** Structured clone refuses no data of Braid's, only a host program that the file wrote by hand. */
+function unsendable(file: string, error: unknown): BuildAnswer {
+  const diagnostic = {
+    code: "program-invalid",
+    message: "the program holds more than data",
+    place: { kind: "file", path: file },
+    found: error instanceof Error ? error.message : String(error),
+    expected: "a HostProgram as HostProgramBuilder or parse makes it",
+    help: "build the host program with HostProgramBuilder",
+  } as const;
+  return { kind: "refused", diagnostics: [diagnostic] };
+}
+
+/** The thread ends as soon as it has answered. Output that is still in its buffer would be lost. */
+async function written(stream: NodeJS.WriteStream): Promise<void> {
+  if (stream.writableLength === 0) return;
+  await new Promise<void>((resolve) => {
+    stream.write("", () => {
+      resolve();
+    });
+  });
+}
+
+invariant(parentPort !== null, "this file is a worker thread's");
+const request: unknown = workerData;
+invariant(isBuildRequest(request), "the thread has a request", { request });
+const answer = await answerTo(request);
+await Promise.all([written(process.stdout), written(process.stderr)]);
+try {
+  parentPort.postMessage(answer);
+} catch (error) {
+  parentPort.postMessage(unsendable(request.file, error));
+}

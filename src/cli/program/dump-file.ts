@@ -1,0 +1,45 @@
+/** Tells dumps from program files. A program file does not load the parser of dumps. */
+import path from "node:path";
+import type { Command } from "commander";
+import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+
+/** `.log` and `.txt`: a dump may be surrounded by other output. */
+export const dumpExtensions = [".hir", ".txt", ".log", ".out"] as const;
+
+export function isDumpFile(file: string): boolean {
+  const extension = path.extname(file);
+  return dumpExtensions.some((known) => known === extension);
+}
+
+/** The number of devices, from the command line or else from a dump; null if neither has it. */
+export async function givenDevices(
+  command: Command,
+  file: string,
+  flags: Options<"devices" | "container" | "roots">,
+): Promise<number | null> {
+  if (command.getOptionValueSource("devices") === "cli") return flags.devices;
+  if (!isDumpFile(file)) return null;
+  const { loadDump } = await import("./load-dump.ts");
+  const { hosts } = await loadDump(file, null, flags);
+  return hosts.length;
+}
+
+/**
+ * Throws `option-value` for lowering options of a dump, which is already lowered. The protocol is allowed, because
+ * `record` needs it.
+ */
+export function requireNotLowered(file: string, given: GivenOptions<LoweringName>): void {
+  if (!isDumpFile(file)) return;
+  const name = loweringNames.find((each) => each !== "protocol" && given[each] !== undefined);
+  if (name === undefined) return;
+  const flag = flagOf(name);
+  fail({
+    code: "option-value",
+    message: "a dump is already lowered",
+    place: { kind: "option", text: flag },
+    found: `${flag} for the dump ${file}`,
+    expected: `no lowering option other than ${flagOf("protocol")}`,
+    help: `leave ${flag} out, or pass the program file that the dump was made from`,
+  });
+}

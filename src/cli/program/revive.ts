@@ -1,0 +1,44 @@
+/** Programs after structured clone, which keeps everything in them but the class of meshes. */
+import type { HostProgram } from "../../host/nodes.ts";
+import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import type { BuiltData } from "./build-request.ts";
+
+export function revived({ source, reference, defaults }: BuiltData): BuiltData {
+  return {
+    source: "kind" in source ? revivedFusion(source) : source.map(revivedHost),
+    reference: reference === null ? null : revivedFusion(reference),
+    defaults,
+  };
+}
+
+function revivedFusion(fusion: FusionData): FusionData {
+  return { ...fusion, tensors: revivedTensors(fusion.tensors) };
+}
+
+function revivedHost(host: HostProgram): HostProgram {
+  const units = host.units.map((unit) => ({ ...unit, fusion: revivedFusion(unit.fusion) }));
+  return { ...host, tensors: revivedTensors(host.tensors), units };
+}
+
+/** Tensors that shared a mesh share it again. */
+function revivedTensors(tensors: readonly Tensor[]): readonly Tensor[] {
+  const meshes = new Map<DeviceMesh, DeviceMesh>();
+  const revivedMesh = (clone: DeviceMesh): DeviceMesh => {
+    const mesh = meshes.get(clone) ?? new DeviceMesh(nested(clone.devices, clone.shape));
+    meshes.set(clone, mesh);
+    return mesh;
+  };
+  return tensors.map((tensor) => (tensor.mesh === null ? tensor : { ...tensor, mesh: revivedMesh(tensor.mesh) }));
+}
+
+/** The lists of which `DeviceMesh` makes this shape. */
+function nested(devices: readonly number[], [, ...inner]: readonly number[]): NestedDevices {
+  const [length] = inner;
+  if (length === undefined) return devices;
+  const span = inner.reduce((product, size) => product * size, 1);
+  return Array.from({ length: devices.length / span }, (_, i) =>
+    nested(devices.slice(i * span, (i + 1) * span), inner),
+  );
+}

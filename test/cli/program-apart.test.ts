@@ -1,0 +1,175 @@
+/** What a program file can do to the command that loads it: nothing but a message. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as braid from "../../src/index.ts";
+import { builders } from "../../src/cli/program/running-braid.ts";
+import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+
+let folder: ProgramFolder;
+beforeAll(() => {
+  folder = programFolder();
+});
+afterAll(() => {
+  folder.remove();
+});
+
+/** A program of one copy, with code at the top of the file and in the function that builds it. */
+const program = (top: string, inside = ""): string => `import { DeviceMesh, Fusion, program, set } from "braid";
+${top}
+export default program({}, ({ devices }) => {
+  ${inside}
+  const f = new Fusion();
+  const a = f.input([4, 8], "float");
+  const b = set(a);
+  f.output(b);
+  for (const tv of [a, b]) tv.setDeviceMesh(DeviceMesh.range(devices));
+  return f;
+});
+`;
+
+interface Hostile {
+  readonly name: string;
+  readonly text: string;
+  readonly flags?: readonly string[];
+  readonly expected: readonly string[];
+}
+
+const hostile: readonly Hostile[] = [
+  {
+    name: "exit.ts",
+    text: program("process.exit(0);"),
+    expected: ["the program file ends the process", "exit.ts:2:9", "found: process.exit(0)"],
+  },
+  {
+    name: "exit-in-build.ts",
+    text: program("", "process.exit();"),
+    expected: ["the program file ends the process", "exit-in-build.ts:4:11", "found: process.exit()"],
+  },
+  {
+    name: "exit-caught.ts",
+    text: program("try {\n  process.exit(0);\n} catch {}"),
+    expected: ["the program file ends the process", "exit-caught.ts:3:11"],
+  },
+  {
+    name: "exit-for-real.ts",
+    text: program("process.reallyExit(7);"),
+    expected: ["the program file does not finish", "ended its process with status 7"],
+  },
+  {
+    name: "loop.ts",
+    text: program("while (true);"),
+    flags: ["--build-timeout", "0.5"],
+    expected: ["the program file does not finish", "still runs after 0.5 s", "--build-timeout 1"],
+  },
+  {
+    name: "loop-in-build.ts",
+    text: program("", "while (true);"),
+    flags: ["--build-timeout", "0.5"],
+    expected: ["the program file does not finish", "still runs after 0.5 s"],
+  },
+  {
+    name: "endless-wait.ts",
+    text: program("setInterval(() => {}, 1000);\nawait new Promise(() => {});"),
+    flags: ["--build-timeout", "0.5"],
+    expected: ["the program file does not finish", "still runs after 0.5 s"],
+  },
+  {
+    name: "never.ts",
+    text: program("await new Promise(() => {});"),
+    expected: ["waits for something that never happens"],
+  },
+  {
+    name: "rejection.ts",
+    text: program('void Promise.reject(new RangeError("nobody waits"));'),
+    expected: ["the program file threw an error", "rejection.ts:2:21", "found: RangeError: nobody waits"],
+  },
+  {
+    name: "rejection-in-build.ts",
+    text: program("", 'void Promise.reject(new RangeError("nobody waits"));'),
+    expected: ["rejection-in-build.ts:4:23", "found: RangeError: nobody waits"],
+  },
+  {
+    name: "timer.ts",
+    text: program('setTimeout(() => {\n  throw new Error("late");\n});\nawait new Promise(() => {});'),
+    expected: ["timer.ts:3:9", "found: Error: late"],
+  },
+  {
+    name: "more-than-data.ts",
+    text: `import { program } from "braid";
+export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [], streams: [], inputs: [], outputs: [], body: [() => {}] }));`,
+    expected: ["error[program-invalid]", "the program holds more than data"],
+  },
+];
+
+describe("a program file cannot end, block or keep the command", () => {
+  it.each(hostile)("$name", async ({ name, text, flags = [], expected }) => {
+    const file = folder.write(name, text);
+    const { status, out, err } = await cli("verify", file, "--devices", "2", ...flags);
+    for (const part of expected) expect(err).toContain(part);
+    expect(err.match(/^error/gm)).toHaveLength(1);
+    expect(err).not.toMatch(/^\s+at .*\(.*\)$/m);
+    expect([status, out]).toEqual([2, ""]);
+  });
+
+  it("nor does what it leaves running", async () => {
+    const file = folder.write("interval.ts", program("setInterval(() => {}, 10);"));
+    const { status, err } = await cli("verify", file, "--devices", "2");
+    expect([status, err]).toEqual([0, ""]);
+  });
+
+  it("nor change what the command computes with", async () => {
+    const file = folder.write("globals.ts", program("", "Math.max = () => 0; Array.prototype.map = () => [];"));
+    await cli("lower", file, "--devices", "2");
+    expect([Math.max(1, 2), [1].map(String)]).toEqual([2, ["1"]]);
+  });
+});
+
+describe("what a program file prints", () => {
+  it("goes to the error stream, whole, and --json stays JSON", async () => {
+    const lines = 'for (let i = 0; i < 3000; i++) console.log("line", i);\nconsole.error("and this");';
+    const file = folder.write("prints.ts", program(lines));
+    const { status, out, err } = await cli("lower", file, "--devices", "2", "--json");
+    expect(JSON.parse(out)).toMatchObject({ devices: 2 });
+    expect(err.split("\n").filter((line) => /^line \d+$/.test(line))).toHaveLength(3000);
+    expect(err).toContain("line 1\nline 2\n");
+    expect(err).toContain("and this\n");
+    expect(status).toBe(0);
+  });
+
+  it("is there where the file then fails", async () => {
+    const file = folder.write("prints-and-fails.ts", program('console.log("before");\nthrow new Error("after");'));
+    const { status, out, err } = await cli("lower", file);
+    expect(err).toContain("before\n");
+    expect(err).toContain("found: Error: after");
+    expect([status, out]).toEqual([2, ""]);
+  });
+});
+
+describe("a program file uses the Braid that runs", () => {
+  it("has the same exports at once as the whole module", () => {
+    const whole: Readonly<Record<string, unknown>> = braid;
+    for (const [name, value] of Object.entries(builders)) expect(value, name).toBe(whole[name]);
+  });
+
+  it("beyond what builds programs, by name and as a namespace", async () => {
+    const top = `import * as all from "braid";
+import { compile, verify } from "braid";
+import { cpuBackend } from "braid/cpu";
+console.log(typeof verify, cpuBackend.name, all.Fusion === Fusion, Object.keys(all).includes("simulate"));`;
+    const inside = `const f2 = new Fusion(); const x = f2.input([2], "float"); f2.output(set(x));
+  for (const tv of [...f2.inputs, ...f2.outputs]) tv.setDeviceMesh(DeviceMesh.range(1));
+  console.log(compile(f2, { devices: 1 }).report.ok);`;
+    const { status, err } = await cli("lower", folder.write("whole.ts", program(top, inside)), "--devices", "2");
+    expect(err).toContain("function cpu true true\ntrue\n");
+    expect(status).toBe(0);
+  });
+
+  it("gets meshes of several dimensions back as they were", async () => {
+    const text = program("").replace(
+      "DeviceMesh.range(devices)",
+      "new DeviceMesh([[[0, 1], [2, 3]], [[4, 5], [6, 7]]])",
+    );
+    const { status, out } = await cli("lower", folder.write("mesh.ts", text), "--devices", "8");
+    expect(out).toContain("DeviceMesh{{{0 1}{2 3}}{{4 5}{6 7}}}");
+    expect(status).toBe(0);
+  });
+});
