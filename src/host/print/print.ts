@@ -2,11 +2,12 @@
  * Prints host programs and Fusions in nvFuser's dump format. A style is named after the month of the dumps that it
  * reproduces. It changes spelling and which sections print, never the meaning.
  */
+import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { printScalarDefinition } from "../../ir/scalar/print.ts";
-import type { HostProgram, HostUnit } from "../nodes.ts";
+import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
 import type { PrintContext } from "../syntax/context.ts";
 import { printTensorOf } from "../syntax/statements/fields.ts";
 import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle } from "../syntax/sections.ts";
@@ -14,7 +15,8 @@ import { indentation } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 import { printScope } from "./statement.ts";
 import { transformLines } from "../syntax/transforms.ts";
-import { walk } from "../traverse.ts";
+import { accessesOf, isOp, walk } from "../traverse.ts";
+import { at } from "../../support/invariant.ts";
 
 export interface PrintOptions {
   /** "2025-10" if not given. */
@@ -65,6 +67,7 @@ export function printFusion(
     program: { tensors: fusion.tensors, streams: [] },
     spelling: irSpellings[style],
     withoutMesh: new Set(),
+    devicesFirst: new Set(),
   };
   return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
 }
@@ -76,17 +79,52 @@ export function printProgramOfStage(program: FusionData | HostProgram, options: 
 
 function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
   const slices = walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : []));
-  return { program, spelling: irSpellings[style], withoutMesh: new Set(style === "2025-04" ? slices : []) };
+  return {
+    program,
+    spelling: irSpellings[style],
+    withoutMesh: new Set(style === "2025-04" ? slices : []),
+    devicesFirst: style === "2025-05" ? computedTensors(program.body) : new Set(),
+  };
+}
+
+/**
+ * The tensors that ops and host units read and write; for a slice, the tensor that it views. Slices come later than
+ * nvFuser's pass that moves axes, and so does the copy that stands in a branch for a rank's own communication.
+ */
+function computedTensors(body: readonly Statement[]): ReadonlySet<TensorId> {
+  const viewed = new Map<TensorId, TensorId>();
+  const computed = new Set<TensorId>();
+  const visit = (scope: readonly Statement[]): void => {
+    for (const statement of scope) {
+      const { reads, writes } = accessesOf(statement);
+      if (statement.kind === "HirAliasSelect" || statement.kind === "Select") {
+        for (const id of reads) viewed.set(at(writes, 0), id);
+      } else if (isOp(statement) || statement.kind === "PostOnStream") {
+        for (const id of [...reads, ...writes]) computed.add(viewed.get(id) ?? id);
+      } else if (statement.kind === "ForLoop") visit(statement.body);
+    }
+  };
+  visit(body);
+  return computed;
 }
 
 /** A unit's Fusion has separate tensors. */
-function printUnit({ id, fusion }: HostUnit, outer: PrintContext, transforms: boolean): readonly string[] {
-  const context: PrintContext = { ...outer, program: { tensors: fusion.tensors, streams: [] }, withoutMesh: new Set() };
+function printUnit(
+  { id, fusion }: HostUnit,
+  { spelling, devicesFirst }: PrintContext,
+  transforms: boolean,
+): readonly string[] {
+  const { tensors, inputs, outputs, ops } = fusion;
+  const context: PrintContext = {
+    program: { tensors, streams: [] },
+    spelling,
+    withoutMesh: new Set(),
+    devicesFirst: new Set(devicesFirst.size > 0 ? tensors.map((tensor) => tensor.id) : []),
+  };
   const list = (ids: typeof fusion.inputs): string =>
     ids.map((tensor) => `${printTensorOf(tensor, context)}, `).join("");
   const [first, ...rest] = signature(fusion, context);
   const title = `HostUnit${id}: Inputs={${list(fusion.inputs)}} -> Outputs={${list(fusion.outputs)}}${first ?? ""}`;
-  const { tensors, inputs, outputs, ops } = fusion;
   const domains = transforms ? transformLines(tensors, [...inputs, ...outputs], ops, context.spelling) : [];
   return ["", title, ...rest, ...kernelLines(fusion, context, domains)];
 }

@@ -39,7 +39,7 @@ function printHeader(statement: Statement, context: PrintContext, indent: string
 export function createStatementText(
   program: Pick<HostProgram, "tensors" | "streams">,
 ): (statement: Statement) => string {
-  const context: PrintContext = { program, spelling: defaultSpelling, withoutMesh: new Set() };
+  const context: PrintContext = { program, spelling: defaultSpelling, withoutMesh: new Set(), devicesFirst: new Set() };
   return (statement) => {
     const text = printHeader(statement, context, "");
     return text.includes("\n") ? text.replaceAll(/\s*\n\s*/gu, " ") : text;

@@ -12,6 +12,8 @@ export interface PrintContext {
   readonly spelling: IrSpelling;
   /** Tensors that print no mesh: in style 2025-04 those that HirAliasSelect binds. */
   readonly withoutMesh: ReadonlySet<TensorId>;
+  /** Tensors that print their axes of devices first: in style 2025-05 those that ops read and write. */
+  readonly devicesFirst: ReadonlySet<TensorId>;
 }
 
 /** A container during one call of `parse`. */

@@ -40,6 +40,7 @@ import {
   take,
 } from "./text/scanner.ts";
 import { failAt } from "./text/source.ts";
+import { leadingParallel, showsLogicalOrder } from "./values/axis-order.ts";
 import { parseAxis } from "./values/axis.ts";
 import type { DomainNote, DomainNotes } from "./values/domain-notes.ts";
 
@@ -72,21 +73,24 @@ export function transformLines(
 }
 
 /**
- * Notes the root of a permuted tensor unless its axes are numbered in the order of the operand's, as they usually are.
+ * Notes the root of a permuted tensor unless its axes show it: they are numbered in the order of the operand's, as they
+ * usually are, and none of devices stands first.
  */
 function addRoot(
   roots: Map<TensorId, readonly IterDomain[]>,
   { order, output }: PermuteOp,
   tensors: readonly Tensor[],
 ): void {
-  const axes = withoutReductions(at(tensors, output).domain.logical);
+  const { logical, loop } = at(tensors, output).domain;
+  const axes = withoutReductions(logical);
   const root = axes.map((_, position) => at(axes, order.indexOf(position)));
-  if (root.some(({ id }, i) => i > 0 && id < at(root, i - 1).id)) roots.set(output, root);
+  const isShown = leadingParallel(loop) === 0 || axes.length === 1;
+  if (!isShown || root.some(({ id }, i) => i > 0 && id < at(root, i - 1).id)) roots.set(output, root);
 }
 
 function tensorLines(tensor: Tensor, root: readonly IterDomain[] | null, spelling: IrSpelling): readonly string[] {
   const { logical, loop, allocation, transforms } = tensor.domain;
-  const isPlain = transforms.length === 0 && allocation === null && logical.every((axis, i) => axis.id === loop[i]?.id);
+  const isPlain = allocation === null && showsLogicalOrder(tensor);
   if (isPlain && root === null) return [];
   const axes = axesById(tensor);
   const domain = (title: string, own: readonly IterDomain[] | null): readonly string[] =>

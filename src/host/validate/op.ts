@@ -7,7 +7,7 @@ import { type Call, shapeText } from "../../ir/ops/call.ts";
 import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type AxisShape, isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { inferOutput, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import type { LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
@@ -60,6 +60,10 @@ function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputSh
 /** A placeholder, because findings name the statement. */
 const place: Call = { kind: "call", text: "op" };
 
+/**
+ * Reduced axes take no memory. A contraction's output may lack the axis, as a slice of a draft's does, and a view's may
+ * keep those of its source.
+ */
 function checkOutput(
   op: Op,
   output: Tensor,
@@ -79,17 +83,19 @@ function checkOutput(
   }
   const partial = partialAxes(op, tensors);
   // Whether the op contracts a chunk of the extent that the output's reduced axis prints.
-  const isChunk = partial.length > 0 || ((op.kind === "Matmul" || op.kind === "Linear") && op.accumulate !== undefined);
+  const isChunk = partial.length > 0 || (isContraction(op) && op.accumulate !== undefined);
   const logical = output.domain.logical.filter((axis) => !partial.includes(axis));
+  const own = rowOf(op).isView ? withoutReductions(logical) : logical;
+  const given = isContraction(op) && logical.at(-1)?.iterType !== "reduction" ? axes.slice(0, -1) : axes;
   const fits =
-    logical.length === axes.length &&
+    own.length === given.length &&
     partial.every(({ parallelType }) => isDID(parallelType)) &&
     // Reduced extents need not match: a reduction within each device prints the device's share, a chunk the whole.
-    logical.every((axis, i) =>
+    own.every((axis, i) =>
       // A batch axis that a matmul contracts must match.
-      axis.iterType === "reduction" && op.kind === "Matmul" && i < axes.length - 3
-        ? !extentsDiffer(axis.extent, at(axes, i).extent)
-        : sameAxis(axis, at(axes, i), isChunk),
+      axis.iterType === "reduction" && op.kind === "Matmul" && i < given.length - 3
+        ? !extentsDiffer(axis.extent, at(given, i).extent)
+        : sameAxis(axis, at(given, i), isChunk),
     );
   if (fits) return [];
   return [
@@ -100,6 +106,10 @@ function checkOutput(
       help: "give the output the op's axes, the reduced ones included",
     },
   ];
+}
+
+function isContraction(op: Op): op is MatmulOp | LinearOp {
+  return op.kind === "Matmul" || op.kind === "Linear";
 }
 
 function sameAxis(own: AxisShape, given: AxisShape, isChunk: boolean): boolean {

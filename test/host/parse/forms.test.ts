@@ -163,3 +163,51 @@ describe("copies", () => {
     }
   });
 });
+
+describe("the order of axes", () => {
+  const mesh = "(DeviceMesh{0 1})";
+  const container = (lines: readonly string[]): string =>
+    [
+      `%HostIrContainer { (${lines[0] ?? ""}) -> (${lines[1] ?? ""}) :`,
+      ...lines.slice(2),
+      "} // %HostIrContainer",
+    ].join("\n");
+  const logicalOf = (axes: string): readonly number[] | undefined =>
+    parse(container([`T0_g_float[${axes}] ${mesh}`, ""])).tensors[0]?.domain.logical.map(({ id }) => id);
+
+  it.each([
+    ["iS0{3}, ideviceIdx.x1{2}, iS2{3}", [0, 1, 2]],
+    ["ideviceIdx.x1{2}, iS0{3}, iS2{3}", [0, 1, 2]],
+    ["ideviceIdx.x1{2}, istreamIdx0{3}, iS2{3}", [0, 1, 2]],
+    ["istreamIdx2{3}, ideviceIdx.x1{2}, iS0{3}, rS3{2}", [0, 1, 2, 3]],
+    ["ideviceIdx.x4{2}, bS3{1}, bS5{1}, iS6{3}", [3, 4, 5, 6]],
+    // A permuted tensor without axes of devices in front prints its order.
+    ["iS2{3}, ideviceIdx.x1{2}, iS0{3}", [2, 1, 0]],
+  ])("[%s] is that of the numbers", (axes, order) => {
+    expect(logicalOf(axes)).toEqual(order);
+  });
+
+  it("is refused where several orders print alike", () => {
+    expect(() => logicalOf("ideviceIdx.x1{2}, iS2{3}, iS0{3}")).toThrow("T0 does not show the order of its axes");
+  });
+
+  it("of a permuted tensor with axes of devices in front needs a root domain", () => {
+    const from = `T0_g_float[iS0{3}, ideviceIdx.x1{2}, iS2{4}] ${mesh}`;
+    const to = `T1_g_float[ideviceIdx.x4{2}, iS3{3}, iS5{4}] ${mesh}`;
+    const text = container([from, to, `  ${to}`, `     = Set.Permute( ${from}, cache_op=Streaming )`]);
+    expect(() => parse(text)).toThrow("T1 does not show how T0 is permuted");
+    const noted = parse(
+      [
+        text,
+        "TransformPrinter :",
+        to,
+        " root domain : (iS3{3}, ideviceIdx.x4{2}, iS5{4})",
+        " logical domain : (iS5{4}, ideviceIdx.x4{2}, iS3{3})",
+        " contiguity: t t t",
+        " loop domain : (ideviceIdx.x4{2}, iS3{3}, iS5{4})",
+      ].join("\n"),
+    );
+    expect(noted.body).toMatchObject([{ kind: "Permute", order: [2, 1, 0] }]);
+    expect(print(parse(print(noted)))).toBe(print(noted));
+  });
+});

@@ -41,6 +41,7 @@ const printContext: PrintContext = {
   program: { tensors: [], streams: [] },
   spelling: defaultSpelling,
   withoutMesh: new Set(),
+  devicesFirst: new Set(),
 };
 
 function print(fields: Omit<Launch, "kind">): string {

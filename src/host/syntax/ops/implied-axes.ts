@@ -2,6 +2,7 @@
 import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
+import { leadingParallel } from "../values/axis-order.ts";
 import { failAt } from "../text/source.ts";
 import type { Scanner } from "../text/scanner.ts";
 
@@ -36,7 +37,8 @@ function withoutPartialAxes(logical: readonly IterDomain[], count: number): read
 
 /**
  * `order[i]`: the axis of the operand that becomes axis i. The axes of a permuted tensor are numbered in the operand's
- * order and then moved, so their numbers give the order; if they do not, a root domain does.
+ * order and then moved, so their numbers give the order. If they do not, or if axes of devices come first, to which
+ * nvFuser may have moved them, a root domain does.
  */
 export function permuteOrder(
   scanner: Scanner,
@@ -51,6 +53,7 @@ export function permuteOrder(
   const order = to.map(({ id }) => sorted.indexOf(id));
   const fits =
     from.length === to.length &&
+    (root !== null || to.length === 1 || leadingParallel(output.domain.loop) === 0) &&
     order.every((position, i) => position >= 0 && sameScalar(at(from, position).extent, at(to, i).extent));
   if (fits) return order;
   return failAt(scanner.source, start, {

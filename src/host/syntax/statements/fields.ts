@@ -1,5 +1,5 @@
 /** Fields that several kinds of statements share: their printers and parsers. */
-import type { TensorId } from "../../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../../ir/domain.ts";
 import { printTensor } from "../../../ir/print-tensor.ts";
 import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
@@ -9,6 +9,7 @@ import { keysOf } from "../../../support/keys-of.ts";
 import { backendNames, type CommunicatorBackend } from "../../collectives.ts";
 import type { ExprId, StreamId } from "../../nodes.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
+import { devicesFirst as withDevicesFirst } from "../values/axis-order.ts";
 import { parseNamed } from "../values/names.ts";
 import type { Field } from "./row.ts";
 import { parseScalar } from "../values/scalar.ts";
@@ -16,8 +17,14 @@ import { expectNumber, failExpected, isDigit, readWord, take } from "../text/sca
 import { parseStream } from "../values/stream-table.ts";
 import { parseTensor, parseTensorList } from "../values/tensor.ts";
 
-export function printTensorOf(id: TensorId, { program, spelling, withoutMesh }: PrintContext): string {
-  return printTensor(at(program.tensors, id), spelling, !withoutMesh.has(id));
+export function printTensorOf(id: TensorId, context: PrintContext): string {
+  return printTensor(printedTensor(id, context), context.spelling, !context.withoutMesh.has(id));
+}
+
+/** The tensor with its axes in the order in which they print. */
+export function printedTensor(id: TensorId, { program, devicesFirst }: PrintContext): Tensor {
+  const tensor = at(program.tensors, id);
+  return devicesFirst.has(id) ? withDevicesFirst(tensor) : tensor;
 }
 
 export const tensor: Field<TensorId> = {

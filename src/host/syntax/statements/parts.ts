@@ -173,11 +173,21 @@ function readLiteral(scanner: Scanner, { text, tokens, breaksAfter }: Literal): 
     for (const token of tokens) {
       if (token.afterBreak) skipSpace(scanner);
       else skipBlanks(scanner);
-      if (!take(scanner, token.text)) failExpected(scanner, quoted(token.text));
+      if (!take(scanner, token.text) && !takeOnNextLine(scanner, token.text)) failExpected(scanner, quoted(token.text));
     }
   }
   if (breaksAfter) skipSpace(scanner);
   else skipBlanks(scanner);
+}
+
+/** Some dumps of 2025-06 break the line before a parenthesis that closes a statement. */
+function takeOnNextLine(scanner: Scanner, sign: string): boolean {
+  const { position } = scanner;
+  if (sign !== ")") return false;
+  skipSpace(scanner);
+  if (take(scanner, sign)) return true;
+  scanner.position = position;
+  return false;
 }
 
 function chosen<S>(scanner: Scanner, { alternatives }: Choice<S>): readonly Part<S>[] {

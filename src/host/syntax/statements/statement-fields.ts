@@ -1,9 +1,9 @@
 /** Fields of single kinds of statements. Most depend on other fields of the statement or on the dump's era. */
-import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
+import { allocationSize, type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
-import { constant } from "../../../ir/scalar/scalar.ts";
+import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { collectives, reduceOpNames } from "../../collectives.ts";
@@ -18,10 +18,11 @@ import type {
   UnitId,
   Wait,
 } from "../../nodes.ts";
+import { showsLogicalOrder } from "../values/axis-order.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import { numberGroups } from "./coalescing-numbers.ts";
 import type { ReadContext } from "../context.ts";
-import { exprId, flag, named, numbered, printTensorOf } from "./fields.ts";
+import { exprId, flag, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
 import { parseNamed } from "../values/names.ts";
 import { failAt } from "../text/source.ts";
 import type { Field, Mark } from "./row.ts";
@@ -54,6 +55,19 @@ export const buffer: Mark<Allocate> = {
     });
   },
   begins: (text, position) => text.startsWith("buffer=", position),
+};
+
+/** The product of the tensor's extents, in the order in which its axes print. */
+export const allocatedSize: Field<Scalar, Allocate> = {
+  ...scalar,
+  print: (size, context, { tensor }) => {
+    const printed = printedTensor(tensor, context);
+    const isPlain = printed.domain.allocation === null && showsLogicalOrder(printed);
+    const isInOrder = isPlain && sameScalar(size, allocationSize(printed));
+    const inOrder = { ...printed, domain: plainDomain(printed.domain.loop) };
+    return printScalar(isInOrder ? allocationSize(inOrder) : size, context.spelling);
+  },
+  absent: (context, draft) => allocationSize(tensorOf(context, draft.tensor)),
 };
 
 /** Whether memory is zeroed again after its use, which Braid never does. */

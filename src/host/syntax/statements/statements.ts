@@ -5,7 +5,7 @@
  * Ops have separate rows (ops/), because an op has several spellings and omits axes that follow from its output. Other
  * code handles the sections around the statements: host units, index definitions, transforms.
  */
-import { allocationSize, type TensorId } from "../../../ir/domain.ts";
+import type { TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { isConstant } from "../../../ir/scalar/fold.ts";
 import { constant } from "../../../ir/scalar/scalar.ts";
@@ -18,6 +18,7 @@ import { backend, exprId, flag, namedScalar, scalar, stream, tensor, tensorList,
 import { type Field, type Row, row } from "./row.ts";
 import { atLineEnd, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import {
+  allocatedSize,
   awaited,
   buffer,
   groupId,
@@ -29,7 +30,6 @@ import {
   root,
   slicedAxis,
   team,
-  tensorOf,
 } from "./statement-fields.ts";
 
 type HostStatement = Exclude<Statement, Op>;
@@ -74,7 +74,7 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
     fields: {
       tensor,
       memory: word(["global", "symmetric"]),
-      size: { ...scalar, absent: (context, draft) => allocationSize(tensorOf(context, draft.tensor)) },
+      size: allocatedSize,
       zeroInit: flag,
     },
     marks: { buffer, resetsToZero },

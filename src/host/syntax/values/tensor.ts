@@ -4,12 +4,20 @@
  */
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { DeviceMesh, type NestedDevices } from "../../../ir/device-mesh.ts";
-import { type IterDomain, type MemoryType, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import {
+  type IterDomain,
+  type MemoryType,
+  plainDomain,
+  type Tensor,
+  type TensorDomain,
+  type TensorId,
+} from "../../../ir/domain.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
+import { logicalOrder } from "./axis-order.ts";
 import { parseAxis } from "./axis.ts";
 import { notedDomain, requireWhole } from "./domain-notes.ts";
 import { failAt } from "../text/source.ts";
@@ -64,10 +72,23 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   const known = table.byText.get(text);
   if (known !== undefined) return known;
   const note = table.notes.get(number);
-  const domain = note === undefined ? plainDomain(loop) : notedDomain(note, loop);
-  if (note === undefined) requireWhole(scanner, start, number, loop);
+  const domain = note === undefined ? printedDomain(scanner, start, number, loop) : notedDomain(note, loop);
   const tensor: Tensor = { id: makeId<TensorId>(number), dtype, memory, domain, mesh };
   return addTensor(table, scanner.source, start, text, tensor);
+}
+
+/** The domain of a tensor of which the dump shows no more than the printed axes. */
+function printedDomain(scanner: Scanner, start: number, number: number, loop: readonly IterDomain[]): TensorDomain {
+  requireWhole(scanner, start, number, loop);
+  const logical = logicalOrder(loop);
+  if (logical !== null) return { ...plainDomain(loop), logical };
+  return failAt(scanner.source, start, {
+    code: "dump-incomplete",
+    message: `T${number} does not show the order of its axes`,
+    found: `axes numbered ${loop.map(({ id }) => id).join(", ")}, those of devices or streams first`,
+    expected: `numbers in order after those, or the logical domain of T${number} under "TransformPrinter :"`,
+    help: "print the program with Braid's style 2025-10, which prints the logical domain where the numbers do not tell",
+  });
 }
 
 function parseMemory(scanner: Scanner): MemoryType {
