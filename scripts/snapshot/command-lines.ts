@@ -23,6 +23,8 @@ export async function helpPages(): Promise<void> {
   page.save();
 }
 
+const styles = ["2025-04", "2025-05", "2025-10", "2026-01"];
+
 const cuda = { backend: "cuda" } as const;
 
 /** Every value of every lowering option, and combinations. */
@@ -75,7 +77,7 @@ export async function lowerPages(): Promise<void> {
       const last = ["--rank", `${devices - 1}`];
       for (const values of [{}, cuda, { p2p: "linear" }, { ...cuda, protocol: "put" }] as const) {
         page.add(`${titleOf(values)}, last rank`, await lower(...last, ...argumentsOf(values)));
-        for (const style of devices === 4 ? ["2025-04", "2025-05", "2025-10"] : []) {
+        for (const style of devices === 4 ? styles : []) {
           page.add(`${titleOf(values)}, style ${style}`, await lower("--style", style, ...argumentsOf(values)));
         }
         page.add(`${titleOf(values)}, passes`, await lower("--print-after", "all", ...argumentsOf(values)));
@@ -171,7 +173,7 @@ export async function dumpPages(): Promise<void> {
   );
   for (const file of dumps) {
     const page = new Page(`dumps/${path.basename(file)}`);
-    for (const style of ["2025-04", "2025-05", "2025-10"]) page.add(style, await cli("lower", file, "--style", style));
+    for (const style of styles) page.add(style, await cli("lower", file, "--style", style));
     page.add("JSON", await cli("lower", file, "--json"));
     for (const args of [
       [],

@@ -34,12 +34,12 @@ export const badPrograms: readonly BadProgram[] = [
     build: (h) => void h.send(onBoth(h), { peer: h.scalars.add(h.scalars.rank, 1) }),
     said: `
 error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
-  at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( rank + 1 ), backend=NCCL)
   found: 1 send on rank 0 and 0 recvs on rank 1 over NCCL world
   expected: as many sends as recvs
   fix: post the recv on rank 1, or remove the send
 error[transfer-mismatch]: the peer of a send is not a rank of the run
-  at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  at: rank 1, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( rank + 1 ), backend=NCCL)
   found: peer 2
   expected: a rank from 0 to 1
   fix: correct the peer, or run on more devices
@@ -51,7 +51,7 @@ error[transfer-mismatch]: the peer of a send is not a rank of the run
     build: (h) => h.wait(h.recv(onBoth(h), { peer: h.scalars.sub(h.scalars.rank, 1) })),
     said: `
 error[bad-peer]: the peer of a recv is not a rank
-  at: P2PCommunication 0 (type=recv, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=NCCL)
+  at: P2PCommunication 0 (type=recv, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( rank - 1 ), backend=NCCL)
   found: peer -1 on rank 0
   expected: a rank from 0
   fix: correct the expression of the peer
@@ -301,7 +301,7 @@ error[index-out-of-range]: a slice is outside axis 0
     },
     said: `
 error[index-out-of-range]: a slice is outside axis 0
-  at: T1_l_float[iS2{2}] = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}], axis = iS0{4}, index = i0 )
+  at: T1_l_float[iS2{2}] = HirAliasSelect( T0_g_float[iS0{4}, iS1{2}], axis = iS0{4}, index = ( rank - 1 ) )
   found: index -1
   expected: indices from 0 to 3
   fix: correct the index, or the bounds of the loop that it comes from
@@ -400,7 +400,7 @@ error[not-shared]: a one-sided send is posted before its handle is shared
     },
     said: `
 error[not-shared]: a one-sided send is posted with a different buffer than its shared handle
-  at: P2PCommunication 0 (type=send, buffer=T1_l_float[iS2{4}] (DeviceMesh{0 1}), peer=i3, backend=CUDA)
+  at: P2PCommunication 0 (type=send, buffer=T1_l_float[iS2{4}] (DeviceMesh{0 1}), peer=( 1 - rank ), backend=CUDA)
   found: T1 was bound again after the ShareMemHandles
   expected: the buffer and the peer of the latest ShareMemHandles
   fix: share the handles again when the buffer or the peer changes, for example in every iteration of a loop
@@ -424,7 +424,7 @@ error[not-shared]: a one-sided send is posted with a different buffer than its s
     },
     said: `
 error[not-shared]: a one-sided send is posted with a different peer than its shared handle
-  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{2}, iS1{4}] (DeviceMesh{0 1 2}), peer=i5, backend=CUDA)
+  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{2}, iS1{4}] (DeviceMesh{0 1 2}), peer=( ( ( rank + 1 ) + streamIdx ) % 3 ), backend=CUDA)
   found: peer 1, shared with rank 2
   expected: the buffer and the peer of the latest ShareMemHandles
   fix: share the handles again when the buffer or the peer changes, for example in every iteration of a loop
@@ -454,7 +454,7 @@ error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda
     },
     said: `
 error[host-program-invalid]: only the nccl backend coalesces
-  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=i2, backend=CUDA) at body[2]
+  at: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( 1 - rank ), backend=CUDA) at body[2]
   found: the cuda backend
   expected: the nccl backend
   fix: remove StartCoalescing and EndCoalescing, or change the backend

@@ -1,4 +1,7 @@
-/** Whether a host program survives its own dump: the same text again, and the same commands on every rank for the same sizes. */
+/**
+ * Whether a host program survives its own dump in every style that says all: the same text again, and the same commands
+ * on every rank for the same sizes.
+ */
 import { expect } from "vitest";
 import { type CommandList, DiagnosticError, type HostProgram, parse, print, record, type RecordOptions } from "braid";
 
@@ -12,11 +15,21 @@ function recorded(program: HostProgram, options: RecordOptions): CommandList | r
   }
 }
 
+const styles = ["2025-10", "2026-01"] as const;
+
 /** Reads back what `print` prints and compares; `runs` are the ranks and sizes that are recorded. */
 export function expectRoundTrip(program: HostProgram, runs: readonly RecordOptions[]): HostProgram {
-  const text = print(program);
-  const read = parse(text);
-  expect(print(read)).toBe(text);
-  for (const options of runs) expect(recorded(read, options)).toEqual(recorded(program, options));
-  return read;
+  const [first, ...others] = styles.map((style) => {
+    const text = print(program, { style });
+    const read = parse(text, { roots: style === "2026-01" ? "positions" : "devices" });
+    expect(print(read, { style })).toBe(text);
+    return read;
+  });
+  if (first === undefined) throw new Error("a style");
+  for (const options of runs) {
+    const commands = recorded(first, options);
+    expect(commands).toEqual(recorded(program, options));
+    for (const other of others) expect(recorded(other, options)).toEqual(commands);
+  }
+  return first;
 }

@@ -5,14 +5,13 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { printScalarDefinition } from "../../ir/scalar/print.ts";
 import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
-import type { PrintContext } from "../syntax/context.ts";
+import { plainContext, type PrintContext } from "../syntax/context.ts";
 import { printTensorOf } from "../syntax/statements/fields.ts";
-import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle } from "../syntax/sections.ts";
+import { containerEnd, containerTitle, kernelEnd, kernelTitle } from "../syntax/sections.ts";
 import { indentation } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
+import { type IndexDefinitions, indexDefinitionsOf } from "./index-definitions.ts";
 import { printScope } from "./statement.ts";
 import { transformLines } from "../syntax/transforms.ts";
 import { accessesOf, isOp, walk } from "../traverse.ts";
@@ -35,11 +34,12 @@ export function print(
   program: HostProgram,
   {
     style = defaultDumpStyle,
-    indexDefinitions = style === "2025-10",
-    transforms = style === "2025-10",
+    indexDefinitions = style >= "2025-10",
+    transforms = style >= "2025-10",
   }: PrintOptions = {},
 ): string {
-  const context = contextOf(program, style);
+  const definitions = indexDefinitions ? indexDefinitionsOf(program, irSpellings[style]) : null;
+  const context = contextOf(program, style, definitions);
   const inputs = program.inputs.map((id) => printTensorOf(id, context)).join(", ");
   const outputs = program.outputs.map((id) => printTensorOf(id, context)).join(", ");
   const lines = [
@@ -50,8 +50,7 @@ export function print(
     containerEnd,
     "",
   ];
-  const definitions = indexDefinitions ? definitionLines(program, style) : [];
-  if (definitions.length > 0) lines.push(definitionsTitle, ...definitions, "");
+  if (definitions !== null && definitions.lines.length > 0) lines.push(...definitions.lines, "");
   const { tensors, inputs: from, outputs: to, body } = program;
   const domains = transforms ? transformLines(tensors, [...from, ...to], walk(body), context.spelling) : [];
   if (domains.length > 0) lines.push(...domains, "");
@@ -63,12 +62,7 @@ export function printFusion(
   fusion: FusionData,
   { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
 ): string {
-  const context: PrintContext = {
-    program: { tensors: fusion.tensors, streams: [] },
-    spelling: irSpellings[style],
-    withoutMesh: new Set(),
-    devicesFirst: new Set(),
-  };
+  const context = plainContext({ tensors: fusion.tensors, streams: [] }, style);
   return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
 }
 
@@ -77,11 +71,13 @@ export function printProgramOfStage(program: FusionData | HostProgram, options: 
   return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
 }
 
-function contextOf(program: HostProgram, style: DumpStyle): PrintContext {
+function contextOf(program: HostProgram, style: DumpStyle, definitions: IndexDefinitions | null): PrintContext {
   const slices = walk(program.body).flatMap((each) => (each.kind === "HirAliasSelect" ? [each.output] : []));
+  const plain = plainContext(program, style);
+  const { indexText } = plain;
   return {
-    program,
-    spelling: irSpellings[style],
+    ...plain,
+    indexText: (value) => definitions?.names.get(value) ?? indexText(value),
     withoutMesh: new Set(style === "2025-04" ? slices : []),
     devicesFirst: style === "2025-05" ? computedTensors(program.body) : new Set(),
   };
@@ -111,14 +107,12 @@ function computedTensors(body: readonly Statement[]): ReadonlySet<TensorId> {
 /** A unit's Fusion has separate tensors. */
 function printUnit(
   { id, fusion }: HostUnit,
-  { spelling, devicesFirst }: PrintContext,
+  { style, devicesFirst }: PrintContext,
   transforms: boolean,
 ): readonly string[] {
   const { tensors, inputs, outputs, ops } = fusion;
   const context: PrintContext = {
-    program: { tensors, streams: [] },
-    spelling,
-    withoutMesh: new Set(),
+    ...plainContext({ tensors, streams: [] }, style),
     devicesFirst: new Set(devicesFirst.size > 0 ? tensors.map((tensor) => tensor.id) : []),
   };
   const list = (ids: typeof fusion.inputs): string =>
@@ -137,24 +131,4 @@ function signature(fusion: FusionData, context: PrintContext): readonly string[]
 function kernelLines(fusion: FusionData, context: PrintContext, domains: readonly string[] = []): readonly string[] {
   const ops = fusion.ops.map((op) => printOp(op, context, ""));
   return ["", kernelTitle, ...ops, ...(domains.length > 0 ? ["", ...domains] : []), kernelEnd];
-}
-
-/** `i84 = rank + streamIdx;` for every named value, by number (nvFuser's order is that of a hash set). */
-function definitionLines(program: HostProgram, style: DumpStyle): readonly string[] {
-  const definitions = new Map<string, string>();
-  const collect = (scalar: Scalar): void => {
-    // A value without a name prints its operands instead.
-    if (scalar.kind !== "binary" || scalar.name === undefined) return;
-    collect(scalar.lhs);
-    collect(scalar.rhs);
-    definitions.set(scalar.name, printScalarDefinition(scalar, irSpellings[style]));
-  };
-  for (const statement of walk(program.body)) {
-    if (statement.kind === "HirAliasSelect" || statement.kind === "Select") collect(statement.index);
-    if (statement.kind === "P2PCommunication") collect(statement.peer);
-    if (statement.kind === "Communication" && statement.root !== null) collect(statement.root);
-    if (statement.kind === "ShareMemHandles") statement.communications.forEach(({ peer }) => collect(peer));
-  }
-  const number = (name: string): number => Number(name.replace(/^\D+/u, ""));
-  return [...definitions].sort(([a], [b]) => number(a) - number(b)).map(([name, text]) => `  ${name} = ${text};`);
 }

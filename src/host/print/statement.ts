@@ -1,8 +1,9 @@
 /** Statements in dump text, with their bodies or as single lines. */
-import { defaultSpelling } from "../../ir/print-style.ts";
+import { defaultDumpStyle } from "../../ir/print-style.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
 import { isOp } from "../traverse.ts";
-import type { PrintContext } from "../syntax/context.ts";
+import { plainContext, type PrintContext } from "../syntax/context.ts";
 import { elseWord, indentation, rowOf } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 
@@ -34,12 +35,15 @@ function printHeader(statement: Statement, context: PrintContext, indent: string
 
 /**
  * A printer for the statements of one program, for diagnostics and the origins of commands: on one line, in style
- * 2025-10, and for a loop or branch only the first line. The ids in the statements must be valid.
+ * 2025-10, index values in full, and for a loop or branch only the first line. The ids in the statements must be valid.
  */
 export function createStatementText(
   program: Pick<HostProgram, "tensors" | "streams">,
 ): (statement: Statement) => string {
-  const context: PrintContext = { program, spelling: defaultSpelling, withoutMesh: new Set(), devicesFirst: new Set() };
+  const context: PrintContext = {
+    ...plainContext(program, defaultDumpStyle),
+    indexText: (value) => printScalar(value),
+  };
   return (statement) => {
     const text = printHeader(statement, context, "");
     return text.includes("\n") ? text.replaceAll(/\s*\n\s*/gu, " ") : text;

@@ -1,6 +1,8 @@
 /** The tables of a program, complete or growing, that fields need to print and parse. */
 import type { TensorId } from "../../ir/domain.ts";
-import type { IrSpelling } from "../../ir/print-style.ts";
+import { type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
+import { printScalarName } from "../../ir/scalar/print.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import type { HostProgram } from "../nodes.ts";
 import type { Names } from "./values/names.ts";
 import type { Scanner } from "./text/scanner.ts";
@@ -9,11 +11,27 @@ import type { TensorTable } from "./values/tensor-table.ts";
 
 export interface PrintContext {
   readonly program: Pick<HostProgram, "tensors" | "streams">;
+  readonly style: DumpStyle;
   readonly spelling: IrSpelling;
   /** Tensors that print no mesh: in style 2025-04 those that HirAliasSelect binds. */
   readonly withoutMesh: ReadonlySet<TensorId>;
   /** Tensors that print their axes of devices first: in style 2025-05 those that ops read and write. */
   readonly devicesFirst: ReadonlySet<TensorId>;
+  /** The text of a slice index, peer or root: its name, if definitions follow or it came with one. */
+  readonly indexText: (value: Scalar) => string;
+}
+
+/** Prints every tensor with its mesh and in its own order, and index values by the names that they have. */
+export function plainContext(program: PrintContext["program"], style: DumpStyle): PrintContext {
+  const spelling = irSpellings[style];
+  return {
+    program,
+    style,
+    spelling,
+    withoutMesh: new Set(),
+    devicesFirst: new Set(),
+    indexText: (value) => printScalarName(value, spelling),
+  };
 }
 
 /** A container during one call of `parse`. */

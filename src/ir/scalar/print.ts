@@ -31,13 +31,11 @@ export function printScalarName(scalar: Scalar, spelling: IrSpelling = defaultSp
   return scalar.kind === "binary" && scalar.name !== undefined ? scalar.name : printScalar(scalar, spelling);
 }
 
-/** The right-hand side of an index definition in a dump, with operands by name: `i82 % 8`, `ceilDiv(i0, 3)`. */
-export function printScalarDefinition(
-  scalar: Extract<Scalar, { kind: "binary" }>,
-  spelling: IrSpelling = defaultSpelling,
+/** An operation without parentheses, as a line of a dump's index definitions has it: `i82 % 8`, `ceilDiv(i0, 3)`. */
+export function printOperation(
+  { op, lhs, rhs }: Extract<Scalar, { kind: "binary" }>,
+  print: (operand: Scalar) => string,
 ): string {
-  const { text, call } = scalarOps[scalar.op];
-  const lhs = printScalarName(scalar.lhs, spelling);
-  const rhs = printScalarName(scalar.rhs, spelling);
-  return call === true ? `${text}(${lhs}, ${rhs})` : `${lhs} ${text} ${rhs}`;
+  const { text, call } = scalarOps[op];
+  return call === true ? `${text}(${print(lhs)}, ${print(rhs)})` : `${print(lhs)} ${text} ${print(rhs)}`;
 }

@@ -7,7 +7,7 @@ export interface DumpCase {
   /** Below test/fixtures/dumps. */
   readonly file: string;
   /** The style in which `print` prints it back. */
-  readonly style: "2025-04" | "2025-05" | "2025-10";
+  readonly style: "2025-04" | "2025-05" | "2025-10" | "2026-01";
   readonly devices: number;
   readonly sizes: Readonly<Record<string, number>>;
   /** On whole tensors: no mesh, no schedule. */

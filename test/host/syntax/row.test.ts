@@ -1,13 +1,13 @@
 /** Rows: one list of forms from which a statement is printed and read. */
 import { describe, expect, it } from "vitest";
-import type { PrintContext, ReadContext } from "../../../src/host/syntax/context.ts";
+import { plainContext, type PrintContext, type ReadContext } from "../../../src/host/syntax/context.ts";
 import { noDefinitions } from "../../../src/host/syntax/values/names.ts";
 import { flag, scalar, word } from "../../../src/host/syntax/statements/fields.ts";
 import { row } from "../../../src/host/syntax/statements/row.ts";
 import { createScanner } from "../../../src/host/syntax/text/scanner.ts";
 import { createStreamTable } from "../../../src/host/syntax/values/stream-table.ts";
 import { createTensorTable } from "../../../src/host/syntax/values/tensor-table.ts";
-import { defaultSpelling } from "../../../src/ir/print-style.ts";
+import { defaultDumpStyle } from "../../../src/ir/print-style.ts";
 import { constant, named, type Scalar } from "../../../src/ir/scalar/scalar.ts";
 
 interface Launch {
@@ -37,12 +37,7 @@ const launch = row<Launch>("Launch", {
   },
 });
 
-const printContext: PrintContext = {
-  program: { tensors: [], streams: [] },
-  spelling: defaultSpelling,
-  withoutMesh: new Set(),
-  devicesFirst: new Set(),
-};
+const printContext = plainContext({ tensors: [], streams: [] }, defaultDumpStyle);
 
 function print(fields: Omit<Launch, "kind">): string {
   return launch.print({ kind: "Launch", ...fields }, printContext, "    ");

@@ -2,7 +2,6 @@
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, SqueezeOp } from "../../../ir/ops/op.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
-import { printScalarName } from "../../../ir/scalar/print.ts";
 import { at } from "../../../support/invariant.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import type { PrintContext } from "../context.ts";
@@ -177,7 +176,7 @@ function bound(scanner: Scanner): number {
 export const selectSyntax: OpSyntax<SelectOp> = {
   print: (op, context) => {
     const axis = printIterDomain(at(axesOf(op, context), op.axis), context.spelling);
-    const index = printScalarName(op.index, context.spelling);
+    const index = context.indexText(op.index);
     return `select( ${printOperand(op, 0, context)}, axis = ${axis}, index = ${index} )`;
   },
   readers: {

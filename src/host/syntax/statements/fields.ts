@@ -1,7 +1,8 @@
 /** Fields that several kinds of statements share: their printers and parsers. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
+import type { DumpStyle } from "../../../ir/print-style.ts";
 import { printTensor } from "../../../ir/print-tensor.ts";
-import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
+import { printScalar } from "../../../ir/scalar/print.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
@@ -48,15 +49,19 @@ export const scalar: Field<Scalar> = {
 /** A value that prints by its name, which the index definitions define: `i84`. `what` is for diagnostics: "a peer". */
 export function namedScalar(what: string): Field<Scalar> {
   return {
-    print: (value, { spelling }) => printScalarName(value, spelling),
+    print: (value, { indexText }) => indexText(value),
     read: ({ scanner, names }) => parseNamed(scanner, names, what),
   };
 }
 
+/** From then on verbs print as calls, streams without an index as addresses, and roots as positions in the team. */
+export const callStyle: DumpStyle = "2026-01";
+
 /** The number or index after `Stream `. */
 export const stream: Field<StreamId> = {
-  print: (id, { program, spelling }) => {
+  print: (id, { program, spelling, style }) => {
     const { index } = at(program.streams, id);
+    if (style >= callStyle) return index === null ? `0x${id.toString(16)}` : printScalar(index, spelling);
     if (index === null) return String(id);
     // Without parentheses, a constant index would be parsed as a stream's number.
     return index.kind === "constant" ? `( ${index.value} )` : printScalar(index, spelling);

@@ -1,7 +1,8 @@
 /** A row defines the text of one kind of statement (parts.ts), and how each of its fields prints and parses. */
 import type { TensorId } from "../../../ir/domain.ts";
+import { type DumpStyle, dumpStyles } from "../../../ir/print-style.ts";
 import { type Draft, finished } from "../../../support/draft.ts";
-import { invariant, InvariantError } from "../../../support/invariant.ts";
+import { at, invariant, InvariantError } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
@@ -29,12 +30,18 @@ export interface Mark<S> {
 
 type FieldName<S> = Exclude<keyof S & string, "kind">;
 
+interface DatedForm {
+  readonly since: DumpStyle;
+  readonly text: string;
+}
+
 interface RowSpec<S> {
   /**
    * The texts of the statement. Printing takes the first whose fields all have a text; parsing takes the matching one.
-   * A form with `since`, the month from which dumps have it, is only parsed: Braid prints in the styles of 2025.
+   * A form with `since`, the month from which dumps have it, prints in styles from that month on, in place of the
+   * others; one that is `readOnly` never prints.
    */
-  readonly forms: readonly (string | { readonly since: string; readonly text: string })[];
+  readonly forms: readonly (string | DatedForm | { readonly readOnly: true; readonly text: string })[];
   readonly fields: { readonly [K in FieldName<S>]: Field<S[K], S> };
   readonly marks?: Readonly<Record<string, Mark<S>>>;
 }
@@ -79,12 +86,23 @@ export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: 
       });
     }
   }
-  const printed = parsed.filter((_, i) => typeof forms[i] === "string").map(merged);
+  const undated = parsed.filter((_, i) => typeof forms[i] === "string").map(merged);
+  const printed = new Map(
+    dumpStyles.map((style) => {
+      const dated = parsed.filter((_, i) => isPrinted(at(forms, i), style)).map(merged);
+      return [style, dated.length > 0 ? dated : undated];
+    }),
+  );
   return {
-    print: (statement, context, indent) => printFirst(printed, statement, context, indent),
+    print: (statement, context, indent) =>
+      printFirst(printed.get(context.style) ?? undated, statement, context, indent),
     words,
     definitions,
   };
+}
+
+function isPrinted(form: string | DatedForm | object, style: DumpStyle): boolean {
+  return typeof form !== "string" && "since" in form && form.since <= style;
 }
 
 function holeOf<S, K extends keyof S & string>(name: K, field: Field<S[K], S>): Hole<S> {

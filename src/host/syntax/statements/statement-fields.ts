@@ -2,7 +2,7 @@
 import { allocationSize, type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
-import { printScalar, printScalarName } from "../../../ir/scalar/print.ts";
+import { printScalar } from "../../../ir/scalar/print.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
@@ -22,7 +22,7 @@ import { showsLogicalOrder } from "../values/axis-order.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import { numberGroups } from "./coalescing-numbers.ts";
 import type { ReadContext } from "../context.ts";
-import { exprId, flag, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
+import { callStyle, exprId, flag, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
 import { parseNamed } from "../values/names.ts";
 import { failAt } from "../text/source.ts";
 import type { Field, Mark } from "./row.ts";
@@ -144,9 +144,10 @@ export const team: Field<readonly number[]> = {
  * the index of a loop over the devices, are positions in every era. The IR has positions.
  */
 export const root: Field<Communication["root"], Communication> = {
-  print: (value, { spelling }, { team: devices }) => {
+  print: (value, context, { team: devices }) => {
     if (value === null) return null;
-    return value.kind === "constant" ? String(devices[value.value] ?? value.value) : printScalarName(value, spelling);
+    const isDevice = value.kind === "constant" && context.style < callStyle;
+    return isDevice ? String(devices[value.value] ?? value.value) : context.indexText(value);
   },
   read: ({ scanner, names, rootsAreDevices }, { team: devices = [] }) => {
     const start = scanner.position;

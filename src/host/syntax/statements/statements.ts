@@ -69,7 +69,7 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   Allocate: row("Allocate", {
     forms: [
       "<tensor> = ALLOCATE(<buffer>, mem_type=<memory>, size=<size>, zero_init=<zeroInit>, resets_to_zero=<resetsToZero>)",
-      { since: "2026-01", text: "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)" },
+      { readOnly: true, text: "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)" },
     ],
     fields: {
       tensor,

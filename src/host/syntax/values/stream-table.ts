@@ -23,7 +23,7 @@ export interface StreamTable {
 }
 
 export function createStreamTable(text: string, addresses: boolean): StreamTable {
-  const printed = addresses ? new Set<number>() : printedNumbers(text);
+  const printed = addresses ? smallAddresses(text) : printedNumbers(text);
   return { streams: new Map(), byText: new Map(), printed, addresses, next: 0 };
 }
 
@@ -44,6 +44,12 @@ function printedNumbers(text: string): ReadonlySet<number> {
 
 const title = "Stream ";
 
+/** Braid prints a stream's number as its address. */
+function smallAddresses(text: string): ReadonlySet<number> {
+  const numbers = [...text.matchAll(/\bStream (0x[0-9a-fA-F]{1,4})\b/gu)].map(([, address]) => Number(address));
+  return new Set(numbers);
+}
+
 /** The text after `Stream `: `0`, `( streamIdx % numberOfStreams )` or `0x174e5c80`. */
 export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
   const start = scanner.position;
@@ -52,7 +58,8 @@ export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
     : undefined;
   if (address !== undefined) {
     scanner.position += address.length;
-    return table.byText.get(address) ?? add(table, address, free(table), null);
+    const number = Number(address);
+    return table.byText.get(address) ?? add(table, address, number <= largestNumber ? number : free(table), null);
   }
   if (!table.addresses && isDigit(peek(scanner))) {
     const number = expectNumber(scanner, "the number of a stream");
