@@ -42,7 +42,7 @@ describe(undefinedDump, () => {
   const text = dumpText(undefinedDump);
 
   it("is refused, by the name that it does not define", () => {
-    expect(() => parse(text)).toThrow("i84 is used in a slice index, and the dump defines it nowhere");
+    expect(() => parse(text)).toThrow("i84 is used in a slice index, and the dump does not define it");
   });
 
   it("reads with the definitions, and prints back the same text", () => {
