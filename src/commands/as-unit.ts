@@ -2,9 +2,18 @@
 import type { Shapes } from "../ir/ops/row.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import type { CombineKernel, FillKernel, Kernel, LinearKernel, MatmulKernel, UnitKernel, UnitStep } from "./kernel.ts";
+import type {
+  CombineKernel,
+  FillKernel,
+  Kernel,
+  LinearKernel,
+  MatmulKernel,
+  OpaqueKernel,
+  UnitKernel,
+  UnitStep,
+} from "./kernel.ts";
 
-export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel>;
+export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel | OpaqueKernel>;
 
 export function asUnit(kernel: OpKernel): UnitKernel {
   if (kernel.kind === "unit") return kernel;

@@ -74,6 +74,7 @@ const kernelParameters: RuleTable<Kernel, string> = {
   linear: accumulation,
   combine: ({ op }) => op,
   fill: () => "",
+  opaque: ({ op }) => op,
   unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
 };
 

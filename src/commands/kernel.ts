@@ -75,6 +75,13 @@ export interface UnitKernel extends KernelBase {
   readonly results: readonly number[];
 }
 
+/** Computes something unknown, of all inputs, and writes all of its outputs. It can be verified and not run. */
+export interface OpaqueKernel extends KernelBase {
+  readonly kind: "opaque";
+  /** The unknown op, such as `sin`, or what launches the kernel. */
+  readonly op: string;
+}
+
 export interface UnitValue {
   readonly dtype: DType;
   /** Local, concrete, without reduced axes. */
@@ -102,7 +109,8 @@ export type Kernel =
   | LinearKernel
   | CombineKernel
   | FillKernel
-  | UnitKernel;
+  | UnitKernel
+  | OpaqueKernel;
 
 /** Whether the kernel reads its output. */
 export function accumulates(kernel: Kernel): boolean {

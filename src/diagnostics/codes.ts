@@ -36,6 +36,7 @@ export const diagnosticCodes = {
   // host programs
   "host-program-invalid": "A host program breaks a rule of the Host IR",
   "pass-validation": "A pass left something that its stage forbids",
+  "kernel-opaque": "A kernel of unknown ops can be verified but not run",
   // dumps
   "dump-syntax": "A dump has a syntax error",
   "dump-unsupported": "A dump uses something of nvFuser's that Braid does not have",

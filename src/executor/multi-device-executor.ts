@@ -9,6 +9,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
+import { refuseOpaque } from "../kernels/kernel-plan.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
 import type { ScheduleChoice } from "../tune/choose/choose.ts";
@@ -181,6 +182,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const known = this.#compilation;
     const isKnown = known !== null && sizesKey(known.sizes, new Map()) === key;
     const { program } = isKnown ? known : compileToRun(this.#lowered, { ...this.#compileOptions, sizes, scalars });
+    for (const kernel of program.kernels) if (kernel.kind === "opaque") refuseOpaque(kernel);
     const prepared = await this.#group.prepare(program);
     const { tensors, inputs, outputs } = this.#lowered.signature;
     const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly BoundTensor[] =>

@@ -29,6 +29,15 @@ export interface HostStream {
 export interface HostUnit {
   readonly id: UnitId;
   readonly fusion: FusionData;
+  /** Set if the unit has an op that Braid lacks. Then `fusion` has no ops, and the unit can be verified but not run. */
+  readonly opaque?: OpaqueBody;
+}
+
+export interface OpaqueBody {
+  /** The first unknown op. */
+  readonly op: string;
+  /** The kernel's text. */
+  readonly lines: readonly string[];
 }
 
 export interface Allocate {
@@ -128,6 +137,18 @@ export interface PostOnStream {
   readonly outputs: readonly TensorId[];
 }
 
+/**
+ * Launches a kernel that the program does not hold. It reads the inputs and writes the outputs, can be verified and
+ * cannot be run.
+ */
+export interface LaunchKernel {
+  readonly kind: "LaunchKernel";
+  /** nvFuser's number of the kernel. */
+  readonly group: number;
+  readonly inputs: readonly (TensorId | Scalar)[];
+  readonly outputs: readonly TensorId[];
+}
+
 export type Statement =
   | Op
   | Allocate
@@ -144,7 +165,8 @@ export type Statement =
   | EndCoalescing
   | ShareMemHandles
   | Wait
-  | PostOnStream;
+  | PostOnStream
+  | LaunchKernel;
 
 export type StatementKind = Statement["kind"];
 

@@ -35,6 +35,10 @@ const accesses: RuleTable<Exclude<Statement, Op>, Access> = {
   ShareMemHandles: ({ communications }) => ({ reads: communications.map(({ buffer }) => buffer), writes: [] }),
   Wait: () => none,
   PostOnStream: ({ inputs, outputs }) => ({ reads: inputs, writes: outputs }),
+  LaunchKernel: ({ inputs, outputs }) => ({
+    reads: inputs.filter((input) => typeof input === "number"),
+    writes: outputs,
+  }),
 };
 
 function accumulates(op: Op): boolean {

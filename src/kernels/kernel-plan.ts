@@ -4,7 +4,8 @@
  * output. All other kinds are units.
  */
 import { asUnit } from "../commands/as-unit.ts";
-import type { CombineKernel, FillKernel, Kernel, Operand } from "../commands/kernel.ts";
+import type { CombineKernel, FillKernel, Kernel, OpaqueKernel, Operand } from "../commands/kernel.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
 import { reductionSemantics } from "../ir/ops/functions/expressions.ts";
 import { computeType, constant } from "../numerics/scalar/expression.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -20,9 +21,22 @@ export function planKernel(kernel: Kernel): UnitPlan {
       return nests(combineNests(kernel));
     case "fill":
       return nests([fillNest(kernel)]);
+    case "opaque":
+      return refuseOpaque(kernel);
     default:
       return planUnit(asUnit(kernel));
   }
+}
+
+/** Throws `kernel-opaque`. */
+export function refuseOpaque({ op }: OpaqueKernel): never {
+  return fail({
+    code: "kernel-opaque",
+    message: `${op} cannot be run, because Braid does not know what it computes`,
+    found: op,
+    expected: "ops that Braid has",
+    help: "verify the program with braid verify, or write what it computes with ops that Braid has",
+  });
 }
 
 function nests(list: readonly Nest[]): UnitPlan {

@@ -57,7 +57,8 @@ export function peerOf(
  * and casts count 0.
  */
 export function flopsOf(kernel: Kernel): number {
-  if (kernel.kind === "fill") return 0;
+  // What an opaque kernel computes is unknown.
+  if (kernel.kind === "fill" || kernel.kind === "opaque") return 0;
   // However many outputs the result goes to.
   if (kernel.kind === "combine") return kernel.inputs.slice(1).reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const unit = asUnit(kernel);

@@ -108,6 +108,8 @@ function kernelName(kernel: Kernel): string {
       return `${kernel.op}[${kernel.axes.join(", ")}]`;
     case "unit":
       return `unit ${kernel.steps.map(({ kind }) => kind).join("+")} `;
+    case "opaque":
+      return `opaque ${kernel.op} `;
     case "cast":
     case "matmul":
     case "linear":

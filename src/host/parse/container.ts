@@ -26,6 +26,7 @@ import { indentation } from "../syntax/statements/statements.ts";
 import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
 import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
 import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
+import { readAliases } from "./aliases.ts";
 import { parseScope, type ScopeContext } from "./scope.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import { parseUnits, unitTable } from "./units.ts";
@@ -50,7 +51,7 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const found = source.text.indexOf(containerEnd);
   const printed = found < 0 ? source.text : source.text.slice(0, found);
   const callStyle = isCallStyle(printed);
-  const tensors = createTensorTable(notes);
+  const tensors = createTensorTable(notes, new Map(), readAliases(source));
   const loops: string[] = [];
   const context: ScopeContext = {
     scanner,

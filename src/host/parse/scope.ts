@@ -160,7 +160,6 @@ function failUnsupported(scanner: Scanner, start: number, word: string, reason: 
 
 /** Statements that nvFuser prints and Braid does not support, most of them from the FusionExecutorCache path. */
 const foreign: ReadonlyMap<string, string> = new Map([
-  ["LaunchKernel", "runs a kernel that the dump does not print"],
   ["CollectivePermute", "is of nvFuser's FusionExecutorCache path"],
   ["ShardByStream", "is of nvFuser's FusionExecutorCache path"],
   ["SymmetricContiguousView", "is of nvFuser's symmetric-memory collectives, which hide the accesses of peers"],

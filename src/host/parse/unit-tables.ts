@@ -6,7 +6,7 @@
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
-import type { HostUnit, UnitId } from "../nodes.ts";
+import type { HostUnit, OpaqueBody, UnitId } from "../nodes.ts";
 import { failAt, type Source } from "../syntax/text/source.ts";
 import { iterDomainCountOf, scalarCountOf, type TensorTable, tensorsByNumber } from "../syntax/values/tensor-table.ts";
 
@@ -16,6 +16,7 @@ export interface ParsedUnit {
   readonly inputs: HostUnit["fusion"]["inputs"];
   readonly outputs: HostUnit["fusion"]["outputs"];
   readonly ops: readonly Op[];
+  readonly opaque: OpaqueBody | null;
   /** Where its body begins. */
   readonly position: number;
 }
@@ -49,10 +50,14 @@ export function finishUnits(source: Source, units: readonly ParsedUnit[]): reado
   return Array.from({ length: count }, (_, i) => finished.get(i) ?? unusedUnit(i));
 }
 
-function finishUnit({ id, inputs, outputs, ops, tensors: own }: ParsedUnit, tensors: readonly Tensor[]): HostUnit {
+function finishUnit(
+  { id, inputs, outputs, ops, opaque, tensors: own }: ParsedUnit,
+  tensors: readonly Tensor[],
+): HostUnit {
   const iterDomainCount = iterDomainCountOf(own);
   const scalarCount = scalarCountOf(own.symbols);
-  return { id, fusion: { kind: "Fusion", tensors, ops, inputs, outputs, iterDomainCount, scalarCount } };
+  const fusion: HostUnit["fusion"] = { kind: "Fusion", tensors, ops, inputs, outputs, iterDomainCount, scalarCount };
+  return opaque === null ? { id, fusion } : { id, fusion, opaque };
 }
 
 function unusedUnit(number: number): HostUnit {

@@ -11,6 +11,7 @@
  *      = relu(T0_g_float[iS0{i0}]);
  *   } // %kernel
  */
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
@@ -33,6 +34,7 @@ import { createTensorTable, largestNumber, type TensorTable } from "../syntax/va
 import type { OpContext } from "../syntax/ops/op-syntax.ts";
 import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
+import { skipAliases } from "./aliases.ts";
 import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
 
 const unitName = "HostUnit";
@@ -61,28 +63,14 @@ export function unitTable(
   return finishUnits(scanner.source, [...units.values()]);
 }
 
-/** Skips blanks and line breaks, and before 2025-05 also an empty list of aliases. Returns whether a unit follows. */
+/** Skips blanks, line breaks and the list of aliases. Returns whether a unit follows. */
 function atUnit(scanner: Scanner): boolean {
   for (;;) {
     skipSpace(scanner);
     const { text, position } = scanner;
-    if (take(scanner, "Aliases:")) refuseAliases(scanner);
-    else return text.startsWith(unitName, position) && isDigit(text.charCodeAt(position + unitName.length));
+    if (!skipAliases(scanner))
+      return text.startsWith(unitName, position) && isDigit(text.charCodeAt(position + unitName.length));
   }
-}
-
-function refuseAliases(scanner: Scanner): void {
-  const { position } = scanner;
-  expectAcrossLines(scanner, "{");
-  skipSpace(scanner);
-  if (take(scanner, "}")) return;
-  failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: "the container has aliases between tensors",
-    found: "an alias",
-    expected: "Aliases:{}, or no aliases",
-    help: "write in place with one tensor as both input and output",
-  });
 }
 
 /** Parses the rest of a unit, after its number. The container's meshes are shared. */
@@ -107,8 +95,32 @@ function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number
   skipListed(scanner, tensors);
   expectAcrossLines(scanner, "%kernel");
   expect(scanner, "{");
-  const ops = parseOps(context);
-  return { id: makeId<UnitId>(number), tensors, inputs, outputs, ops, position: start };
+  const { ops, opaque } = parseKernel(context);
+  return { id: makeId<UnitId>(number), tensors, inputs, outputs, ops, opaque, position: start };
+}
+
+/** The ops of a kernel, or its text if it has something that Braid lacks. */
+function parseKernel(context: OpContext): Pick<ParsedUnit, "ops" | "opaque"> {
+  const { scanner } = context;
+  const start = scanner.position;
+  const close = scanner.text.indexOf(kernelEnd, start);
+  try {
+    return { ops: parseOps(context), opaque: null };
+  } catch (error) {
+    const isUnknown =
+      error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "dump-unsupported");
+    if (!isUnknown || close < 0) throw error;
+    const op = opAt(scanner.text.slice(start, close), scanner.position - start);
+    scanner.position = close + kernelEnd.length;
+    return { ops: [], opaque: { op, lines: scanner.text.slice(start, close).split("\n").slice(1, -1) } };
+  }
+}
+
+/** The name of the op in whose statement the position is: what stands after `=`. */
+function opAt(kernel: string, position: number): string {
+  const start = Math.max(0, kernel.slice(0, position).lastIndexOf("\n   = "));
+  const [, name, sign] = /^\n {3}= (?:(?<name>[\w.]+)\(|[^\n]*\n {3}(?<sign>\S+) )?/u.exec(kernel.slice(start)) ?? [];
+  return name ?? sign ?? "an op";
 }
 
 /** The transforms are at the end of the kernel, and are read first. */

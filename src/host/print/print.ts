@@ -106,7 +106,7 @@ function computedTensors(body: readonly Statement[]): ReadonlySet<TensorId> {
 
 /** A unit's Fusion has separate tensors. */
 function printUnit(
-  { id, fusion }: HostUnit,
+  { id, fusion, opaque }: HostUnit,
   { style, devicesFirst }: PrintContext,
   transforms: boolean,
 ): readonly string[] {
@@ -120,7 +120,8 @@ function printUnit(
   const [first, ...rest] = signature(fusion, context);
   const title = `HostUnit${id}: Inputs={${list(fusion.inputs)}} -> Outputs={${list(fusion.outputs)}}${first ?? ""}`;
   const domains = transforms ? transformLines(tensors, [...inputs, ...outputs], ops, context.spelling) : [];
-  return ["", title, ...rest, ...kernelLines(fusion, context, domains)];
+  const kernel = opaque === undefined ? kernelLines(fusion, context, domains) : kernelAround(opaque.lines);
+  return ["", title, ...rest, ...kernel];
 }
 
 function signature(fusion: FusionData, context: PrintContext): readonly string[] {
@@ -130,5 +131,9 @@ function signature(fusion: FusionData, context: PrintContext): readonly string[]
 
 function kernelLines(fusion: FusionData, context: PrintContext, domains: readonly string[] = []): readonly string[] {
   const ops = fusion.ops.map((op) => printOp(op, context, ""));
-  return ["", kernelTitle, ...ops, ...(domains.length > 0 ? ["", ...domains] : []), kernelEnd];
+  return kernelAround([...ops, ...(domains.length > 0 ? ["", ...domains] : [])]);
+}
+
+function kernelAround(lines: readonly string[]): readonly string[] {
+  return ["", kernelTitle, ...lines, kernelEnd];
 }

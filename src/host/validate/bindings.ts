@@ -61,7 +61,11 @@ function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
 
 /** Excludes buffers of communications: a rank's role determines which of them it needs, and `record` knows the role. */
 function needsBound(statement: Statement): readonly TensorId[] {
-  const bindsOutput = isOp(statement) || statement.kind === "HirAliasSelect" || statement.kind === "PostOnStream";
+  const bindsOutput =
+    isOp(statement) ||
+    statement.kind === "HirAliasSelect" ||
+    statement.kind === "PostOnStream" ||
+    statement.kind === "LaunchKernel";
   return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];
 }
 

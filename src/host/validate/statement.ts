@@ -41,6 +41,7 @@ const rules: RuleTable<Exclude<Statement, Op>, readonly Fault[], [HostProgram]> 
   ShareMemHandles: checkHandles,
   Wait: nothing,
   PostOnStream: checkPost,
+  LaunchKernel: nothing,
 };
 
 function sameDType(input: Tensor, output: Tensor): readonly Fault[] {

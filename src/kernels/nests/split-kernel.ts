@@ -106,6 +106,7 @@ function cutRange(extent: number, parts: number, grain: number): readonly Range[
 
 /** One entry per value of a unit. For other kernels one per operand, inputs first. */
 function axesOf(kernel: Kernel, axis: number): CutAxes | null {
+  if (kernel.kind === "opaque") return null;
   return kernel.kind === "combine" || kernel.kind === "fill"
     ? [...kernel.inputs, ...kernel.outputs].map(() => axis)
     : cutAxes(asUnit(kernel), axis);
@@ -146,7 +147,7 @@ function shortened<T extends { readonly shape: readonly number[] }>(value: T, ax
 
 /** Estimates the kernel's work, in multiply-adds of the GEMM kernels. */
 export function kernelWork(kernel: Kernel): number {
-  if (kernel.kind === "combine" || kernel.kind === "fill") {
+  if (kernel.kind === "combine" || kernel.kind === "fill" || kernel.kind === "opaque") {
     return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + kernel.outputs.length);
   }
   const unit = asUnit(kernel);

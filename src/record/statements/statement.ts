@@ -12,7 +12,7 @@ import { bind, unbind } from "../memory.ts";
 import { recordCommunication } from "./communication.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
-import { recordPost } from "./unit.ts";
+import { recordLaunch, recordPost } from "./unit.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
@@ -64,6 +64,7 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   ShareMemHandles: (statement, recorder) => recordHandles(recorder, statement),
   Wait: (statement, recorder) => recordWait(recorder, statement),
   PostOnStream: (statement, recorder) => recordPost(recorder, statement),
+  LaunchKernel: (statement, recorder) => recordLaunch(recorder, statement),
 };
 
 /** With an index, the stream of its value. Otherwise a separate stream, or the one that GetCurrentStream bound. */

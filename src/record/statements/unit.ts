@@ -2,8 +2,9 @@
  * PostOnStream as one launch of a unit kernel. A unit has separate tables, so its symbolic extents take their sizes
  * from the tensors that are passed in. A name that no input has keeps its value in the program.
  */
-import type { UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
-import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
+import type { OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
+import type { View } from "../../commands/view.ts";
+import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { operandOrder } from "../../ir/ops/axis-map.ts";
@@ -20,7 +21,9 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);
   const inputs = statement.inputs.map((id) => viewOf(recorder, id));
   const outputs = statement.outputs.map((id) => outputView(recorder, id));
-  const { fusion } = unit;
+  const { fusion, opaque } = unit;
+  if (opaque !== undefined)
+    return launchOpaque(recorder, statement, `${opaque.op} in HostUnit${unit.id}`, inputs, outputs);
   launch(recorder, {
     statement,
     inputs,
@@ -38,6 +41,30 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
       });
       return { kind: "unit", inputs: operands, outputs: results, ...unitSteps(recorder, unit, shapes) };
     },
+  });
+}
+
+/** A kernel that nvFuser compiled: its outputs must have memory. */
+export function recordLaunch(recorder: Recorder, statement: LaunchKernel): void {
+  const inputs = statement.inputs.flatMap((input) => (typeof input === "number" ? [viewOf(recorder, input)] : []));
+  const outputs = statement.outputs.map((id) => viewOf(recorder, id));
+  launchOpaque(recorder, statement, `LaunchKernel of group ${statement.group}`, inputs, outputs);
+}
+
+function launchOpaque(
+  recorder: Recorder,
+  statement: Statement,
+  op: string,
+  inputs: readonly View[],
+  outputs: readonly View[],
+): void {
+  launch(recorder, {
+    statement,
+    inputs,
+    outputs,
+    inPlace: false,
+    fixed: true,
+    make: (operands, results): OpaqueKernel => ({ kind: "opaque", op, inputs: operands, outputs: results }),
   });
 }
 

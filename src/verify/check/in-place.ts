@@ -76,6 +76,7 @@ const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
   linear: false,
   fill: false,
   unit: false,
+  opaque: false,
 };
 
 /** Null if the command at `index` of the rank's list allows all overlaps of its operands. */

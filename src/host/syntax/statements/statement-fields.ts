@@ -14,6 +14,7 @@ import type {
   ExprId,
   ForLoop,
   HirAliasSelect,
+  LaunchKernel,
   PostOnStream,
   UnitId,
   Wait,
@@ -26,10 +27,10 @@ import { callStyle, exprId, flag, named, numbered, printedTensor, printTensorOf,
 import { parseNamed } from "../values/names.ts";
 import { failAt } from "../text/source.ts";
 import type { Field, Mark } from "./row.ts";
-import { leafOf } from "../values/scalar.ts";
+import { leafOf, parseScalar } from "../values/scalar.ts";
 import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import { largestNumber } from "../values/tensor-table.ts";
-import { failNumber, parseTensor } from "../values/tensor.ts";
+import { atTensor, failNumber, parseTensor } from "../values/tensor.ts";
 
 /** A tensor that has been read. */
 export function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
@@ -198,6 +199,27 @@ export const awaited: Field<Wait["target"]> = {
     return makeId<ExprId>(expectNumber(scanner, "the number of a communication"));
   },
   begins: (text, position) => text[position] !== "(",
+};
+
+/** `{T0, i3}`: tensors, and scalars that say nothing of what is read. */
+export const kernelInputs: Field<LaunchKernel["inputs"]> = {
+  print: (inputs, context) =>
+    inputs
+      .map((input) =>
+        typeof input === "number" ? printTensorOf(input, context) : printScalar(input, context.spelling),
+      )
+      .join(", "),
+  read: ({ scanner, tensors }) => {
+    const inputs: (TensorId | Scalar)[] = [];
+    skipBlanks(scanner);
+    while (!scanner.text.startsWith("}", scanner.position)) {
+      inputs.push(atTensor(scanner) ? parseTensor(scanner, tensors).id : parseScalar(scanner));
+      skipBlanks(scanner);
+      if (!take(scanner, ",")) break;
+      skipBlanks(scanner);
+    }
+    return inputs;
+  },
 };
 
 export const postedUnit: Field<PostOnStream["unit"]> = {

@@ -14,14 +14,26 @@ import { keysOf } from "../../../support/keys-of.ts";
 import { collectives } from "../../collectives.ts";
 import type { P2PCommunication, Statement } from "../../nodes.ts";
 import type { ReadContext } from "../context.ts";
-import { backend, exprId, flag, namedScalar, scalar, stream, tensor, tensorList, word } from "./fields.ts";
+import {
+  backend,
+  exprId,
+  flag,
+  namedScalar,
+  printTensorOf,
+  scalar,
+  stream,
+  tensor,
+  tensorList,
+  word,
+} from "./fields.ts";
 import { type Field, type Row, row } from "./row.ts";
-import { atLineEnd, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
+import { atLineEnd, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import {
   allocatedSize,
   awaited,
   buffer,
   groupId,
+  kernelInputs,
   loopAxis,
   loopIndex,
   postedUnit,
@@ -149,6 +161,14 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   PostOnStream: row("PostOnStream", {
     forms: ["PostOnStream (<unit>, Inputs:{<inputs>}, Outputs:{<outputs>})"],
     fields: { unit: postedUnit, inputs: tensorList, outputs: tensorList },
+  }),
+  LaunchKernel: row("LaunchKernel", {
+    forms: ["LaunchKernel(\n  Group ID: <group>,\n  Inputs: {<inputs>},\n  Outputs: {<outputs>},\n)"],
+    fields: {
+      group: { print: String, read: ({ scanner }) => expectNumber(scanner, "the number of a kernel") },
+      inputs: kernelInputs,
+      outputs: { ...tensorList, print: (ids, context) => ids.map((id) => printTensorOf(id, context)).join(", ") },
+    },
   }),
 };
 

@@ -19,6 +19,8 @@ export interface TensorTable {
   /** By text, because most tensors share a few meshes. */
   readonly meshes: Map<string, DeviceMesh>;
   readonly notes: DomainNotes;
+  /** For tensors that have the memory of another the number of that one. */
+  readonly aliases: ReadonlyMap<number, number>;
 }
 
 interface Met {
@@ -29,8 +31,12 @@ interface Met {
 /** Numbers are indices into tables, so one large number would make a large table. */
 export const largestNumber = 65_535;
 
-export function createTensorTable(notes: DomainNotes, meshes: TensorTable["meshes"] = new Map()): TensorTable {
-  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes };
+export function createTensorTable(
+  notes: DomainNotes,
+  meshes: TensorTable["meshes"] = new Map(),
+  aliases: TensorTable["aliases"] = new Map(),
+): TensorTable {
+  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes, aliases };
 }
 
 /**

@@ -11,7 +11,9 @@ import {
   type Tensor,
   type TensorDomain,
   type TensorId,
+  withoutReductions,
 } from "../../../ir/domain.ts";
+import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -33,7 +35,32 @@ export function atTensor(scanner: Scanner): boolean {
   return peek(scanner) === 84 && isDigit(scanner.text.charCodeAt(scanner.position + 1));
 }
 
+/** The tensor that is printed here, or the one whose memory it has. */
 export function parseTensor(scanner: Scanner, table: TensorTable): Tensor {
+  const { position } = scanner;
+  const tensor = parsePrinted(scanner, table);
+  const owner = table.aliases.get(tensor.id);
+  if (owner === undefined) return tensor;
+  const met = table.byNumber.get(owner)?.tensor;
+  return met !== undefined && isAlike(tensor, met) ? met : failAlias(scanner, position, tensor, owner);
+}
+
+function isAlike(alias: Tensor, owner: Tensor): boolean {
+  const [a, b] = [withoutReductions(alias.domain.logical), withoutReductions(owner.domain.logical)];
+  if (alias.dtype !== owner.dtype || a.length !== b.length) return false;
+  return a.every(({ extent }, i) => !extentsDiffer(extent, at(b, i).extent));
+}
+
+function failAlias({ source }: Scanner, position: number, { id }: Tensor, owner: number): never {
+  failAt(source, position, {
+    code: "dump-unsupported",
+    message: `T${id} has the memory of T${owner}, which has another dtype or shape or is not printed before`,
+    expected: "a tensor that shares memory with one of its own dtype and shape",
+    help: "write in place with one tensor as both input and output",
+  });
+}
+
+function parsePrinted(scanner: Scanner, table: TensorTable): Tensor {
   const { text, position: start } = scanner;
   if (!atTensor(scanner)) failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
   const end = tensorEnd(text, start);
