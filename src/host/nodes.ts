@@ -46,6 +46,8 @@ export interface Allocate {
   readonly memory: "global" | "symmetric";
   readonly size: Scalar;
   readonly zeroInit: boolean;
+  /** Whether the tensor gets new memory although it has some. If not, it keeps it, as in later iterations of a loop. */
+  readonly fresh: boolean;
 }
 export interface Deallocate {
   readonly kind: "Deallocate";
@@ -91,6 +93,26 @@ export interface HirAliasSelect {
   readonly axis: number;
   readonly index: Scalar;
 }
+/**
+ * Binds `output` to chunk `index` of `parts` equal ones of `input` along `axis`, a position among the axes that exist at
+ * run time. The output keeps the axis. If `swizzled`, each device begins with its own chunk: it takes chunk
+ * ( index + its position along DIDx ) % parts.
+ */
+export interface ShardByStream {
+  readonly kind: "ShardByStream";
+  readonly input: TensorId;
+  readonly output: TensorId;
+  readonly axis: number;
+  readonly parts: Scalar;
+  readonly index: Scalar;
+  readonly swizzled: boolean;
+}
+/** Gives a value of the statements that follow a name: `i12 = 0 - i10;`. */
+export interface Define {
+  readonly kind: "Define";
+  readonly name: string;
+  readonly value: Scalar;
+}
 export interface Communication {
   readonly kind: "Communication";
   readonly id: ExprId;
@@ -112,6 +134,17 @@ export interface P2PCommunication {
   readonly type: "send" | "recv";
   readonly buffer: TensorId;
   readonly peer: Scalar;
+  readonly backend: CommunicatorBackend;
+}
+/** Every device of the team sends to one and receives from one. The peers are positions in the team. */
+export interface CollectivePermute {
+  readonly kind: "CollectivePermute";
+  readonly id: ExprId;
+  readonly team: readonly number[];
+  readonly sendPeer: Scalar;
+  readonly recvPeer: Scalar;
+  readonly input: TensorId;
+  readonly output: TensorId;
   readonly backend: CommunicatorBackend;
 }
 export interface StartCoalescing {
@@ -159,8 +192,11 @@ export type Statement =
   | ForLoop
   | IfThenElse
   | HirAliasSelect
+  | ShardByStream
+  | Define
   | Communication
   | P2PCommunication
+  | CollectivePermute
   | StartCoalescing
   | EndCoalescing
   | ShareMemHandles

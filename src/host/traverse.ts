@@ -27,6 +27,9 @@ const accesses: RuleTable<Exclude<Statement, Op>, Access> = {
   ForLoop: () => none,
   IfThenElse: () => none,
   HirAliasSelect: ({ input, output }) => ({ reads: [input], writes: [output] }),
+  ShardByStream: ({ input, output }) => ({ reads: [input], writes: [output] }),
+  Define: () => none,
+  CollectivePermute: ({ input, output }) => ({ reads: [input], writes: [output] }),
   Communication: ({ input, output }) => ({ reads: [input], writes: [output] }),
   P2PCommunication: ({ type, buffer }) =>
     type === "send" ? { reads: [buffer], writes: [] } : { reads: [], writes: [buffer] },

@@ -95,6 +95,18 @@ export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
 }
 
 /**
+ * Whether the tensor holds one chunk of an axis: it prints a Stream axis that its logical axes do not have. Only dumps of
+ * nvFuser's FusionExecutorCache path have such tensors.
+ */
+export function isChunk({ domain: { logical, loop, transforms } }: Tensor): boolean {
+  const stream = loop.find(({ parallelType }) => parallelType === "Stream");
+  if (stream === undefined || logical.some(({ id }) => id === stream.id)) return false;
+  return !transforms.some((each) =>
+    each.kind === "split" ? each.outer === stream.id || each.inner === stream.id : each.output === stream.id,
+  );
+}
+
+/**
  * The number of elements of the whole tensor over all devices: the `size` of its Allocate. Factors follow allocation
  * order.
  */

@@ -21,6 +21,8 @@ interface BufferState {
   /** Whether peers access it. */
   symmetric: boolean;
   owners: number;
+  /** The stream that allocated it; null for inputs and outputs. */
+  readonly stream: CommandStreamId | null;
   /** The tensor whose Deallocate freed it; null while it lives. */
   freedBy: TensorId | null;
 }
@@ -57,6 +59,7 @@ export function addBuffer(
   { name, dtype, symmetric, layout }: BufferRequest,
   role: BufferRole,
   position: number | null,
+  stream: CommandStreamId | null = null,
 ): View {
   const { shape, strides } = layout;
   const id = makeId<BufferId>(buffers.length);
@@ -65,6 +68,7 @@ export function addBuffer(
     buffer: { id, role, bytes, dtype, shape, name, position },
     symmetric,
     owners: 0,
+    stream,
     freedBy: null,
   });
   return { buffer: id, offset: 0, dtype, shape, strides };
@@ -72,7 +76,7 @@ export function addBuffer(
 
 /** Adds a temporary with undefined contents and returns a view of it. */
 export function addTemporary(memory: Memory, request: BufferRequest, stream: CommandStreamId): View {
-  const view = addBuffer(memory, request, "temporary", null);
+  const view = addBuffer(memory, request, "temporary", null, stream);
   emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
   return view;
 }
@@ -90,11 +94,38 @@ export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId
   if (binding === undefined) return;
   memory.bindings.delete(tensor);
   if (!binding.owns) return;
-  const state = stateOf(memory, binding.view);
+  release(memory, stateOf(memory, binding.view), tensor, stream);
+}
+
+/** The buffer loses an owner; without any it is free. `tensor` is the one whose binding went last. */
+function release({ tape }: Memory, state: BufferState, tensor: TensorId, stream: CommandStreamId): void {
   state.owners--;
   if (state.owners > 0 || state.buffer.role !== "temporary") return;
   state.freedBy = tensor;
-  emit(memory.tape, { kind: "free", stream, buffer: state.buffer.id });
+  emit(tape, { kind: "free", stream, buffer: state.buffer.id });
+}
+
+/** Frees what the tensor has on the stream that allocated it, as PyTorch does when a tensor's last owner goes. */
+export function dropMemory(memory: Memory, tensor: TensorId, current: CommandStreamId): void {
+  const binding = memory.bindings.get(tensor);
+  if (binding !== undefined) unbind(memory, tensor, stateOf(memory, binding.view).stream ?? current);
+}
+
+/** Tensors whose memory a library keeps until the Wait for its transfer, also if they are deallocated before. */
+export type Held = readonly (readonly [tensor: TensorId, view: View])[];
+
+/** Adds an owner to the temporaries among the tensors. */
+export function hold(memory: Memory, tensors: readonly TensorId[]): Held {
+  const held = tensors.flatMap((tensor): Held => {
+    const view = memory.bindings.get(tensor)?.view;
+    return view === undefined || stateOf(memory, view).buffer.role !== "temporary" ? [] : [[tensor, view]];
+  });
+  for (const [, view] of held) stateOf(memory, view).owners++;
+  return held;
+}
+
+export function letGo(memory: Memory, held: Held, stream: CommandStreamId): void {
+  for (const [tensor, view] of held) release(memory, stateOf(memory, view), tensor, stream);
 }
 
 export function stateOf(memory: Memory, view: View): BufferState {

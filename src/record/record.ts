@@ -8,9 +8,9 @@ import type { View } from "../commands/view.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
-import type { TensorId } from "../ir/domain.ts";
+import { isChunk, type TensorId } from "../ir/domain.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
-import { addBuffer, bind, finishedBuffers } from "./memory.ts";
+import { addBuffer, bind, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
 import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
@@ -25,6 +25,9 @@ export function recordHost(program: HostProgram, options: RecordOptions): Comman
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
   copyRebound(recorder, outputs);
+  for (const id of recorder.memory.bindings.keys()) {
+    if (isChunk(tensorOf(recorder, id))) dropMemory(recorder.memory, id, recorder.streams.current);
+  }
   const { memory, streams, tape } = recorder;
   return {
     kind: "CommandList",

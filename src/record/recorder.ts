@@ -8,12 +8,12 @@ import type { Operand } from "../commands/kernel.ts";
 import type { Collective, PointToPoint, PointToPointGroup } from "../commands/transfer.ts";
 import type { View } from "../commands/view.ts";
 import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
-import type { Tensor } from "../ir/domain.ts";
+import type { Tensor, TensorId } from "../ir/domain.ts";
 import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
-import { createMemory, type Memory } from "./memory.ts";
+import { createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
 import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
 import { createTape, emit, failHere, type Tape } from "./tape.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
@@ -47,8 +47,10 @@ export interface Recorder {
   iterations: number;
   /** The latest post of each communication. */
   readonly posts: Map<ExprId, Post>;
+  /** What the library of each communication keeps until the Wait for it. */
+  readonly held: Map<ExprId, Held>;
   /** The open coalesced group. */
-  group: PointToPoint[] | null;
+  group: { readonly op: PointToPoint; readonly buffer: TensorId }[] | null;
   /** For each one-sided send and receive, what the latest ShareMemHandles shared. */
   readonly shared: Map<ExprId, SharedHandle>;
   /** For each peer, the number of one-sided sends to it and receives from it so far. */
@@ -96,6 +98,7 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     layouts: new Map(),
     iterations: 0,
     posts: new Map(),
+    held: new Map(),
     group: null,
     shared: new Map(),
     sequences: new Map(),
@@ -157,6 +160,14 @@ export type Post =
 
 /** A signal that the Wait waits for on the stream that is then current. */
 type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;
+
+/** Notes how a communication of `tensors` completes. A library keeps them until the Wait. */
+export function setPost(recorder: Recorder, id: ExprId, post: Post, tensors: readonly TensorId[]): void {
+  const { posts, held, memory, streams } = recorder;
+  letGo(memory, held.get(id) ?? [], streams.current);
+  posts.set(id, post);
+  held.set(id, post.kind === "event" ? hold(memory, tensors) : []);
+}
 
 /** Posts a library's transfer on the communicator's stream, after the work of the current stream. */
 export function postTransfer(streams: Streams, communicator: string, operation: Collective | PointToPointGroup): Post {

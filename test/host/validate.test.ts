@@ -72,6 +72,7 @@ const allocate = (id: number): Statement => ({
   memory: "global",
   size: constant(4),
   zeroInit: false,
+  fresh: false,
 });
 const deallocate = (id: number): Statement => ({ kind: "Deallocate", tensor: tensor(id) });
 const gather: Communication = {

@@ -73,7 +73,14 @@ export class HostProgramBuilder extends HostComputations {
   allocate(tensor: TensorView, { zeroInit = false }: { readonly zeroInit?: boolean } = {}): TensorView {
     const id = ownId(this.state, tensor, call("allocate", { tensor: tensor.id }));
     const memory = tensor.memoryType === "symmetric" ? "symmetric" : "global";
-    append(this.state, { kind: "Allocate", tensor: id, memory, size: allocationSize(tensor.data()), zeroInit });
+    append(this.state, {
+      kind: "Allocate",
+      tensor: id,
+      memory,
+      size: allocationSize(tensor.data()),
+      zeroInit,
+      fresh: false,
+    });
     return tensor;
   }
 

@@ -23,6 +23,7 @@ import {
 import { containerEnd, definitionsTitle, transformsTitle } from "../syntax/sections.ts";
 import type { Source } from "../syntax/text/source.ts";
 import { indentation } from "../syntax/statements/statements.ts";
+import { createSplitReading } from "../syntax/values/split-axes.ts";
 import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
 import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
 import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
@@ -51,8 +52,9 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   const found = source.text.indexOf(containerEnd);
   const printed = found < 0 ? source.text : source.text.slice(0, found);
   const callStyle = isCallStyle(printed);
-  const tensors = createTensorTable(notes, new Map(), readAliases(source));
   const loops: string[] = [];
+  const splits = createSplitReading(source.text, loops);
+  const tensors = createTensorTable(notes, new Map(), readAliases(source), splits);
   const context: ScopeContext = {
     scanner,
     tensors,

@@ -74,7 +74,7 @@ function devicesOf({ tensors, body }: HostProgram): number {
     for (const device of devices) count = Math.max(count, device + 1);
   };
   for (const mesh of meshesOf(tensors)) include(mesh.devices);
-  for (const statement of walk(body)) if (statement.kind === "Communication") include(statement.team);
+  for (const statement of walk(body)) if ("team" in statement) include(statement.team);
   return count;
 }
 
@@ -83,6 +83,7 @@ function partialIn({ tensors, body }: HostProgram, devices: number): string | nu
   const mesh = [...meshesOf(tensors)].find((own) => own.devices.length < devices);
   if (mesh !== undefined) return `${mesh.toString()} of ${devices} devices`;
   for (const statement of walk(body)) {
+    if (statement.kind === "CollectivePermute") return `peers of CollectivePermute ${statement.id}`;
     if (statement.kind !== "Communication" || statement.team.length === devices) continue;
     return `Communication ${statement.id} among (${statement.team.join(" ")}) of ${devices} devices`;
   }

@@ -18,11 +18,13 @@ import {
 } from "../syntax/text/scanner.ts";
 import { definitionReaders, elseWord, type Header, indentation, wordReaders } from "../syntax/statements/statements.ts";
 import type { Tensor } from "../../ir/domain.ts";
+import { knownLeaf } from "../syntax/values/names.ts";
+import { isNumberedName, parseDefinition } from "../syntax/values/scalar.ts";
 import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
 import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
 
 export interface ScopeContext extends ReadContext {
-  /** The indices of the loops around the statement, also in `names`. */
+  /** The indices of the loops around the statement and the values defined before it, also in `names`. */
   readonly loops: string[];
   /** The indices of all loops so far. */
   readonly loopNames: Set<string>;
@@ -42,6 +44,7 @@ const deepest = 64;
 export function parseScope(context: ScopeContext, column: number, depth: number): readonly Statement[] {
   const { scanner } = context;
   const statements: Statement[] = [];
+  const outer = context.loops.length;
   while (enterLine(scanner, column)) {
     const line = currentLine(context);
     const start = scanner.position;
@@ -49,9 +52,14 @@ export function parseScope(context: ScopeContext, column: number, depth: number)
     expectLineEnd(scanner);
     if (depth >= deepest && (header.kind === "ForLoop" || header.kind === "IfThenElse")) failDepth(scanner, start);
     const statement = withBodies(context, header, column + indentation.length, depth + 1);
+    if (statement.kind === "Define") {
+      context.loops.push(statement.name);
+      context.loopNames.add(statement.name);
+    }
     context.lines.set(statement, line);
     statements.push(statement);
   }
+  context.loops.length = outer;
   return statements;
 }
 
@@ -143,9 +151,18 @@ function parseStatement(context: ReadContext): Op | Header {
   const word = readWord(scanner);
   const read = wordReaders.get(word);
   if (read !== undefined) return read(context);
+  if (isNumberedName(word)) return parseDefine(context, word);
   const reason = foreign.get(word);
   if (reason === undefined) failExpected(scanner, "a statement of the Host IR", start);
   return failUnsupported(scanner, start, word, reason);
+}
+
+/** `i12 = 0 - i10;`: a value of the statements that follow in the scope. */
+function parseDefine({ scanner, names }: ReadContext, name: string): Header {
+  expect(scanner, "=");
+  const value = parseDefinition(scanner, (leaf, position) => knownLeaf(scanner, names, leaf, position, "a value"));
+  expect(scanner, ";");
+  return { kind: "Define", name, value };
 }
 
 function failUnsupported(scanner: Scanner, start: number, word: string, reason: string): never {
@@ -153,15 +170,13 @@ function failUnsupported(scanner: Scanner, start: number, word: string, reason: 
     code: "dump-unsupported",
     message: `${word} ${reason}`,
     found: quoted(word),
-    expected: "statements of nvFuser's MultiDeviceExecutor path",
-    help: "dump the program of a MultiDeviceExecutor (NVFUSER_DUMP=host_ir)",
+    expected: "statements that Braid has",
+    help: "leave the statement out of the program",
   });
 }
 
 /** Statements that nvFuser prints and Braid does not support, most of them from the FusionExecutorCache path. */
 const foreign: ReadonlyMap<string, string> = new Map([
-  ["CollectivePermute", "is of nvFuser's FusionExecutorCache path"],
-  ["ShardByStream", "is of nvFuser's FusionExecutorCache path"],
   ["SymmetricContiguousView", "is of nvFuser's symmetric-memory collectives, which hide the accesses of peers"],
   ["Dispatch", "moves tokens by counts that are known only at run time"],
   ["Combine", "moves tokens by counts that are known only at run time"],

@@ -64,6 +64,7 @@ function needsBound(statement: Statement): readonly TensorId[] {
   const bindsOutput =
     isOp(statement) ||
     statement.kind === "HirAliasSelect" ||
+    statement.kind === "ShardByStream" ||
     statement.kind === "PostOnStream" ||
     statement.kind === "LaunchKernel";
   return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];

@@ -4,7 +4,7 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { Fault } from "./fault.ts";
-import type { Communication, HostProgram, P2PCommunication } from "../nodes.ts";
+import type { CollectivePermute, Communication, HostProgram, P2PCommunication } from "../nodes.ts";
 
 export function checkCommunication(statement: Communication, { tensors }: HostProgram): readonly Fault[] {
   const input = at(tensors, statement.input);
@@ -14,6 +14,13 @@ export function checkCommunication(statement: Communication, { tensors }: HostPr
     ...checkRoot(statement),
     ...checkReduceOp(statement),
     ...checkTensors(input, output),
+  ];
+}
+
+export function checkPermute(statement: CollectivePermute, { tensors }: HostProgram): readonly Fault[] {
+  return [
+    ...checkTeam({ type: "AllToAll", team: statement.team }),
+    ...checkTensors(at(tensors, statement.input), at(tensors, statement.output)),
   ];
 }
 
@@ -30,7 +37,7 @@ export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
   ];
 }
 
-function checkTeam({ type, team }: Communication): readonly Fault[] {
+function checkTeam({ type, team }: Pick<Communication, "type" | "team">): readonly Fault[] {
   const repeated = team.find((device, i) => team.indexOf(device) !== i);
   const bad = team.find((device) => !isDevice(device));
   if (team.length > 0 && repeated === undefined && bad === undefined) {

@@ -176,6 +176,7 @@ function postsOf(statement: Statement): readonly Post[] {
   switch (statement.kind) {
     case "Communication":
     case "P2PCommunication":
+    case "CollectivePermute":
     case "EndCoalescing":
       return [statement];
     case "ShareMemHandles":

@@ -3,7 +3,7 @@ import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.t
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
-import { checkCommunication, checkPeer } from "./communication.ts";
+import { checkCommunication, checkPeer, checkPermute } from "./communication.ts";
 import type { Fault } from "./fault.ts";
 import type {
   Allocate,
@@ -11,6 +11,7 @@ import type {
   HirAliasSelect,
   HostProgram,
   PostOnStream,
+  ShardByStream,
   ShareMemHandles,
   Statement,
 } from "../nodes.ts";
@@ -34,6 +35,9 @@ const rules: RuleTable<Exclude<Statement, Op>, readonly Fault[], [HostProgram]> 
   ForLoop: checkLoop,
   IfThenElse: nothing,
   HirAliasSelect: checkSelect,
+  ShardByStream: checkShard,
+  Define: nothing,
+  CollectivePermute: checkPermute,
   Communication: checkCommunication,
   P2PCommunication: checkPeer,
   StartCoalescing: nothing,
@@ -94,6 +98,20 @@ function checkSelect({ input, output, axis }: HirAliasSelect, { tensors }: HostP
       found: `${own} axes`,
       expected: `${rank}`,
       help: "give the output every axis of the input but the selected one",
+    },
+  ];
+}
+
+function checkShard({ input, output }: ShardByStream, { tensors }: HostProgram): readonly Fault[] {
+  const [source, chunk] = [at(tensors, input), at(tensors, output)];
+  const [rank, own] = [source, chunk].map(({ domain }) => withoutReductions(domain.logical).length);
+  if (own === rank) return sameDType(source, chunk);
+  return [
+    {
+      message: "the output of a ShardByStream does not have the input's axes",
+      found: `${own} axes`,
+      expected: String(rank),
+      help: "give the output every axis of the input",
     },
   ];
 }

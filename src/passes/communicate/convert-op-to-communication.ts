@@ -65,6 +65,7 @@ function communications(
     memory,
     size: allocationSize(output),
     zeroInit: false,
+    fresh: false,
   };
   const teams = teamsOf(step, from.mesh, to.mesh, rank).filter(({ team }) => team.includes(rank));
   return teams.flatMap(({ team, root }, i): readonly Statement[] => {

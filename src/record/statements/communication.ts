@@ -4,13 +4,13 @@
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
 import type { CollectiveType } from "../../commands/collectives.ts";
-import type { Collective } from "../../commands/transfer.ts";
+import type { Collective, PointToPoint } from "../../commands/transfer.ts";
 import { reductionOf } from "../../host/collectives.ts";
-import type { Communication } from "../../host/nodes.ts";
+import type { CollectivePermute, Communication } from "../../host/nodes.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { emitCopy } from "../launch.ts";
-import { type Post, postTransfer } from "../recorder.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
@@ -19,7 +19,7 @@ import { recordPeerCollective } from "./peer-collective.ts";
 import { oneSided } from "./point-to-point.ts";
 
 export function recordCommunication(recorder: Recorder, statement: Communication): void {
-  recorder.posts.set(statement.id, postOf(recorder, statement));
+  setPost(recorder, statement.id, postOf(recorder, statement), [statement.input, statement.output]);
 }
 
 function postOf(recorder: Recorder, statement: Communication): Post {
@@ -79,7 +79,43 @@ function sendRecv(recorder: Recorder, statement: Communication, position: number
   return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops: [{ type, peer, view }] });
 }
 
-function sendToItself(recorder: Recorder, statement: Communication): Post {
+/**
+ * Sends to one member of the team and receives from another, as one transfer. Each device is its own peer in the
+ * iteration in which it copies its own chunk.
+ */
+export function recordPermute(recorder: Recorder, statement: CollectivePermute): void {
+  const { id, input, output } = statement;
+  setPost(recorder, id, permute(recorder, statement), [input, output]);
+}
+
+function permute(recorder: Recorder, statement: CollectivePermute): Post {
+  const { team, sendPeer, recvPeer, input, output } = statement;
+  const own = team.indexOf(recorder.options.rank);
+  if (own < 0) return { kind: "nothing" };
+  const [to, from] = [positionIn(recorder, team, sendPeer), positionIn(recorder, team, recvPeer)];
+  if (to === own && from === own) return sendToItself(recorder, statement);
+  const ops: readonly PointToPoint[] = [
+    { type: "send", peer: at(team, to), view: squeezeView(viewOf(recorder, input)) },
+    { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) },
+  ];
+  return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops });
+}
+
+function positionIn(recorder: Recorder, team: readonly number[], peer: Scalar): number {
+  const position = evaluate(recorder, peer);
+  if (position >= 0 && position < team.length) return position;
+  return fail(recorder, {
+    code: "bad-peer",
+    message: "a peer of a CollectivePermute is not a position in its team",
+    found: `${position} of team (${team.join(" ")})`,
+    expected: `a position from 0 to ${team.length - 1}`,
+    help: "count the members of the team from 0",
+  });
+}
+
+type Sides = Pick<Communication, "input" | "output" | "team" | "backend">;
+
+function sendToItself(recorder: Recorder, statement: Sides): Post {
   const { streams, tape } = recorder;
   const source = squeezeView(viewOf(recorder, statement.input));
   const destination = squeezeView(viewOf(recorder, statement.output));
@@ -96,6 +132,6 @@ function sendToItself(recorder: Recorder, statement: Communication): Post {
 /**
  * The name of the library's communicator for a team. Each communicator has a separate stream and sequence of transfers.
  */
-function communicatorOf({ backend, team }: Communication): string {
+function communicatorOf({ backend, team }: Pick<Sides, "backend" | "team">): string {
   return `${backend.toUpperCase()} (${team.join(" ")})`;
 }

@@ -15,7 +15,7 @@ import { sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
-import { type Post, postTransfer } from "../recorder.ts";
+import { type Post, postTransfer, setPost } from "../recorder.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";
@@ -44,10 +44,10 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   }
   const op: PointToPoint = { type, peer, view };
   if (recorder.group === null) {
-    recorder.posts.set(id, postTransfer(recorder.streams, worldOf(backend), { kind: "group", ops: [op] }));
+    setPost(recorder, id, postTransfer(recorder.streams, worldOf(backend), { kind: "group", ops: [op] }), [buffer]);
     return;
   }
-  recorder.group.push(op);
+  recorder.group.push({ op, buffer });
 }
 
 /** Posts the group as one transfer, unless this rank has no send or receive in it. */
@@ -55,11 +55,14 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   const { group } = recorder;
   invariant(group !== null, "a valid program opens the groups that it closes");
   recorder.group = null;
-  recorder.posts.set(
+  const ops = group.map(({ op }) => op);
+  const post: Post =
+    ops.length === 0 ? { kind: "nothing" } : postTransfer(recorder.streams, worldOf("nccl"), { kind: "group", ops });
+  setPost(
+    recorder,
     id,
-    group.length === 0
-      ? { kind: "nothing" }
-      : postTransfer(recorder.streams, worldOf("nccl"), { kind: "group", ops: group }),
+    post,
+    group.map(({ buffer }) => buffer),
   );
 }
 

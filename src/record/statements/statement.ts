@@ -1,21 +1,32 @@
 /** Records each kind of statement: one row per kind. Communications and computations have separate files. */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
-import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";
+import type {
+  Allocate,
+  ForLoop,
+  HirAliasSelect,
+  IfThenElse,
+  ShardByStream,
+  Statement,
+  StreamId,
+  Wait,
+} from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
+import { isChunk } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { indexInto, requireDeclaredShape } from "../checks.ts";
+import { indexInto, outOfRange, requireDeclaredShape } from "../checks.ts";
 import { launch } from "../launch.ts";
-import { bind, unbind } from "../memory.ts";
-import { recordCommunication } from "./communication.ts";
+import { bind, dropMemory, letGo, unbind } from "../memory.ts";
+import { recordCommunication, recordPermute } from "./communication.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordLaunch, recordPost } from "./unit.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
+import { narrowView } from "../../commands/view.ts";
 import { selectView } from "../views.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Post } from "../recorder.ts";
@@ -54,6 +65,11 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   ForLoop: recordLoop,
   IfThenElse: recordBranch,
   HirAliasSelect: recordAliasSelect,
+  ShardByStream: recordShard,
+  Define: ({ name, value }, recorder) => {
+    recorder.indices.set(name, evaluate(recorder, value));
+  },
+  CollectivePermute: (statement, recorder) => recordPermute(recorder, statement),
   Communication: (statement, recorder) => recordCommunication(recorder, statement),
   P2PCommunication: (statement, recorder) => recordPointToPoint(recorder, statement),
   StartCoalescing: (_, recorder) => {
@@ -75,7 +91,10 @@ function streamOf(recorder: Recorder, id: StreamId): CommandStreamId {
 
 /** A bound tensor keeps its memory, for example in later iterations and for outputs that the caller allocated. */
 function recordAllocate(statement: Allocate, recorder: Recorder): void {
-  if (findView(recorder, statement.tensor) !== null) return;
+  const { memory, streams } = recorder;
+  if (statement.fresh || isChunk(tensorOf(recorder, statement.tensor))) {
+    dropMemory(memory, statement.tensor, streams.current);
+  } else if (findView(recorder, statement.tensor) !== null) return;
   const view = allocate(recorder, statement.tensor);
   if (!statement.zeroInit) return;
   launch(recorder, {
@@ -152,6 +171,32 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
 }
 
 /** Wait: the current stream waits for the latest post of a communication. */
+/** Binds the output to the chunk, whatever it was bound to. All chunks are equal. */
+function recordShard({ input, output, axis, parts, index, swizzled }: ShardByStream, recorder: Recorder): void {
+  const { memory, streams, options } = recorder;
+  if (!memory.bindings.has(input) && !isHere(recorder, tensorOf(recorder, input))) {
+    return unbind(memory, output, streams.current);
+  }
+  const whole = viewOf(recorder, input);
+  const [size, count] = [at(whole.shape, axis), evaluate(recorder, parts)];
+  if (size % count !== 0) {
+    return fail(recorder, {
+      code: "uneven-split",
+      message: `a ShardByStream does not divide axis ${axis} into equal chunks`,
+      found: `size ${size} in ${count} chunks`,
+      expected: `a multiple of ${count}`,
+      help: "give sizes that divide by the number of chunks",
+    });
+  }
+  const own = swizzled ? (tensorOf(recorder, output).mesh?.coordinate(options.rank, "DIDx") ?? 0) : 0;
+  const chunk = evaluate(recorder, index);
+  if (chunk < 0 || chunk >= count) outOfRange(recorder, `chunk ${chunk}`, axis, count);
+  const length = size / count;
+  const view = narrowView(whole, axis, ((chunk + own) % count) * length, length);
+  requireDeclaredShape(recorder, output, view.shape);
+  bind(memory, output, { view, owns: false, aliasedBy: null }, streams.current);
+}
+
 const awaited: Post = { kind: "awaited" };
 
 /**
@@ -159,7 +204,7 @@ const awaited: Post = { kind: "awaited" };
  * Throws `not-posted`, `already-waited`.
  */
 function recordWait(recorder: Recorder, { target }: Wait): void {
-  const { posts, streams, tape } = recorder;
+  const { posts, held, streams, tape } = recorder;
   const post = posts.get(target);
   if (post === undefined) {
     return fail(recorder, {
@@ -185,7 +230,10 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
       return;
     case "event":
       posts.set(target, awaited);
-      return waitFor(tape, post.event, current);
+      waitFor(tape, post.event, current);
+      letGo(recorder.memory, held.get(target) ?? [], current);
+      held.delete(target);
+      return;
     case "signals":
       if (post.stream !== null) order(streams, post.stream, current);
       for (const signal of post.signals) emit(tape, { ...signal, stream: current });

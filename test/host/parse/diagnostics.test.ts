@@ -70,12 +70,8 @@ const unsupported: readonly Case[] = [
   ],
   ["a statement that moves tokens", () => container("() -> ()", "Dispatch 3 (num_experts=4)")],
   [
-    "a view of the other path",
-    () =>
-      container(
-        "(T0_g_float[iS0{8}]) -> ()",
-        "T1_g_float[iS1{8}] = ShardByStream(T0_g_float[iS0{8}], stream_index=i5)",
-      ),
+    "a view of peers' memory",
+    () => container("(T0_g_float[iS0{8}]) -> ()", "T1_g_float[iS1{8}] = SymmetricContiguousView(T0_sym_float[iS0{8}])"),
   ],
   ["a dtype", changed(sets, "T0_g_float", "T0_g___e4m3")],
   ["memory of kernels", changed(sets, "T0_g_float", "T0_s_float")],
@@ -109,6 +105,26 @@ const unsupported: readonly Case[] = [
 ];
 
 const incomplete: readonly Case[] = [
+  [
+    "a chunk of no axis",
+    () =>
+      container(
+        "(T0_g_float[iS0{8}]) -> ()",
+        "FOR i5 from 0 to 2:",
+        "  T1_g_float[iS1{4}] = ShardByStream(T0_g_float[iS0{8}], stream_index=i5)",
+      ),
+  ],
+  [
+    "a value that is defined in a loop before",
+    () =>
+      container(
+        "(T0_g_float[iS0{8}]) -> ()",
+        "FOR i5 from 0 to 2:",
+        "  i6 = i5 + 1;",
+        "T1_l_float[]",
+        "   = HirAliasSelect( T0_g_float[iS0{8}], axis = iS0{8}, index = i6 )",
+      ),
+  ],
   ["an index without a definition", changed(handles, "  i84 = i82 % 8;\n", "")],
   ["an index whose parts have no definition", changed(handles, "  i82 = rank + streamIdx;\n", "")],
   ["a dump without index definitions", changed(handles, /\nIndex definitions:[^]*$/u, "")],

@@ -1,11 +1,13 @@
 /** The dumps of the fixtures, each with a Fusion that computes the same and with sizes. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { broadcast, cast, exp, Fusion, linear, matmul, mul, neg, permute, set, sum } from "braid";
+import { broadcast, cast, exp, Fusion, linear, matmul, mul, neg, permute, reshape, set, sum } from "braid";
 
 export interface DumpCase {
   /** Below test/fixtures/dumps. */
   readonly file: string;
+  /** The file's text if not given. */
+  readonly text?: string;
   /** The style in which `print` prints it back. */
   readonly style: "2025-04" | "2025-05" | "2025-10" | "2026-01";
   readonly devices: number;
@@ -137,6 +139,39 @@ export const realDumps: readonly DumpCase[] = [
 
 /** The same program as e3 with other slices, printed without the definitions of i84, i90 and i107. */
 export const undefinedDump = "e3-allgather-linear-p2p-cuda-undefined.hir";
+
+/** Of nvFuser's FusionExecutorCache path: dumps that its tests print, and written ones. */
+export const otherPathDumps: readonly DumpCase[] = [
+  {
+    file: "fec-two-matmuls.hir",
+    style: "2025-10",
+    devices: 1,
+    sizes: { i0: 6, i2: 4, i4: 5, i6: 3 },
+    reference: fusion((f) => matmul(matmul(f.input([6, 4]), f.input([4, 5])), f.input([5, 3]))),
+  },
+  ...["fec-row-parallel-linear.hir", "written/fec-row-parallel-linear-2026-04.hir"].map((file): DumpCase => ({
+    file,
+    style: "2026-01",
+    devices: 2,
+    sizes: { i0: 6 },
+    // Each device rounds its partial result.
+    reference: fusion((f) => {
+      const [x, weight] = [f.input([6, 8], "bfloat16"), f.input([2, 8], "bfloat16")];
+      const [rows, columns] = [
+        permute(reshape(x, [6, 2, 4]), [1, 0, 2]),
+        permute(reshape(weight, [2, 2, 4]), [1, 2, 0]),
+      ];
+      return sum(matmul(rows, columns), [0]);
+    }),
+  })),
+  ...["written/fec-broadcast.hir", "written/fec-permute.hir"].map((file): DumpCase => ({
+    file,
+    style: "2026-01",
+    devices: 2,
+    sizes: { i0: 4 },
+    reference: fusion((f) => linear(f.input([4, 6]), f.input([8, 6]))),
+  })),
+];
 
 export const writtenDumps: readonly DumpCase[] = [
   { file: "written/call-style.hir", style: "2025-10", devices: 8, sizes: { i0: 4 }, reference: copied([4, 8]) },

@@ -49,7 +49,7 @@ describe("roots", () => {
 describe("statements", () => {
   it("memory without buffer and size takes them from the tensor", () => {
     expect(statements([`${b} = ALLOCATE(mem_type=global, zero_init=true)`])).toEqual([
-      { kind: "Allocate", tensor: 1, memory: "global", size: constant(6), zeroInit: true },
+      { kind: "Allocate", tensor: 1, memory: "global", size: constant(6), zeroInit: true, fresh: true },
     ]);
   });
 

@@ -14,8 +14,8 @@ import { cpuBackends } from "../../support/cpu-backends.ts";
 import { type DumpCase, dumpText } from "./dump-cases.ts";
 
 /** The host programs of all ranks. */
-export function hostsOf({ file }: DumpCase): readonly HostProgram[] {
-  const containers = rankContainers(parseContainers(dumpText(file)), { file, devices: null, container: null });
+export function hostsOf({ file, text = dumpText(file) }: DumpCase): readonly HostProgram[] {
+  const containers = rankContainers(parseContainers(text), { file, devices: null, container: null });
   return containers.map(({ program }) => program);
 }
 

@@ -114,4 +114,9 @@ export function named<V extends string>(names: Readonly<Record<V, string>>, what
   };
 }
 
+/** A field that no text shows: it follows from those that one does. */
+export function implied<V, S>(value: NonNullable<Field<V, S>["absent"]>): Field<V, S> {
+  return { print: () => null, read: value, absent: value };
+}
+
 export const backend: Field<CommunicatorBackend> = named(backendNames, "a communicator backend");

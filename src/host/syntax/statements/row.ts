@@ -39,9 +39,9 @@ interface RowSpec<S> {
   /**
    * The texts of the statement. Printing takes the first whose fields all have a text; parsing takes the matching one.
    * A form with `since`, the month from which dumps have it, prints in styles from that month on, in place of the
-   * others; one that is `readOnly` never prints.
+   * others.
    */
-  readonly forms: readonly (string | DatedForm | { readonly readOnly: true; readonly text: string })[];
+  readonly forms: readonly (string | DatedForm)[];
   readonly fields: { readonly [K in FieldName<S>]: Field<S[K], S> };
   readonly marks?: Readonly<Record<string, Mark<S>>>;
 }
@@ -101,8 +101,8 @@ export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: 
   };
 }
 
-function isPrinted(form: string | DatedForm | object, style: DumpStyle): boolean {
-  return typeof form !== "string" && "since" in form && form.since <= style;
+function isPrinted(form: string | DatedForm, style: DumpStyle): boolean {
+  return typeof form !== "string" && form.since <= style;
 }
 
 function holeOf<S, K extends keyof S & string>(name: K, field: Field<S[K], S>): Hole<S> {

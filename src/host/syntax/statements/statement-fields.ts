@@ -1,5 +1,12 @@
 /** Fields of single kinds of statements. Most depend on other fields of the statement or on the dump's era. */
-import { allocationSize, type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import {
+  allocationSize,
+  type IterDomain,
+  plainDomain,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../../ir/domain.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/print.ts";
@@ -16,6 +23,7 @@ import type {
   HirAliasSelect,
   LaunchKernel,
   PostOnStream,
+  ShardByStream,
   UnitId,
   Wait,
 } from "../../nodes.ts";
@@ -23,7 +31,8 @@ import { showsLogicalOrder } from "../values/axis-order.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import { numberGroups } from "./coalescing-numbers.ts";
 import type { ReadContext } from "../context.ts";
-import { callStyle, exprId, flag, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
+import { callStyle, exprId, flag, implied, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
+import { type SplitAxis, splitAxes } from "../values/split-axes.ts";
 import { parseNamed } from "../values/names.ts";
 import { failAt } from "../text/source.ts";
 import type { Field, Mark } from "./row.ts";
@@ -61,7 +70,8 @@ export const buffer: Mark<Allocate> = {
 /** The product of the tensor's extents, in the order in which its axes print. */
 export const allocatedSize: Field<Scalar, Allocate> = {
   ...scalar,
-  print: (size, context, { tensor }) => {
+  print: (size, context, { tensor, fresh }) => {
+    if (fresh) return null;
     const printed = printedTensor(tensor, context);
     const isPlain = printed.domain.allocation === null && showsLogicalOrder(printed);
     const isInOrder = isPlain && sameScalar(size, allocationSize(printed));
@@ -85,6 +95,33 @@ export const resetsToZero: Mark<Allocate> = {
     });
   },
 };
+
+/** The chunk that the output of a ShardByStream is: its Stream axis was split from an axis of the tensor. */
+export const shardFields = {
+  axis: implied<number, ShardByStream>((context, { output }) => {
+    const { inner } = chunkedAxis(context, output);
+    const axes = withoutReductions(tensorOf(context, output).domain.logical);
+    return axes.findIndex(({ id }) => id === inner.id);
+  }),
+  parts: implied<Scalar, ShardByStream>((context, { output }) => chunkedAxis(context, output).outer.extent),
+  swizzled: implied<boolean, ShardByStream>((context, { output }) => chunkedAxis(context, output).isSwizzled),
+};
+
+function chunkedAxis(context: ReadContext, output: TensorId | undefined): SplitAxis {
+  const { scanner, tensors } = context;
+  const { logical, loop } = tensorOf(context, output).domain;
+  const split = splitAxes(loop, tensors.splits?.numbers ?? new Set()).find(
+    ({ outer, inner }) => outer.parallelType === "Stream" && logical.includes(inner),
+  );
+  if (split !== undefined) return split;
+  return failAt(scanner.source, scanner.position, {
+    code: "dump-incomplete",
+    message: `T${output ?? 0} does not show of which axis it is a chunk`,
+    found: `axes numbered ${loop.map(({ id }) => id).join(", ")}`,
+    expected: "a streamIdx axis and, with the next number, the axis of a chunk",
+    help: "print the tensor as nvFuser does, inside the loop whose index it takes",
+  });
+}
 
 /** A position in the logical domain of the sliced tensor, printed as the axis there. */
 export const slicedAxis: Field<number, HirAliasSelect> = {

@@ -8,7 +8,8 @@
 import type { TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { isConstant } from "../../../ir/scalar/fold.ts";
-import { constant } from "../../../ir/scalar/scalar.ts";
+import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { printOperation, printScalar } from "../../../ir/scalar/print.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
 import { collectives } from "../../collectives.ts";
@@ -18,6 +19,7 @@ import {
   backend,
   exprId,
   flag,
+  implied,
   namedScalar,
   printTensorOf,
   scalar,
@@ -40,6 +42,7 @@ import {
   reduceOp,
   resetsToZero,
   root,
+  shardFields,
   slicedAxis,
   team,
 } from "./statement-fields.ts";
@@ -77,17 +80,28 @@ const peers: Field<readonly P2PCommunication[]> = {
 
 const types = keysOf(collectives);
 
+/** It begins with the name that it defines, which no reader finds by a first word (parse/scope.ts). */
+const defineRow: Row<HeaderOf<"Define">> = {
+  print: ({ name, value }, { spelling }, indent) => {
+    const text = (operand: Scalar): string => printScalar(operand, spelling);
+    return `${indent}${name} = ${value.kind === "binary" ? printOperation(value, text) : text(value)};`;
+  },
+  words: new Map(),
+  definitions: new Map(),
+};
+
 const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   Allocate: row("Allocate", {
     forms: [
       "<tensor> = ALLOCATE(<buffer>, mem_type=<memory>, size=<size>, zero_init=<zeroInit>, resets_to_zero=<resetsToZero>)",
-      { readOnly: true, text: "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)" },
+      "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)",
     ],
     fields: {
       tensor,
       memory: word(["global", "symmetric"]),
-      size: allocatedSize,
       zeroInit: flag,
+      fresh: implied((_, { size }) => size === undefined),
+      size: allocatedSize,
     },
     marks: { buffer, resetsToZero },
   }),
@@ -131,6 +145,17 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   HirAliasSelect: row("HirAliasSelect", {
     forms: ["<output>\n   = HirAliasSelect( <input>, axis = <axis>, index = <index> )"],
     fields: { output: tensor, input: tensor, axis: slicedAxis, index: namedScalar("a slice index") },
+  }),
+  ShardByStream: row("ShardByStream", {
+    forms: ["<output> = ShardByStream(<input>, stream_index = <index>)"],
+    fields: { output: tensor, input: tensor, index: namedScalar("a stream index"), ...shardFields },
+  }),
+  Define: defineRow,
+  CollectivePermute: row("CollectivePermute", {
+    forms: [
+      "CollectivePermute <id> (team=<team>, send_peer=<sendPeer>, recv_peer=<recvPeer>, input=<input>, output=<output>, backend=<backend>)",
+    ],
+    fields: { id: exprId, team, sendPeer: scalar, recvPeer: scalar, input: tensor, output: tensor, backend },
   }),
   Communication: row("Communication", {
     forms: [

@@ -77,7 +77,7 @@ export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar
   return lookUp(scanner, names.definitions, word, leafAt)?.scalar ?? leafAt(word, start);
 }
 
-function knownLeaf(scanner: Scanner, names: Names, word: string, position: number, what: string): Scalar {
+export function knownLeaf(scanner: Scanner, names: Names, word: string, position: number, what: string): Scalar {
   const leaf = leafOf(word);
   if (leaf.kind === "named" || names.loops.includes(word) || names.symbols.has(word)) return leaf;
   return failAt(scanner.source, position, {

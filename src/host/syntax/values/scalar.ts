@@ -39,6 +39,10 @@ const spellings: ReadonlyMap<string, string> = new Map(
 /** `i84`, `b3`: a value of the program, which nvFuser numbers. Other words are names that a run binds. */
 const numberedName = /^[bdfi]\d+$/u;
 
+export function isNumberedName(word: string): boolean {
+  return numberedName.test(word);
+}
+
 /** The value that a name stands for. */
 export type LookupName = (name: string, position: number) => Scalar;
 

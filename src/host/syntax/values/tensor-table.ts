@@ -6,6 +6,7 @@ import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import { type IterDomain, plainDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
+import type { SplitReading } from "./split-axes.ts";
 import type { DomainNotes } from "./domain-notes.ts";
 import { failAt, type Source } from "../text/source.ts";
 
@@ -21,6 +22,8 @@ export interface TensorTable {
   readonly notes: DomainNotes;
   /** For tensors that have the memory of another the number of that one. */
   readonly aliases: ReadonlyMap<number, number>;
+  /** Null where no axis is split that the dump does not explain. */
+  readonly splits: SplitReading | null;
 }
 
 interface Met {
@@ -35,8 +38,18 @@ export function createTensorTable(
   notes: DomainNotes,
   meshes: TensorTable["meshes"] = new Map(),
   aliases: TensorTable["aliases"] = new Map(),
+  splits: SplitReading | null = null,
 ): TensorTable {
-  return { byText: new Map(), byNumber: new Map(), axes: new Map(), symbols: new Set(), meshes, notes, aliases };
+  return {
+    byText: new Map(),
+    byNumber: new Map(),
+    axes: new Map(),
+    symbols: new Set(),
+    meshes,
+    notes,
+    aliases,
+    splits,
+  };
 }
 
 /**

@@ -19,6 +19,7 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
+import { splitDomain } from "./split-axes.ts";
 import { logicalOrder } from "./axis-order.ts";
 import { parseAxis } from "./axis.ts";
 import { notedDomain, requireWhole } from "./domain-notes.ts";
@@ -99,13 +100,21 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   const known = table.byText.get(text);
   if (known !== undefined) return known;
   const note = table.notes.get(number);
-  const domain = note === undefined ? printedDomain(scanner, start, number, loop) : notedDomain(note, loop);
+  const domain = note === undefined ? printedDomain(scanner, start, number, loop, table) : notedDomain(note, loop);
   const tensor: Tensor = { id: makeId<TensorId>(number), dtype, memory, domain, mesh };
   return addTensor(table, scanner.source, start, text, tensor);
 }
 
 /** The domain of a tensor of which the dump shows no more than the printed axes. */
-function printedDomain(scanner: Scanner, start: number, number: number, loop: readonly IterDomain[]): TensorDomain {
+function printedDomain(
+  scanner: Scanner,
+  start: number,
+  number: number,
+  loop: readonly IterDomain[],
+  { splits }: TensorTable,
+): TensorDomain {
+  const split = splits === null ? null : splitDomain(loop, splits);
+  if (split !== null) return split;
   requireWhole(scanner, start, number, loop);
   const logical = logicalOrder(loop);
   if (logical !== null) return { ...plainDomain(loop), logical };

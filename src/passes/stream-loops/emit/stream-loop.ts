@@ -87,7 +87,7 @@ function allocation(
   const forPeers = form !== null && backend === "cuda" && p2p === "broadcast";
   const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
   if (output.memory !== memory) edit.tensors[output.id] = { ...output, memory };
-  return [{ kind: "Allocate", tensor: output.id, memory, size: allocationSize(output), zeroInit: false }];
+  return [{ kind: "Allocate", tensor: output.id, memory, size: allocationSize(output), zeroInit: false, fresh: false }];
 }
 
 function memberStatements(member: LoopMember, context: LoopContext, waits: boolean): IterationStatements {
