@@ -3,8 +3,9 @@
  * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
  */
 import { expect, it } from "vitest";
-import { Fusion, linear, lower } from "braid";
+import { compile, Fusion, linear, lower, type Program } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
+import { elementCount } from "../../src/commands/view.ts";
 import { walk } from "../../src/host/traverse.ts";
 import type { Sizes } from "../../src/ir/sizes.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
@@ -19,6 +20,33 @@ const deviceCounts = [1, 2, 3, 4, 8];
 function kindsOf(host: HostProgram): readonly Statement["kind"][] {
   const kept = new Set<Statement["kind"]>(["Reduction", "Communication", "Matmul", "Linear", "Binary", "Set"]);
   return walk(host.body).flatMap(({ kind }) => (kept.has(kind) ? [kind] : []));
+}
+
+interface Product {
+  readonly stream: number;
+  readonly operands: readonly (readonly number[])[];
+  readonly result: readonly number[];
+}
+
+/** The products that a rank launches, in the order of its list. */
+function productsOf(program: Program, rank: number): readonly Product[] {
+  const { commands = [] } = program.ranks[rank] ?? {};
+  return commands.flatMap((command) => {
+    const kernel = command.kind === "launch" ? program.kernels[command.kernel] : undefined;
+    if (kernel?.kind !== "linear" && kernel?.kind !== "matmul") return [];
+    const [result = []] = kernel.outputs.map(({ shape }) => shape);
+    return [{ stream: command.stream, operands: kernel.inputs.map(({ shape }) => shape), result }];
+  });
+}
+
+/** The elements that each transfer of a rank puts out. */
+function transferredBy(program: Program, rank: number): readonly number[] {
+  const { commands = [] } = program.ranks[rank] ?? {};
+  return commands.flatMap((command) =>
+    command.kind === "transfer" && command.operation.kind === "collective" && command.operation.output !== null
+      ? [elementCount(command.operation.output.shape)]
+      : [],
+  );
 }
 
 async function expectOnBothBackends(devices: number, build: () => Fusion, sizes: Sizes = new Map()): Promise<void> {
@@ -55,6 +83,24 @@ it.each(sample(combinations({ devices: deviceCounts, dtype: ["float", "half", "b
     };
     expect(kindsOf(lower(build(false), { rank: 0 }))).toEqual(["Linear", "Communication"]);
     expect(kindsOf(lower(build(true), { rank: 0 }))).toEqual(["Linear", "Communication", "Binary"]);
+    const { recorded } = compile(build(true), { devices });
+    for (let rank = 0; rank < devices; rank++) {
+      // No product adds the bias: one addition does, of what the devices have summed.
+      expect(productsOf(recorded, rank).map(({ operands }) => operands)).toEqual([
+        [
+          [6, 4],
+          [5, 4],
+        ],
+      ]);
+      const { commands = [] } = recorded.ranks[rank] ?? {};
+      const kernels = commands.flatMap((each) => (each.kind === "launch" ? [recorded.kernels[each.kernel]] : []));
+      const additions = kernels.filter((kernel) => kernel?.kind === "binary");
+      expect(additions).toMatchObject([{ op: "add", outputs: [{ shape: [2, 3, 5] }] }]);
+      expect(additions[0]?.inputs.some(({ strides }) => strides[0] === 0 && strides[1] === 0)).toBe(true);
+      expect(commands.findIndex(({ kind }) => kind === "transfer")).toBeLessThan(
+        commands.findLastIndex(({ kind }) => kind === "launch"),
+      );
+    }
     for (const withBias of [false, true]) {
       expect(collectivesOf(build(withBias), devices)).toBe("Allreduce 1");
       await expectOnBothBackends(devices, () => build(withBias));
@@ -82,6 +128,18 @@ it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 2, 6] }), 4))(
     const loops = host.body.filter((statement) => statement.kind === "ForLoop");
     const kinds = loops.map(({ body }) => kindsOf({ ...host, body }));
     expect(kinds).toEqual([[], ["Linear", "Communication"]]);
+    const { recorded } = compile(build(), { devices });
+    const [rows, inner] = [tokens / chunks, (4 * hidden) / devices];
+    for (let rank = 0; rank < devices; rank++) {
+      const products = productsOf(recorded, rank).map(({ operands, result }) => [...operands, result]);
+      const product = [
+        [rows, inner],
+        [hidden, inner],
+        [rows, hidden],
+      ];
+      expect(products).toEqual(Array.from({ length: chunks }, () => product));
+      expect(transferredBy(recorded, rank)).toEqual(Array.from({ length: chunks }, () => rows * hidden));
+    }
     await expectOnBothBackends(devices, build);
   },
 );
@@ -104,6 +162,15 @@ it.each(sample(combinations({ devices: deviceCounts, p2p: ["rotated", "broadcast
       return f;
     };
     expect(collectivesOf(build(), devices, { p2p })).toBe(p2p === "broadcast" ? "Broadcast 1" : "");
+    const { recorded } = compile(build(), { devices, p2p, streams: 2 });
+    for (let rank = 0; rank < devices; rank++) {
+      const products = productsOf(recorded, rank);
+      expect(products.map(({ operands: [x] }) => x)).toEqual(Array.from({ length: devices }, () => [tokens, hidden]));
+      // The next chunk comes on the other stream, so its product waits for it and this one does not.
+      for (const [i, { stream }] of products.entries()) {
+        if (i > 0) expect(stream).not.toBe(products[i - 1]?.stream);
+      }
+    }
     for (const backend of ["nccl", "cuda"] as const) {
       await expectOracle(build(), { devices, p2p, backend });
     }

@@ -1,4 +1,8 @@
-/** Items 6 and 7 of test_multidevice_host_ir.cpp: every device's part of a tensor as one tensor, and a loop that leaves out a chunk on each device. */
+/**
+ * Items 6 and 7 of test_multidevice_host_ir.cpp. Item 6 reads the parts of all devices through a SymmetricContiguousView,
+ * which Braid lacks: here an Allgather in symmetric memory gives every device the same tensor. Item 7 is a loop that
+ * leaves out a chunk on each device.
+ */
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import { set } from "../../../src/ir/api/ops.ts";
@@ -14,7 +18,7 @@ import { cuda, onAnyNumber, type ReferenceCase } from "./reference-case.ts";
 
 const columns = 2 << 20;
 
-function contiguousView(devices: number): Fusion {
+function gatheredInSymmetricMemory(devices: number): Fusion {
   const f = new Fusion();
   const x = f.input([devices, columns]);
   const y = set(x);
@@ -65,10 +69,10 @@ function swizzledReference(devices: number): Reference {
 
 export const peerMemoryCases: readonly ReferenceCase[] = [
   {
-    name: "SymmetricContiguousView",
+    name: "AllgatherInSymmetricMemory",
     runsOn: onAnyNumber,
     lowerings: [cuda],
-    source: contiguousView,
+    source: gatheredInSymmetricMemory,
     expectations: (devices) => movedExpectations(devices, columns, (input) => input),
     repeat: 3,
   },
