@@ -94,8 +94,8 @@ export interface HirAliasSelect {
   readonly index: Scalar;
 }
 /**
- * Binds `output` to chunk `index` of `parts` equal ones of `input` along `axis`, a position among the axes that exist at
- * run time. The output keeps the axis. If `swizzled`, each device begins with its own chunk: it takes chunk
+ * Binds `output` to chunk `index` of `parts` equal ones of `input` along `axis`, a position among the axes that exist
+ * at run time. The output keeps the axis. If `swizzled`, each device begins with its own chunk: it takes chunk
  * ( index + its position along DIDx ) % parts.
  */
 export interface ShardByStream {

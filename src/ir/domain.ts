@@ -95,8 +95,8 @@ export function plainDomain(logical: readonly IterDomain[]): TensorDomain {
 }
 
 /**
- * Whether the tensor holds one chunk of an axis: it prints a Stream axis that its logical axes do not have. Only dumps of
- * nvFuser's FusionExecutorCache path have such tensors.
+ * Whether the tensor holds one chunk of an axis: it prints a Stream axis that its logical axes do not have. Only dumps
+ * of nvFuser's FusionExecutorCache path have such tensors.
  */
 export function isChunk({ domain: { logical, loop, transforms } }: Tensor): boolean {
   const stream = loop.find(({ parallelType }) => parallelType === "Stream");

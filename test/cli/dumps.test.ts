@@ -46,6 +46,8 @@ it("lower prints a dump in another style", async () => {
   const { out: other } = await cli("lower", allgather, "--style", "2025-05");
   expect(status).toBe(0);
   expect(out).toBe(other);
+  const { out: calls } = await cli("lower", allgather, "--style", "2026-01");
+  expect(calls).toContain("    Wait(Communication 39)\n    SetCurrentStream(Stream 0x0)\n");
 });
 
 describe("what does not go with a dump", () => {

@@ -156,8 +156,14 @@ describe("printed forms", () => {
     expect(printScalarName(peer)).toBe("i90");
     expect(printScalarName(binary("add", i0, i2))).toBe("( i0 + i2 )");
     expect(printScalarName(stream)).toBe("streamIdx");
-    expect(printOperation({ kind: "binary", op: "mod", lhs: peer, rhs: i2 }, (operand) => printScalarName(operand))).toBe("i90 % i2");
-    expect(printOperation({ kind: "binary", op: "ceilDiv", lhs: i0, rhs: constant(3) }, (operand) => printScalarName(operand))).toBe("ceilDiv(i0, 3)");
+    expect(
+      printOperation({ kind: "binary", op: "mod", lhs: peer, rhs: i2 }, (operand) => printScalarName(operand)),
+    ).toBe("i90 % i2");
+    expect(
+      printOperation({ kind: "binary", op: "ceilDiv", lhs: i0, rhs: constant(3) }, (operand) =>
+        printScalarName(operand),
+      ),
+    ).toBe("ceilDiv(i0, 3)");
   });
 
   it("spells named scalars as the style does", () => {

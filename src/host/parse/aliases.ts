@@ -9,7 +9,7 @@
 import { failExpected, type Scanner } from "../syntax/text/scanner.ts";
 import { failAt, type Source } from "../syntax/text/source.ts";
 
-const section = /^[^\S\n]*Aliases:\s*\{(?<list>(?:\s*T\d[^\n]*)*)\s*\}/mu;
+const section = /^[^\S\n]*Aliases:\s*\{(?:\s*\}|(?<list>(?:\n[^\S\n]*(?:T\d[^\n]*)?)+?)\n[^\S\n]*\})/mu;
 const pair = /T(?<alias>\d{1,9})(?!\d)[^\n]*? -> T(?<tensor>\d{1,9})(?!\d)/gu;
 
 /** For each alias the number of the tensor whose memory it has. */

@@ -8,8 +8,6 @@ import type { Fault, Report } from "./fault.ts";
 const allowedInGroup: ReadonlySet<StatementKind> = new Set([
   "P2PCommunication",
   "HirAliasSelect",
-  "ShardByStream",
-  "Define",
   "Allocate",
   "ForLoop",
   "IfThenElse",

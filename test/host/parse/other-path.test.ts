@@ -106,3 +106,24 @@ it("memory for peers is read, short and long", () => {
 function fail(): never {
   throw new Error("the dump is among the fixtures");
 }
+
+describe("axes of constant extents", () => {
+  const logicalOf = (axes: string, ...others: readonly string[]): number | undefined => {
+    const tensors = [axes, ...others].map((each, i) => `T${i}_g_float[${each}] (DeviceMesh{0 1})`);
+    const statement = "T9_g_float[iS99{2}] (DeviceMesh{0 1}) = ALLOCATE(mem_type=global, zero_init=false)";
+    const text = `%HostIrContainer { (${tensors.join(", ")}) -> () :\n  ${statement}\n} // %HostIrContainer`;
+    return parse(text).tensors[0]?.domain.logical.length;
+  };
+
+  it.each([
+    // No number below is missing, so nothing was split before.
+    ["two axes", "ideviceIdx.x0{2}, iS1{4}", [], 2],
+    ["parts of one", "ideviceIdx.x1{2}, iS2{4}", [], 1],
+    ["parts of one, with a swizzle", "ideviceIdx.x3{2}, iS2{4}", ["iS0{4}"], 1],
+    // The parts of the other tensor are numbered after all logical axes.
+    ["two axes before the first part", "ideviceIdx.x2{2}, iS3{4}", ["istreamIdx5{2}, iS6{( ceilDiv(i0, 2) )}"], 2],
+    ["parts after the first", "ideviceIdx.x7{2}, iS8{4}", ["istreamIdx5{2}, iS6{( ceilDiv(i0, 2) )}"], 1],
+  ])("%s", (_, axes, others, rank) => {
+    expect(logicalOf(axes, ...others)).toBe(rank);
+  });
+});

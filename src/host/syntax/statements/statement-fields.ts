@@ -110,7 +110,7 @@ export const shardFields = {
 function chunkedAxis(context: ReadContext, output: TensorId | undefined): SplitAxis {
   const { scanner, tensors } = context;
   const { logical, loop } = tensorOf(context, output).domain;
-  const split = splitAxes(loop, tensors.splits?.numbers ?? new Set()).find(
+  const split = splitAxes(loop, tensors.splits?.first ?? 0).find(
     ({ outer, inner }) => outer.parallelType === "Stream" && logical.includes(inner),
   );
   if (split !== undefined) return split;

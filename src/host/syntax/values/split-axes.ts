@@ -12,8 +12,11 @@ import { makeId } from "../../../support/ids.ts";
 
 /** What of a container tells its split axes. */
 export interface SplitReading {
-  /** All numbers of axes in the text. */
-  readonly numbers: ReadonlySet<number>;
+  /**
+   * Parts of constant extents have at least this number. Parts are numbered after all logical axes: no lower than the
+   * first part whose extent rounds up, and after the missing number of the first axis that was split.
+   */
+  readonly first: number;
   /** The indices of the loops around the statement that is being read. */
   readonly loops: readonly string[];
   /** The next free number of an axis. */
@@ -21,13 +24,18 @@ export interface SplitReading {
 }
 
 const otherPath = /\b(?:ShardByStream\(|CollectivePermute \d|LaunchKernel\(|ALLOCATE\(mem_type=)/u;
+const roundedNumber = /\biS(\d{1,9})\{\( ceilDiv\(/gu;
 const axisNumber = /\b[irb](?:S|deviceIdx\.[xyz]|[Ss]tream(?:Idx)?)(\d{1,9})\{/gu;
 
 /** Null for a container of the MultiDeviceExecutor path, which splits no axes. */
 export function createSplitReading(text: string, loops: readonly string[]): SplitReading | null {
   if (!otherPath.test(text)) return null;
   const numbers = new Set([...text.matchAll(axisNumber)].map(([, number]) => Number(number)));
-  return { numbers, loops, next: Math.max(-1, ...numbers) + 1 };
+  let [missing, rounded, next] = [0, Infinity, 0];
+  while (numbers.has(missing)) missing++;
+  for (const [, number] of text.matchAll(roundedNumber)) rounded = Math.min(rounded, Number(number) - 1);
+  for (const number of numbers) next = Math.max(next, number + 1);
+  return { first: Math.max(missing + 1, Number.isFinite(rounded) ? rounded : 0), loops, next };
 }
 
 export interface SplitAxis {
@@ -37,7 +45,7 @@ export interface SplitAxis {
 }
 
 /** The parts of split axes among the printed ones. */
-export function splitAxes(loop: readonly IterDomain[], numbers: ReadonlySet<number>): readonly SplitAxis[] {
+export function splitAxes(loop: readonly IterDomain[], first: SplitReading["first"]): readonly SplitAxis[] {
   const splits: SplitAxis[] = [];
   for (const outer of loop) {
     if (outer.parallelType === "Serial" || outer.iterType !== "iteration") continue;
@@ -47,7 +55,7 @@ export function splitAxes(loop: readonly IterDomain[], numbers: ReadonlySet<numb
     ] as const) {
       const inner = loop.find(({ id }) => id === outer.id + distance);
       if (inner === undefined || splits.some((split) => split.inner === inner)) continue;
-      if (!isInner(inner, outer, numbers, isSwizzled ? outer.id - 2 : outer.id - 1)) continue;
+      if (!isInner(inner, outer, first)) continue;
       splits.push({ outer, inner, isSwizzled });
       break;
     }
@@ -55,22 +63,17 @@ export function splitAxes(loop: readonly IterDomain[], numbers: ReadonlySet<numb
   return splits;
 }
 
-/**
- * Whether the axes are parts of one. An extent that rounds up says so. Other parts get their numbers after the logical
- * axes of the whole Fusion, and the number of the axis that was split is missing.
- */
-function isInner(inner: IterDomain, outer: IterDomain, numbers: ReadonlySet<number>, last: number): boolean {
+/** Whether the axes are parts of one. An extent that rounds up says so, else their numbers do. */
+function isInner(inner: IterDomain, outer: IterDomain, first: number): boolean {
   const { extent, iterType, parallelType } = inner;
   if (iterType !== "iteration" || parallelType !== "Serial" || outer.extent.kind !== "constant") return false;
   if (extent.kind === "binary") return extent.op === "ceilDiv" && isConstant(extent.rhs, outer.extent.value);
-  if (extent.kind !== "constant") return false;
-  for (let number = 0; number <= last; number++) if (!numbers.has(number)) return true;
-  return false;
+  return extent.kind === "constant" && Math.min(inner.id, outer.id) >= first;
 }
 
 /** The domain of a tensor with split axes; null if none is split. */
 export function splitDomain(loop: readonly IterDomain[], reading: SplitReading): TensorDomain | null {
-  const splits = splitAxes(loop, reading.numbers);
+  const splits = splitAxes(loop, reading.first);
   if (splits.length === 0) return null;
   const isChunk = reading.loops.length > 0;
   const transforms: Transform[] = [];
