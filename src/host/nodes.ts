@@ -3,7 +3,7 @@
  * to a Fusion, and is symbolic in extents, streams and rank.
  *
  * To add a statement kind, add it to `Statement` and follow the compile errors: its syntax row, its accesses,
- * validation, recording. Then give HostProgramBuilder a method for it.
+ * validation, recording. Then give HostProgramBuilder a method for it, unless only dumps have it.
  */
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";

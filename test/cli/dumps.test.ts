@@ -50,6 +50,16 @@ it("lower prints a dump in another style", async () => {
   expect(calls).toContain("    Wait(Communication 39)\n    SetCurrentStream(Stream 0x0)\n");
 });
 
+it("a kernel of an unknown op is verified, and not run", async () => {
+  const args = [path.join(folder, "written/opaque-unit.hir"), "--sizes", "i0=3,i2=4,i3=4,i4=3"];
+  expect(await cli("verify", ...args)).toMatchObject({ status: 0, err: "" });
+  const { status, err } = await cli("run", ...args);
+  expect([status, err]).toEqual([
+    2,
+    expect.stringContaining("error[kernel-opaque]: lgammaf in HostUnit0 cannot be run"),
+  ]);
+});
+
 describe("what does not go with a dump", () => {
   const cases: readonly (readonly [title: string, args: readonly string[], expected: readonly string[]])[] = [
     [

@@ -3,7 +3,7 @@
  * Fusion on whole tensors, which knows nothing of the dump.
  */
 import { describe, expect, it } from "vitest";
-import { Fusion, matmul, parse, print, sum } from "braid";
+import { compile, Fusion, matmul, parse, print, sum } from "braid";
 import { normaliseDump } from "../../support/normalise-dump.ts";
 import { type DumpCase, dumpText, realDumps, undefinedDump, writtenDumps } from "./dump-cases.ts";
 import { expectDumpRuns, hostsOf } from "./run-dump.ts";
@@ -45,11 +45,18 @@ describe(undefinedDump, () => {
     expect(() => parse(text)).toThrow("i84 is used in a slice index, and the dump does not define it");
   });
 
-  it("reads with the definitions, and prints back the same text", () => {
+  it("reads with the definitions, is verified, and prints back the same text", () => {
     const definitions = ["i84 = i82 % 8;", "i82 = rank + streamIdx;", "i107 = i105 % 8;", "i105 = rank + streamIdx;"];
     const sendPeer = ["i90 = i88 % 8;", "i88 = 8 + i86;", "i86 = rank - streamIdx;"];
     const lines = [...definitions, ...sendPeer].map((line) => `  ${line}`).join("\n");
-    const printed = print(parse(`${text}\nIndex definitions:\n${lines}\n`));
+    const host = parse(`${text}\nIndex definitions:\n${lines}\n`);
+    expect(
+      compile(
+        Array.from({ length: 8 }, () => host),
+        { devices: 8 },
+      ).report.findings,
+    ).toEqual([]);
+    const printed = print(host);
     expect(containerOf(bare(printed))).toBe(bare(text));
     const defined = printed.split("Index definitions:\n")[1]?.trimEnd().split("\n");
     expect(defined?.toSorted()).toEqual(lines.split("\n").toSorted());
