@@ -295,7 +295,7 @@ const implementations = [
   "braid;inPlace=true;ownLast=true,false;splitChunks=2;computeStreams=1,2",
   "braid;inPlace=true;mergeGemms=1-3,2;batchSignals=true",
   "braid;form=rotated,collective;earlySums=2;kernelCopies=65536;smMargin=8",
-  "braid;choice=auto",
+  "braid;scheduleChoice=auto",
 ];
 
 export async function benchPages(): Promise<void> {
