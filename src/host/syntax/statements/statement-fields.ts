@@ -42,7 +42,7 @@ import { largestNumber } from "../values/tensor-table.ts";
 import { atTensor, failNumber, parseTensor } from "../values/tensor.ts";
 
 /** A tensor that has been read. */
-export function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
+function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {
   const tensor = id === undefined ? undefined : tensors.byNumber.get(id)?.tensor;
   invariant(tensor !== undefined, "a tensor is read before what depends on it", { id });
   return tensor;
