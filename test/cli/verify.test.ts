@@ -89,7 +89,7 @@ describe("braid verify", () => {
     expect(out).toMatch(/^\S+allgather-matmul\.ts: ok; 2 devices, 4 streams, 164 commands on 12 queues; [\d.]+ ms\n$/);
   });
 
-  it("tells a race with both commands, the line of the dump, the fix and the repair; status 1", async () => {
+  it("reports a race with both commands, the line of the dump, the fix and the repair; status 1", async () => {
     const { status, out } = await cli("verify", racing, "--devices", "1");
     expect(status).toBe(1);
     expect(out).toContain("error[data-race]: a write and a read of T1 on rank 0 have no order\n");

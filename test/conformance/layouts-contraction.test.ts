@@ -138,7 +138,7 @@ describe("a Stream contraction axis", () => {
   });
 });
 
-it("a contraction of a permuted operand that devices share, row by row: the bias is added once, behind it", async () => {
+it("a contraction of a permuted operand that devices share, row by row: the bias is added once, after it", async () => {
   const f = new Fusion();
   const [x, weight, bias] = [f.input([4, 3, 2], "half"), f.input([5, 4], "half"), f.input([5], "half")];
   const rows = permute(x, [1, 2, 0]);

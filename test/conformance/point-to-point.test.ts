@@ -51,7 +51,7 @@ describe("the loop body", () => {
     expect(branch?.kind === "IfThenElse" ? [kinds(branch.then), kinds(branch.else)] : []).toEqual([copy, coalesced]);
   });
 
-  it("of a one-sided gather waits for the send behind the matmul", () => {
+  it("of a one-sided gather waits for the send after the matmul", () => {
     const body = lastLoop(lower(allgatherMatmul(8), { backend: "cuda" }));
     expect(kinds(body)).toEqual([
       "SetCurrentStream",

@@ -6,7 +6,7 @@ import { buildUnit } from "./unit-builder.ts";
 
 const base = 0xc000_0000;
 
-it("serve as operands and scratch of loops and matrix products", () => {
+it("serve as operands and scratch of loops and matmuls", () => {
   // Untouched pages take no memory.
   const memory = createWasmMemory(base + 0x10_0000);
   const unit = buildUnit([[8, 16], [12, 16], [12]], (u, x, w, b) => [

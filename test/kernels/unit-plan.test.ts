@@ -155,7 +155,7 @@ describe("reductions", () => {
   });
 });
 
-describe("matrix products", () => {
+describe("matmuls", () => {
   it("read transposed, sliced and reshaped operands in place", () => {
     const unit = buildUnit([[5, 4], [40]], (u, x, y) => [
       u.matmul(

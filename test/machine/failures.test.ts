@@ -51,7 +51,7 @@ describe("stuck", () => {
     expect(diagnosticOf(() => machineOf(crossed(2), { queues: "ranks" }).run()).code).toBe("stuck");
   });
 
-  it("a signal that nobody sends, and those who wait behind it", () => {
+  it("a signal that nobody sends, and the commands that wait after it", () => {
     const program = link(
       buildLists(2, (list, rank) => {
         if (rank === 0) {
@@ -94,7 +94,7 @@ describe("stuck", () => {
     ]);
   });
 
-  it("a ring of lone sends before receives: each waits for its direct partner only", () => {
+  it("a ring of lone sends before receives: each waits for its direct peer only", () => {
     const world = 3;
     const lone = (list: ListBuilder, rank: number): void => {
       const [own, other] = [list.input([2]), list.output([2])];

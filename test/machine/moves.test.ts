@@ -130,7 +130,7 @@ describe("an Allreduce", () => {
     ]);
   });
 
-  it("of one member is a copy, and in place nothing", () => {
+  it("of one participant is a copy, and in place nothing", () => {
     expect(allreduce([view(0, [6])], [view(1, [6])])).toMatchObject([[[{ op: null }]]]);
     expect(allreduce([view(0, [6])], [view(0, [6])])).toEqual([]);
   });

@@ -185,7 +185,7 @@ describe("a race", () => {
     expect(outputs(racing, { interleaving: { kind: "list", steps }, transfers: "eager" })).not.toEqual(right);
   });
 
-  it("of a member that takes its completion for that of the others shows itself when transfers are eager", () => {
+  it("of a participant that takes its completion for that of the others shows itself when transfers are eager", () => {
     // Rank 1 completes its part of a Reduce, and reads the root's result from rank 0's memory without asking.
     const program = link(
       buildLists(2, (list, rank) => {

@@ -90,7 +90,7 @@ describe("step", () => {
     }
   });
 
-  it("a transfer's data has moved once for each member, between its arrival and its end, before its stream can go on", () => {
+  it("a transfer's data has moved once for each participant, between its arrival and its end, before its stream can go on", () => {
     fc.assert(
       fc.property(fc.nat(), fc.boolean(), (seed, eager) => {
         const program = link(randomLists(createRandom(seed), 3, 15).lists);
@@ -124,7 +124,7 @@ describe("step", () => {
     );
   });
 
-  it("the last member to arrive wakes all; each then completes in a step of its own", () => {
+  it("the last participant to arrive wakes all; each then completes in a step of its own", () => {
     const program = link(
       buildLists(3, (list) => {
         const [input, output] = [list.input([2]), list.output([2])];
@@ -149,7 +149,7 @@ describe("step", () => {
     }
   });
 
-  it("a member of a group goes on when its direct partners have come", () => {
+  it("a participant of a group goes on when its direct peers have come", () => {
     // 0 -> 1 -> 2: the three exchange through each other, but 0 needs only 1.
     const program = link(
       buildLists(3, (list, rank) => {

@@ -97,7 +97,7 @@ describe("progress", () => {
     process.stdout.write("result " + result);
   `;
 
-  it("tells on a terminal what takes more than a second, and clears its line", async () => {
+  it("says on a terminal what takes more than a second, and clears its line", async () => {
     const { out, err } = await node("--input-type=module", "--eval", script(1600, true));
     expect(out).toBe("result 42");
     const drawn = err.split("\r\u001b[2K");

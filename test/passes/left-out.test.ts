@@ -83,7 +83,7 @@ it("the name of a pass that was split says which passes replace it", async () =>
   expect(names).toEqual(expect.arrayContaining(successors));
 });
 
-it("the observer is told how long each pass took", async () => {
+it("the observer hears how long each pass took", async () => {
   const { build } = await fixtureOf("segment/chain");
   const times = new Map<string, number>();
   lower(build(), { onPass: ({ pass, milliseconds }) => times.set(pass, milliseconds) });

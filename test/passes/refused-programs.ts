@@ -52,7 +52,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   {
     what: "a sharded axis becomes the Stream axis on another mesh",
     instead:
-      "a set() that moves the tensor to the other mesh, sharded if that has as many devices, else whole, then the one with Stream",
+      "two set()s: one that moves the tensor to the other mesh (sharded if that mesh has as many devices, else whole), then the one with Stream",
     devices: 4,
     code: "point-to-point-unsupported",
     refused: [
@@ -79,7 +79,8 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
   {
     what: "Stream on a reduced axis that is not sharded, or on a contracted axis",
-    instead: "Stream on an axis that the output keeps",
+    instead:
+      "Stream on an axis that the output keeps, or `accumulate` for a contracted axis ([fold-sums](fold-sums.md))",
     devices: 1,
     code: "stream-on-reduction-axis",
     refused: [
@@ -216,7 +217,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
 export const checked: readonly RefusedProgram[] = [
   {
     what: "a DID type on an axis made by merge",
-    instead: "one axis in its place, which split cuts into one part per device",
+    instead: "one logical axis in place of the merged ones, split into one part per device",
     devices: 4,
     code: "did-on-merged-axis",
     refused: [

@@ -72,7 +72,7 @@ describe("compute-streams", () => {
     }
   });
 
-  it("with two: products in turn", () => {
+  it("with two: GEMMs in turn", () => {
     const program = placeStreams.run(recorded(gather), 2);
     for (const rank of ranks) {
       const streams = streamsOf(program, rank);
@@ -107,7 +107,7 @@ describe("compute-streams", () => {
     }
   });
 
-  it("leaves a Program without products and copies over links as it is", () => {
+  it("leaves a Program without GEMMs and copies over links as it is", () => {
     const f = new Fusion();
     const a = f.input([devices, 6], "float");
     const b = set(a);
@@ -120,7 +120,7 @@ describe("compute-streams", () => {
 });
 
 describe("merge-gemms", () => {
-  it("makes one product of each run of neighbours in a group: a rotation that wraps around has two", () => {
+  it("makes one GEMM of each run of neighbours in a group: a rotation that wraps around has two", () => {
     // The own chunk, then chunks rank+1, rank+2, rank+3: 1 2 3; 2 3 | 0; 3 | 0 1; 0 1 2.
     expect(counts(mergeGemms.run(recorded(gather), [1, 3]), "launch")).toEqual([2, 3, 3, 2]);
   });
@@ -135,7 +135,7 @@ describe("merge-gemms", () => {
     ]);
   });
 
-  it("makes one product of all where chunks lie in their own order", () => {
+  it("makes one GEMM of all where chunks lie in their own order", () => {
     const program = mergeGemms.run(recorded(gather, { shrink: false }), [4]);
     expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
     expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
@@ -157,7 +157,7 @@ describe("merge-gemms", () => {
     expect(countOf(mergeGemms.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
   });
 
-  it("leaves products alone whose chunks use one slot after another, or that are of different weights", () => {
+  it("leaves GEMMs alone whose chunks use one slot after another, or that are of different weights", () => {
     const shared = recorded(gather, { streams: 1 });
     expect(mergeGemms.run(shared, [4])).toBe(shared);
     const f = new Fusion();
@@ -227,7 +227,7 @@ describe("in-place", () => {
 });
 
 describe("own-last", () => {
-  it("computes the own chunk of a scatter behind those that others wait for", () => {
+  it("computes the own chunk of a scatter after the chunks that peers wait for", () => {
     const program = placeStreams.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), 1);
     for (const { rank, commands } of program.ranks) {
       const offsets = commands.flatMap((command) =>
@@ -237,14 +237,14 @@ describe("own-last", () => {
     }
   });
 
-  it("leaves a gather as it is: nobody waits for its products", () => {
+  it("leaves a gather as it is: nothing waits for its GEMMs", () => {
     const program = recorded(gather);
     expect(ownChunkLast.run(program, true)).toBe(program);
   });
 });
 
 describe("split-chunks", () => {
-  it("cuts the copies of a gather by get, and their products, along the rows", () => {
+  it("cuts the copies of a gather by get, and their GEMMs, along the rows", () => {
     const program = splitChunks.run(recorded(gather), 4);
     // One local copy and the rank's own GEMM stay whole; 6 rows in four chunks.
     expect(counts(program, "copy")).toEqual([13, 13, 13, 13]);
@@ -278,7 +278,7 @@ describe("early-sums", () => {
       earlySums: [2],
     });
 
-  it("adds what arrives first on a stream of its own, in float, and rounds once behind the own chunk", () => {
+  it("adds chunks as they arrive on a separate stream, in float, and rounds once after the own chunk", () => {
     const program = early("bfloat16", "put");
     const combined = program.kernels.flatMap((kernel) => (kernel.kind === "combine" ? [kernel] : []));
     expect(
@@ -324,14 +324,14 @@ describe("early-sums", () => {
 });
 
 describe("batch-signals", () => {
-  it("waits for all peers before the first copy of a gather and tells all behind the last", () => {
+  it("waits for all peers before the first copy of a gather, signals all peers after the last", () => {
     const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1, batchSignals: true });
     for (const rank of ranks) {
       expect(streamsOf(program, rank)).toEqual({ caller: "rPePePePe", "copy stream": "essswwwCrCrCrssswwwr" });
     }
   });
 
-  it("does not hold back what tells a scatter's owner that its slots are full", () => {
+  it("does not hold back the signals to a scatter's owner that its slots are full", () => {
     const options = { ownLast: true, computeStreams: 1 };
     const program = recorded(scatter, { protocol: "put" });
     for (const rank of ranks) {
@@ -377,7 +377,7 @@ describe("sm-margin", () => {
   const margins = (program: Program): readonly (readonly (number | undefined)[])[] =>
     program.ranks.map(({ commands }) => commands.flatMap((c) => (c.kind === "launch" ? [c.smMargin] : [])));
 
-  it("is for products behind the first, which kernels in peers' memory may run beside, on whatever streams", () => {
+  it("is for GEMMs after the first, beside which kernels in peers' memory may run, on any streams", () => {
     const program = recorded(reduce);
     const none = undefined;
     // As recorded, the GEMM and combination of each chunk alternate; on one compute stream all GEMMs come first.
@@ -388,7 +388,7 @@ describe("sm-margin", () => {
     expect(printProgram(placed, { ranks: [0] })).toMatch(/launch .* leaving 8 multiprocessors/);
   });
 
-  it("is for products beside copies by kernels, and for no others", () => {
+  it("is for GEMMs beside copies by kernels, and for no others", () => {
     const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1 });
     expect(smMargin.run(program, 8)).toBe(program);
     const copied = applySchedule(recorded(gather), {
@@ -401,7 +401,7 @@ describe("sm-margin", () => {
     expect(margins(copied)).toEqual(ranks.map(() => [4, 4, 4, undefined]));
   });
 
-  it("leaves products alone that one stream puts between the kernels", () => {
+  it("leaves GEMMs alone that one stream puts between the kernels", () => {
     const program = recorded(reduce, { streams: 1 });
     expect(smMargin.run(program, 8)).toBe(program);
   });

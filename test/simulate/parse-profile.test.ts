@@ -12,7 +12,7 @@ it("reads what was written", () => {
   expect(parseProfile(JSON.stringify(roundProfile), "machine.json")).toEqual(roundProfile);
 });
 
-it("reads what kernels in peers' memory take, and products that leave room for them", () => {
+it("reads what kernels in peers' memory take, and GEMMs that leave SMs for them", () => {
   const profile = {
     ...roundProfile,
     reductionsInPeers: [{ bytes: 1000, microseconds: 40 }],

@@ -81,7 +81,7 @@ describe("one rank", () => {
     expect(time).toBeCloseTo(2 * added + costs.event);
   });
 
-  it("begins a kernel later behind another engine, while another stream's may run", () => {
+  it("starts a kernel later after another engine's work, while another stream's may run", () => {
     const profile = { ...roundProfile, costs: { ...costs, join: 3 } };
     const behind = (first: "copy" | "kernel"): number =>
       microseconds(
@@ -118,7 +118,7 @@ describe("one rank", () => {
   });
 });
 
-it("takes longer for products of a run that has many", () => {
+it("takes longer for GEMMs of a run that has many", () => {
   // Each takes 500 us alone; 4 in a run are 2,000 us of load.
   const products = roundProfile.products.map((grid) => ({ ...grid, teraflops: [0.008192 / 500] }));
   const time = (count: number): number => {
@@ -135,7 +135,7 @@ it("takes longer for products of a run that has many", () => {
 });
 
 describe("several ranks", () => {
-  it("starts a collective when the last member has come", () => {
+  it("starts a collective when the last participant has arrived", () => {
     const time = microseconds([
       2,
       (list, rank) => {
@@ -149,7 +149,7 @@ describe("several ranks", () => {
     expect(time).toBeCloseTo(added + costs.event + 20);
   });
 
-  it("lets a transfer begin when the product that runs has ended, before one that waits", () => {
+  it("lets a transfer begin when the GEMM that runs has ended, before one that waits", () => {
     const f = new Fusion();
     const [a, b] = [f.input([3, 2, 4, 16], "float"), f.input([1, 2, 16, 16], "float")];
     const partial = matmul(a, b);
@@ -218,7 +218,7 @@ describe("several ranks", () => {
     expect([on(0), on(1)]).toEqual([products, sums]);
   });
 
-  it("makes products longer that run beside a transfer", () => {
+  it("makes GEMMs longer that run beside a transfer", () => {
     const f = new Fusion();
     const a = f.input([2, 2, 4, 16], "float");
     const b = f.input([16, 16], "float");
@@ -324,7 +324,7 @@ describe("between what was measured", () => {
   });
 
   const grid = { dtype: "float", m: [10, 1000], n: [10], k: [10], teraflops: [1, 4] } as const;
-  it("interpolates the rate of a product in logarithms", () => {
+  it("interpolates the rate of a GEMM in logarithms", () => {
     expect(gemmTime(grid, { m: 100, n: 10, k: 10 })).toBeCloseTo((2 * 100 * 10 * 10) / 2e6);
     expect(gemmTime(grid, { m: 2000, n: 10, k: 10 })).toBeCloseTo((2 * 2000 * 10 * 10) / 4e6);
   });
@@ -337,7 +337,7 @@ describe("between what was measured", () => {
     expect(loadFactor([], 10)).toBe(1);
   });
 
-  it("takes what a product loses by a margin, and its room, from the logarithms of its extents, at the edge beyond", () => {
+  it("takes what a GEMM loses by a margin, and its free SMs, from the logarithms of its extents, at the edge beyond", () => {
     const grid = { m: [100, 400], n: [10, 1000], k: [64], factors: [1, 1.2, 1.4, 1.6], room: [0, 0, 1, 1] };
     const factors = [
       { m: 100, n: 10 },

@@ -101,7 +101,7 @@ describe("beside each other, at half their rates", () => {
   });
 });
 
-it("gives what is free to those who waited, in order", () => {
+it("gives what is free to the commands that waited, in order", () => {
   const resources = ["out 0", "in 1"] as const;
   const announced: Work<string>[] = [];
   const occupancy = createOccupancy<string>(2, (_, work) => announced.push(work));

@@ -109,7 +109,7 @@ describe("chromeTrace", () => {
     expect(slices[0]?.args).toMatchObject({ iteration: "2, 0" });
   });
 
-  it("draws arrows from events to their waits and from members to those that need their data", () => {
+  it("draws arrows from events to their waits and from participants to those that need their data", () => {
     const text = arrowTexts(checkedTrace(gathering, tracedRun(gathering)));
     expect(text.filter((line) => line.startsWith("event: rank 0"))).toEqual(
       [0, 1, 2].map((e) => `event: rank 0 recordEvent e${e} -> rank 0 waitEvent e${e}`),
@@ -121,7 +121,7 @@ describe("chromeTrace", () => {
     expect(text).toHaveLength(8);
   });
 
-  it("draws no arrow to a member that needs nobody's data", () => {
+  it("draws no arrow to a participant that needs nobody's data", () => {
     const program = link(
       buildLists(3, (list, rank) => {
         const own = list.input([4]);

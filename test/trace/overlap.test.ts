@@ -47,7 +47,7 @@ describe("overlapOf", () => {
     expect(rank).toMatchObject({ kernels: 6, communication: 0, hidden: 0, overlap: null });
   });
 
-  it("counts a transfer from when its last member arrived", () => {
+  it("counts a transfer from when its last participant arrived", () => {
     const events = [event(0, kernel, 0, 5), event(0, gather, 1, 8), event(1, gather, 3, 7)];
     expect(overlapOf(program, events)).toEqual([
       { rank: 0, kernels: 5, copies: 0, transfers: 5, waiting: 2, communication: 5, hidden: 2, overlap: 0.4 },
@@ -55,7 +55,7 @@ describe("overlapOf", () => {
     ]);
   });
 
-  it("counts a member that a library lets go early from its own start", () => {
+  it("counts a participant that a library lets go early from its own start", () => {
     const [rank] = overlapOf(program, [event(0, gather, 1, 2), event(1, gather, 3, 7)]);
     expect(rank).toMatchObject({ transfers: 1, waiting: 0 });
   });

@@ -33,7 +33,7 @@ describe("placeSlices", () => {
     ]);
   });
 
-  it("moves a slice to the start of its latest cause, and those behind it only if they are in the way", () => {
+  it("moves a slice to the start of its latest cause, and later ones only if they are in the way", () => {
     const slices = [slice(0, 20, 30), slice(1, 25, 26), slice(2, 18, 22), slice(2, 23, 40), slice(2, 50, 60)];
     const pairs = [
       { from: 0, to: 2 },

@@ -89,7 +89,7 @@ describe("renderTimeline", () => {
     expect(row).toBe("caller  kkkkkkkktkkkkkkkkkkk  100.00 ms");
   });
 
-  it("shows a transfer that waits for its members apart from one that moves, and other ranks not at all", () => {
+  it("shows a transfer that waits for its participants apart from one that moves, and other ranks not at all", () => {
     const participants = [0, 1].map((rank) => ({ rank, command: 0, operation }));
     const edges = [{ from: 0, sendOp: 0, to: 1, recvOp: 0 }];
     const program = programOf(

@@ -274,7 +274,7 @@ describe("deadlock", () => {
 });
 
 describe("signals", () => {
-  test("signal-unbalanced: nobody waits for a signal", () => {
+  test("signal-unbalanced: nothing waits for a signal", () => {
     const lists = buildLists(2, (list, rank) => {
       const a = list.input([4], "symmetric");
       const c = list.output([4], "symmetric");

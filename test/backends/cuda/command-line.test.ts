@@ -118,7 +118,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     }
   }, 60_000);
 
-  it("tells which command of which rank a failed call belonged to, and ends all ranks", async () => {
+  it("names the command and rank of a failed call, and ends all ranks", async () => {
     // The fake NCCL takes no message of as many bytes as the example has.
     const { status, out, err } = await braid(["--backend", "nccl", "--devices", "2"]);
     expect([status, out]).toEqual([3, ""]);

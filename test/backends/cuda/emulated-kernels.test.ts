@@ -153,7 +153,7 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences([{ name: "unit", kernel, inputs, expected: evaluateUnit(kernel, inputs) }])).toEqual([]);
   });
 
-  it("add products to what the output holds, with a bias and in batches", () => {
+  it("add GEMMs to what the output holds, with a bias and in batches", () => {
     const random = createRandom(12);
     const [batch, m, n, k] = [2, 37, 41, 33];
     const cases = (["float", "half", "int64", "double"] as const).flatMap((dtype) => {

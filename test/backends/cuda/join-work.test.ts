@@ -50,7 +50,7 @@ it("joins a signal with the wait that follows it on its stream, in order", () =>
   expect(pieces[0]?.work).toEqual({ kind: "memory", operations: [signal(64), wait(128)] });
 });
 
-it("issues signals with the next batch of their stream, behind the work of others that waits for no peer", () => {
+it("issues signals with the next batch of their stream, after other streams' work that waits for no peer", () => {
   const pieces = joined(list([1, raise(64)], [2, call], [1, raise(128)], [2, raise(192)], [2, call], [1, take(256)]));
   expect(shape(pieces)).toEqual([
     [1, 2, "call"],
@@ -78,7 +78,7 @@ it("moves no wait", () => {
   expect(joined(pieces)).toEqual(pieces);
 });
 
-it("gives waits that follow each other one word before and one behind, and their zeros when all have come", () => {
+it("gives consecutive waits one word before and one after, and resets them once all have arrived", () => {
   const [progress, three] = [8, [wait(64), wait(128), wait(192)]];
   expect(memoryOperations([signal(32), ...three, signal(256), wait(320)])).toEqual([
     { kind: "write", address: 32, value: 1 },
@@ -109,7 +109,7 @@ it("ends a batch before it is longer than a call may be", () => {
 });
 
 describe("a kernel over links", () => {
-  it("takes in the signals and waits right before and behind it", () => {
+  it("takes in the signals and waits right before and after it", () => {
     const pieces = joined(list([2, raise(4)], [2, take(8)], [2, linkWork], [2, raise(12)], [2, take(16)], [2, call]));
     expect(shape(pieces)).toEqual([
       [2, 2, "2 kernel 2"],
@@ -120,7 +120,7 @@ describe("a kernel over links", () => {
     });
   });
 
-  it("leaves to memory operations what is not in its order: a signal behind a wait", () => {
+  it("leaves what is not in its order to memory operations: a signal after a wait", () => {
     const before = list([2, take(4)], [2, raise(8)], [2, take(12)], [2, linkWork]);
     expect(shape(joined(before))).toEqual([
       [0, 2, 1],

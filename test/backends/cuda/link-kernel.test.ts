@@ -39,7 +39,7 @@ it("has 8 blocks where accesses are wide, more where they are narrow, and no mor
   expect(blocks(sum("bfloat16", 8 * 512 + 8, 4))).toBe(2);
 });
 
-it("has as many loads on their way whatever the number of members", () => {
+it("has as many loads on their way whatever the number of participants", () => {
   const vectors = (members: number): number =>
     Number(/for \(int u = 0; u < (\d+); u\+\+\)/.exec(source(sum("bfloat16", 1 << 22, members), noBarriers).text)?.[1]);
   expect([2, 4, 8, 32].map(vectors)).toEqual([8, 4, 2, 1]);
@@ -57,14 +57,14 @@ describe("barriers", () => {
     expect(text).not.toMatch(/gate\)|gate \+|isLast/);
   });
 
-  it("count blocks behind the work alone where nothing is awaited before it", () => {
+  it("count blocks after the work alone if nothing is awaited before it", () => {
     const behind = { ...round, before: { signals: 0, waits: 0 } };
     const { text } = source(sum("float", 1 << 20, 2), behind);
     expect(text).toContain("atomicAdd(gate + 1, 1u)");
     expect(text).not.toContain("gate[0]");
   });
 
-  it("close the gate behind the work where nothing follows it", () => {
+  it("close the gate after the work if nothing follows it", () => {
     const { text } = source(sum("float", 1 << 20, 2), { ...round, after: { signals: 0, waits: 0 } });
     expect(text).toContain("gate[0] = 0;");
     expect(text).not.toContain("after");

@@ -71,7 +71,7 @@ describe("a transfer", () => {
     expect(plan.scratchBytes).toBe(512);
   });
 
-  it("gathers at the root by receiving from every member that has an input", () => {
+  it("gathers at the root by receiving from every participant that has an input", () => {
     const input = view([4]);
     const [sender, root] = [
       collective("Gather", { root: 2, input }),
@@ -140,8 +140,8 @@ const product: Contraction = {
   bias: null,
 };
 
-describe("a product", () => {
-  it("of row-major operands is the column-major product of the operands in the other order", () => {
+describe("a GEMM", () => {
+  it("of row-major operands is the column-major GEMM of the operands in the other order", () => {
     expect(gemmLayout(product)).toMatchObject({
       swapped: true,
       left: { rows: 7, columns: 3, leading: 7, transposed: false },
@@ -168,7 +168,7 @@ describe("a product", () => {
     expect(gemmLayout(product)).not.toHaveProperty("accumulate");
   });
 
-  it("joins batch axes that step evenly, and makes products of their own of the others", () => {
+  it("joins batch axes that step evenly, and makes GEMMs of their own of the others", () => {
     const even = [
       { extent: 4, a: 30, b: 42, c: 70 },
       { extent: 2, a: 15, b: 21, c: 35 },

@@ -33,7 +33,7 @@ const syntax: readonly Case[] = [
   ["a text without a container", () => "NCCL version 2.21.5\nrank 0 is ready\n"],
   ["an empty text", () => " \n"],
   ["a text that is cut off in a line", () => dumpText(matmul).slice(0, 1500)],
-  ["a text that is cut off behind a line", () => dumpText(sets).split("\n").slice(0, 6).join("\n")],
+  ["a text that is cut off after a line", () => dumpText(sets).split("\n").slice(0, 6).join("\n")],
   ["a line of other output inside", changed(sets, "  FOR StreamIdx", "[W socket.cpp] timed out\n  FOR StreamIdx")],
   ["a line that is indented too far", changed(sets, "    Synchronize Stream 0", "      Synchronize Stream 0")],
   ["a line that is indented by an odd number", changed(sets, "    Synchronize Stream 0", "   Synchronize Stream 0")],
@@ -227,7 +227,7 @@ describe.each(Object.entries(groups))("%s", (name, cases) => {
   });
 });
 
-it("lines and columns are the file's, behind a launcher's prefix too", () => {
+it("lines and columns are the file's, after a launcher's prefix too", () => {
   const text = dumpText("written/launcher-log.txt").replace("type=Allreduce", "type=AllReduce");
   const lines = text.split("\n");
   const line = lines.findIndex((each) => each.includes("AllReduce"));

@@ -84,7 +84,7 @@ describe("forms of which the fixtures hold written dumps", () => {
 });
 
 describe("axes of devices that print first", () => {
-  it("keep their place where the axis behind them has the same extent", async () => {
+  it("keep their place if the next axis has the same extent", async () => {
     const dump = realDumps.find(({ file }) => file === "e2-matmul-allreduce.hir");
     if (dump === undefined) throw new Error("the dump is among the fixtures");
     const reference = (): Fusion => {

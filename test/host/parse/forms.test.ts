@@ -148,7 +148,7 @@ describe("copies", () => {
     });
   });
 
-  it("one behind the other, each with its own definitions", () => {
+  it("one after the other, each with its own definitions", () => {
     const text = realDumps.map(({ file }) => dumpText(file)).join("some output\n");
     const lines = text.split("\n");
     const containers = parseContainers(text);

@@ -203,7 +203,7 @@ describe("choose", () => {
     expect(choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow).chosen).toBe(serialCandidate);
   });
 
-  it("merges products where small ones are slow, and does not where all have one rate", () => {
+  it("merges GEMMs where small ones are slow, and does not where all have one rate", () => {
     const [grid] = machine.products;
     if (grid === undefined) throw new Error("no grid");
     const withRates = (teraflops: readonly number[]): MachineProfile => ({
