@@ -7,8 +7,10 @@
  *   unpack    adds the bias to a finished tile, rounds it to the output's dtype and stores it
  *   multiply  loops over the tiles of a panel
  *
- * Every element of the product is c = c + a * b in increasing k, each operation rounded: no fused multiply-add and no partial
- * sums, so that the bits of an element depend on nothing but its row and column.
+ *   fold      adds finished sums to those of the next level
+ *
+ * Every element of a block over k is c = c + a * b in increasing k from +0, each operation rounded: no fused multiply-add. Sums of
+ * blocks are added as src/numerics/sum-order.ts says, so that the bits of an element depend on nothing but its row and column.
  */
 
 /**
@@ -106,6 +108,7 @@ export function gemmModule(memory: "shared" | "unshared"): string {
       tile(accumulator),
       ...accumulator.outputs.map((output) => unpack(accumulator, output)),
       multiply(accumulator),
+      fold(accumulator),
     ]),
     ")",
   ].join("\n");
@@ -241,7 +244,7 @@ function pack({ name, bytes, packedBytes, copy, copyRow }: Source): string {
 }
 
 /**
- * sums = (resume ? sums : 0) + a strip of a times a strip of b. \`$bStep\` is the distance in bytes from one k to the next in b,
+ * sums = (resume ? sums : 0) + (a strip of a times a strip of b). \`$bStep\` is the distance in bytes from one k to the next in b,
  * so that b may also be read unpacked.
  */
 function tile({ type, bytes, shape, splat }: Accumulator): string {
@@ -264,19 +267,21 @@ function tile({ type, bytes, shape, splat }: Accumulator): string {
   (param $a i32) (param $b i32) (param $k i32) (param $bStep i32) (param $sums i32) (param $resume i32)
   (local $x v128) (local $b0 v128) (local $b1 v128)
   ${times(tileRows, (row) => `(local ${cell(row, 0)} v128) (local ${cell(row, 1)} v128)`)}
-  (if (local.get $resume)
-    (then
-      ${times(
-        tileRows,
-        (row) => `
-      (local.set ${cell(row, 0)} (v128.load offset=${row * 32} (local.get $sums)))
-      (local.set ${cell(row, 1)} (v128.load offset=${row * 32 + 16} (local.get $sums)))`,
-      )}))
   (block $done
     (loop $next
       ${times(unrolled, step)}
       (local.set $a (i32.add (local.get $a) (i32.const ${tileRows * bytes * unrolled})))
       (br $next)))
+  (if (local.get $resume)
+    (then
+      ${times(
+        tileRows,
+        (row) => `
+      (local.set ${cell(row, 0)}
+        (${shape}.add (v128.load offset=${row * 32} (local.get $sums)) (local.get ${cell(row, 0)})))
+      (local.set ${cell(row, 1)}
+        (${shape}.add (v128.load offset=${row * 32 + 16} (local.get $sums)) (local.get ${cell(row, 1)})))`,
+      )}))
   ${times(
     tileRows,
     (row) => `
@@ -334,7 +339,8 @@ function unpack(accumulator: Accumulator, output: Output): string {
 
 /**
  * All tiles of an m x n panel over k. $a holds packed strips; the strips of b lie $bStrip bytes apart. Tile t keeps its sums at
- * $sums + t * $sumsStep: 0 where no later call resumes. $output is 0 while k is not finished, else 1 + the index of the output.
+ * $sums + t * $sumsStep: 0 where no later call resumes. $output is 0 while k is not finished, else 1 + the index of the output. With
+ * $k = 0 the sums are finished already.
  */
 function multiply(accumulator: Accumulator): string {
   const { type, bytes, outputs } = accumulator;
@@ -354,8 +360,10 @@ function multiply(accumulator: Accumulator): string {
     (local.set $row (local.get $a))
     (local.set $at (local.get $c))
     (loop $tiles
-      (call $tile_${type}
-        (local.get $row) (local.get $b) (local.get $k) (local.get $bStep) (local.get $sums) (local.get $resume))
+      (if (local.get $k)
+        (then
+          (call $tile_${type}
+            (local.get $row) (local.get $b) (local.get $k) (local.get $bStep) (local.get $sums) (local.get $resume))))
       ${outputs
         .map(
           ({ name }, i) => `
@@ -376,5 +384,21 @@ function multiply(accumulator: Accumulator): string {
     (if (local.get $bias) (then (local.set $bias (i32.add (local.get $bias) (i32.const 32)))))
     (br_if $columns
       (i32.gt_s (local.tee $n (i32.sub (local.get $n) (i32.const ${columns}))) (i32.const 0)))))
+`;
+}
+
+/** to = (resume ? to : 0) + from, over $bytes bytes of sums: a multiple of 16, not 0. */
+function fold({ type, shape }: Accumulator): string {
+  return `
+(func (export "fold_${type}") (param $to i32) (param $from i32) (param $bytes i32) (param $resume i32)
+  (local $value v128)
+  (loop $vectors
+    (local.set $value (v128.load (local.get $from)))
+    (if (local.get $resume)
+      (then (local.set $value (${shape}.add (v128.load (local.get $to)) (local.get $value)))))
+    (v128.store (local.get $to) (local.get $value))
+    (local.set $to (i32.add (local.get $to) (i32.const 16)))
+    (local.set $from (i32.add (local.get $from) (i32.const 16)))
+    (br_if $vectors (local.tee $bytes (i32.sub (local.get $bytes) (i32.const 16))))))
 `;
 }

@@ -1,33 +1,16 @@
-/** matmul and linear against plain sums in increasing k, bit for bit. */
+/** matmul and linear against sums in blocks of increasing k, bit for bit. */
 import { describe, expect, it } from "vitest";
 import type { Operand } from "../../src/commands/kernel.ts";
 import { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { dot } from "./reference.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";
 import { firstDifference, randomValues } from "./values.ts";
 
 const dtypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;
 type ArithmeticDType = (typeof dtypes)[number];
-
-/** sum + x * y in the accumulator's type. */
-function multiplyAdd(dtype: ArithmeticDType, sum: Value, x: Value, y: Value): Value {
-  if (typeof sum === "bigint" || typeof x === "bigint" || typeof y === "bigint") {
-    return BigInt.asIntN(64, BigInt(sum) + BigInt(x) * BigInt(y));
-  }
-  if (dtype === "int") return (sum + Math.imul(x, y)) | 0;
-  if (dtype === "double") return sum + x * y;
-  return Math.fround(sum + Math.fround(x * y));
-}
-
-function finish(dtype: ArithmeticDType, sum: Value): Value {
-  if (typeof sum === "bigint") return sum;
-  if (dtype === "half") return roundToHalf(sum);
-  return dtype === "bfloat16" ? roundToBFloat16(sum) : sum;
-}
 
 interface Sizes {
   readonly m: number;
@@ -44,13 +27,11 @@ function product(
   bias?: Values,
   held?: Values,
 ): Values {
-  const one = dtype === "int64" ? 1n : 1;
   return Array.from({ length: m * n }, (_, index) => {
     const row = Math.floor(index / n);
     const column = index % n;
-    let sum: Value = held === undefined ? (dtype === "int64" ? 0n : 0) : at(held, index);
-    for (let i = 0; i < k; i++) sum = multiplyAdd(dtype, sum, at(a, row * k + i), at(b, i * n + column));
-    return finish(dtype, bias === undefined ? sum : multiplyAdd(dtype, sum, at(bias, column), one));
+    const pairs = Array.from({ length: k }, (_, i) => [at(a, row * k + i), at(b, i * n + column)] as const);
+    return dot(dtype, pairs, bias === undefined ? null : at(bias, column), held === undefined ? null : at(held, index));
   });
 }
 

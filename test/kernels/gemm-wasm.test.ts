@@ -7,6 +7,7 @@ import { gemmWasm } from "../../src/kernels/gemm/gemm-wasm.ts";
 import { decodeBase64 } from "../../src/support/base64.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { dot } from "./reference.ts";
 import { operand, runKernel } from "./run-kernel.ts";
 import { firstDifference, randomValues } from "./values.ts";
 
@@ -73,12 +74,9 @@ describe("several blocks along every axis", () => {
     const bias = randomValues(dtype, n, random).map(Number);
     const inputs = [operand(dtype, [m, k]), operand(dtype, [n, k]), operand(dtype, [n])];
     const [found] = runKernel({ kind: "linear", inputs, outputs: [operand(dtype, [m, n])] }, [x, weight, bias]);
-    const float = dtype === "double" ? (value: number): number => value : Math.fround;
     for (const [row, column] of sampled) {
-      let sum = 0;
-      for (let i = 0; i < k; i++) sum = float(sum + float(at(x, row * k + i) * at(weight, column * k + i)));
-      sum = float(sum + at(bias, column));
-      expect(at(found ?? [], row * n + column)).toBe(dtype === "bfloat16" ? roundToBFloat16(sum) : sum);
+      const pairs = Array.from({ length: k }, (_, i) => [at(x, row * k + i), at(weight, column * k + i)] as const);
+      expect(at(found ?? [], row * n + column)).toBe(dot(dtype, pairs, at(bias, column)));
     }
   });
 });

@@ -111,7 +111,61 @@ it("adds in float32 and rounds half and bfloat16 once", () => {
   expect(runKernel(kernelOf("sum", "bfloat16", [65], [0]), [coarse])).toEqual([[1 + 2 ** -3]]);
 });
 
-it("adds float in increasing order of the axis, whichever axis is contiguous", () => {
+describe("in blocks (src/numerics/sum-order.ts)", () => {
+  it.each([
+    ["sum", "float"],
+    ["sum", "bfloat16"],
+    ["prod", "double"],
+    ["amax", "int64"],
+  ] as const)("%s of more %s than a block, in every layout", (op, dtype) => {
+    for (const [shape, axes, input] of [
+      [[65], [0]],
+      [[200, 5], [0]],
+      [[5, 200], [1]],
+      [
+        [3, 70, 6],
+        [0, 1],
+      ],
+      [
+        [6, 70, 3],
+        [1, 2],
+      ],
+      [
+        [70, 6, 3],
+        [0, 2],
+      ],
+      [[130, 67], [0], [1, 130]],
+      [[67, 130], [1], [1, 67]],
+      [
+        [9, 64, 2],
+        [0, 1],
+        [300, 2, 1],
+      ],
+      [
+        [9, 20, 2],
+        [0, 1],
+        [70, 3, 1],
+      ],
+      [
+        [9, 20, 40],
+        [0, 1],
+        [2000, 43, 1],
+      ],
+      [[4100, 3], [0]],
+      [[2, 4100], [1]],
+    ] as const) {
+      const values = randomValues(dtype, count(shape), random);
+      check(kernelOf(op, dtype, shape, axes, input === undefined ? {} : { input }), values);
+    }
+  });
+
+  it("of four levels", () => {
+    const values = randomValues("float", 64 ** 3 + 100, random);
+    check(kernelOf("sum", "float", [values.length], [0]), values);
+  });
+});
+
+it("adds a block of floats in increasing order of the axis, whichever axis is contiguous", () => {
   // From the left 2^24 + 1 rounds back to 2^24 each time; from the right the ones add up.
   const values = [2 ** 24, 1, 1, 1, 1];
   expect(runKernel(kernelOf("sum", "float", [5], [0]), [values])).toEqual([[2 ** 24]]);

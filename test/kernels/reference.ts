@@ -1,147 +1,68 @@
 /**
- * The semantics of ops on elements, implemented a second time and differently from src/numerics: plain functions on
- * JavaScript values, by dtype. gelu is missing; test/numerics/normal-cdf.test.ts has its values.
+ * The results of kernels, bit for bit: the oracle's definitions (src/oracle/definitions.ts), which share nothing with
+ * src/numerics/scalar, and sums in the order of src/numerics/sum-order.ts, implemented a second time.
  */
-import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
+import type { ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
+import { castOf, combinationOf, unaryDefinitions } from "../../src/oracle/definitions.ts";
 import { at } from "../../src/support/invariant.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+
+export {
+  binaryOf as binary,
+  castOf as cast,
+  roundTo as toDType,
+  unaryOf as unary,
+} from "../../src/oracle/definitions.ts";
 
 export const arithmeticDTypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;
 export const floatDTypes = ["double", "float", "half", "bfloat16"] as const;
 
-/** A double brought to a float dtype: through float32, as every op's result. */
-export function toDType(dtype: DType, x: number): number {
-  switch (dtype) {
-    case "double":
-      return x;
-    case "float":
-      return Math.fround(x);
-    case "half":
-      return roundToHalf(Math.fround(x));
-    case "bfloat16":
-      return roundToBFloat16(Math.fround(x));
-    case "int":
-    case "int64":
-    case "bool":
-      throw new Error(`${dtype} is no float dtype`);
-  }
-}
+/** Functions of floats alone, but for gelu, whose last bits are the library's. */
+export const floatFunctions: readonly UnaryOpType[] = keysOf(unaryDefinitions).filter(
+  (op) => unaryDefinitions[op].integer === null && op !== "gelu",
+);
 
-function wrap(dtype: DType, x: bigint): Value {
-  return dtype === "int64" ? BigInt.asIntN(64, x) : Number(BigInt.asIntN(32, x));
-}
-
-type ExactOp = "neg" | "abs" | "relu";
-
-/** The functions of floats, in double; a row for each of src/ir/ops/functions/unary.ts. */
-export const floatFunctions: { readonly [Op in Exclude<UnaryOpType, ExactOp | "gelu">]: (x: number) => number } = {
-  exp: Math.exp,
-  tanh: Math.tanh,
-  rsqrt: (x) => 1 / Math.sqrt(x),
-};
-
-export function unary(op: Exclude<UnaryOpType, "gelu">, dtype: DType, x: Value): Value {
-  if (dtypes[dtype].family === "float") {
-    const number = Number(x);
-    switch (op) {
-      case "neg":
-        return -number;
-      case "abs":
-        return number < 0 || Object.is(number, -0) ? -number : number;
-      case "relu":
-        return number > 0 || Number.isNaN(number) ? number : 0;
-      default:
-        return toDType(dtype, floatFunctions[op](number));
-    }
-  }
-  const integer = BigInt(x);
-  switch (op) {
-    case "neg":
-      return wrap(dtype, -integer);
-    case "abs":
-      return wrap(dtype, integer < 0n ? -integer : integer);
-    case "relu":
-      return wrap(dtype, integer < 0n ? 0n : integer);
-    default:
-      throw new Error(`${op} of an integer`);
-  }
-}
-
-export function binary(op: BinaryOpType, dtype: DType, x: Value, y: Value): Value {
-  if (dtypes[dtype].family === "float") {
-    const [left, right] = [Number(x), Number(y)];
-    // A double result of two float32s rounds to float32 as the exact one does.
-    const results = { add: left + right, sub: left - right, mul: left * right, div: left / right };
-    return toDType(dtype, results[op]);
-  }
-  const [left, right] = [BigInt(x), BigInt(y)];
-  switch (op) {
-    case "add":
-      return wrap(dtype, left + right);
-    case "sub":
-      return wrap(dtype, left - right);
-    case "mul":
-      return wrap(dtype, left * right);
-    case "div":
-      return wrap(dtype, right === 0n ? 0n : left / right);
-  }
-}
-
-/** In order, with one rounding to the dtype at the end. Not empty. */
+/** In blocks, with one rounding to the dtype at the end. Not empty. */
 export function reduce(op: ReductionOpType, dtype: DType, values: readonly Value[]): Value {
-  const accumulator = dtype === "half" || dtype === "bfloat16" ? "float" : dtype;
-  const rest = values.slice(1).reduce((sum, x) => fold(op, accumulator, sum, x), at(values, 0));
-  return dtypes[dtype].family === "float" ? toDType(dtype, Number(rest)) : rest;
+  const accumulator = accumulatorOf(dtype);
+  const total = inBlocks(values, 64, (x, y) => combinationOf(op, accumulator, x, y));
+  return castOf(accumulator, dtype, total);
 }
 
-function fold(op: ReductionOpType, dtype: DType, sum: Value, x: Value): Value {
-  switch (op) {
-    case "sum":
-      return binary("add", dtype, sum, x);
-    case "prod":
-      return binary("mul", dtype, sum, x);
-    case "amax":
-    case "amin":
-      if (Number.isNaN(sum)) return sum;
-      if (sum === 0 && x === 0) {
-        const wanted = op === "amax" ? 0 : -0;
-        return Object.is(sum, wanted) ? sum : x;
-      }
-      return Number.isNaN(x) || (op === "amax" ? x > sum : x < sum) ? x : sum;
-  }
+/** The sum of products in blocks of `first`, each from +0, then the bias, and one rounding. `held` is what the sums start from. */
+export function dot(
+  dtype: DType,
+  products: readonly (readonly [Value, Value])[],
+  bias: Value | null,
+  held: Value | null = null,
+): Value {
+  const accumulator = accumulatorOf(dtype);
+  const add = (x: Value, y: Value): Value => combinationOf("sum", accumulator, x, y);
+  const zero = dtype === "int64" ? 0n : 0;
+  const first = dtype === "double" || dtype === "int64" ? 128 : 256;
+  const blocks = chunked(products, first).map((block) =>
+    block.map(([x, y]) => combinationOf("prod", accumulator, x, y)).reduce(add, zero),
+  );
+  // Sums of blocks, 64 at a time, until the last ones are left.
+  let sums: readonly Value[] = blocks;
+  while (sums.length > 64) sums = chunked(sums, 64).map((block) => block.reduce(add));
+  const total = [...(held === null ? [] : [held]), ...sums].reduce(add);
+  return castOf(accumulator, dtype, bias === null ? total : add(total, bias));
 }
 
-export function cast(from: DType, to: DType, x: Value): Value {
-  if (to === "bool") return Number(x) === 0 ? 0 : 1;
-  if (dtypes[to].family === "float") {
-    if (typeof x === "number") return toDType(to, x);
-    return to === "double" ? Number(x) : toDType(to, nearestFloat32(x));
-  }
-  if (dtypes[from].family !== "float") return wrap(to, BigInt(x));
-  const number = Number(x);
-  const bits = to === "int" ? 31n : 63n;
-  if (Number.isNaN(number)) return wrap(to, 0n);
-  if (number >= Number(2n ** bits)) return wrap(to, 2n ** bits - 1n);
-  if (number <= -Number(2n ** bits)) return wrap(to, -(2n ** bits));
-  return wrap(to, BigInt(Math.trunc(number)));
+function accumulatorOf(dtype: DType): DType {
+  return dtype === "half" || dtype === "bfloat16" ? "float" : dtype;
 }
 
-/** The nearest of the float32s around a bigint, by exact distances; on a tie the even one. */
-function nearestFloat32(x: bigint): number {
-  if (BigInt.asIntN(25, x) === x) return Number(x);
-  const array = new Float32Array(1);
-  const bits = new Int32Array(array.buffer);
-  array[0] = Number(x);
-  const middle = at(bits, 0);
-  const distances = [middle - 1, middle, middle + 1].map((candidate) => {
-    bits[0] = candidate;
-    const value = at(array, 0);
-    const distance = x - BigInt(value);
-    return { value, even: candidate % 2 === 0, distance: distance < 0n ? -distance : distance };
-  });
-  const least = distances.map(({ distance }) => distance).reduce((a, b) => (a < b ? a : b));
-  const nearest = distances.filter(({ distance }) => distance === least);
-  return (nearest.find(({ even }) => even) ?? at(nearest, 0)).value;
+function inBlocks(values: readonly Value[], block: number, add: (x: Value, y: Value) => Value): Value {
+  const sums = chunked(values, block).map((each) => each.reduce(add));
+  return sums.length === 1 ? at(sums, 0) : inBlocks(sums, block, add);
+}
+
+function chunked<T>(values: readonly T[], length: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(values.length / length) }, (_, i) =>
+    values.slice(i * length, (i + 1) * length),
+  );
 }

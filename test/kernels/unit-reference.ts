@@ -4,7 +4,7 @@ import type { DType } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "../../src/ir/ops/functions/compile.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
-import { binary, cast, reduce, toDType, unary } from "./reference.ts";
+import { binary, cast, dot, reduce, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";
 
 interface Tensor {
@@ -126,18 +126,6 @@ function linearElement(x: Tensor, weight: Tensor, bias: Tensor | undefined, inde
     read(weight, [...n, k]),
   ]);
   return dot(x.dtype, terms, bias === undefined ? null : read(bias, n));
-}
-
-/** The sum of products in order from +0, then the bias, and one rounding. */
-function dot(dtype: DType, terms: readonly (readonly [Value, Value])[], bias: Value | null): Value {
-  const accumulator = dtype === "half" || dtype === "bfloat16" ? "float" : dtype;
-  const zero = dtype === "int64" ? 0n : 0;
-  const sum = terms.reduce<Value>(
-    (total, [x, y]) => binary("add", accumulator, total, binary("mul", accumulator, x, y)),
-    zero,
-  );
-  const whole = bias === null ? sum : binary("add", accumulator, sum, bias);
-  return accumulator === dtype ? whole : toDType(dtype, Number(whole));
 }
 
 function range(extent: number): readonly number[] {

@@ -5,12 +5,13 @@
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
+import { sumBlock } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, type Atom, coefficientOf } from "../nests/affine.ts";
 import { accumulatesRows } from "../nests/arrange-loops.ts";
 import { accumulatorDType, addressAsIndex, elementText, loadText, storeText } from "./element-text.ts";
-import type { Access, Instruction, Loop, Memory, Nest } from "../nests/nest.ts";
+import { type Access, accumulatorLevels, type Instruction, type Loop, type Memory, type Nest } from "../nests/nest.ts";
 
 /** Byte addresses that are fixed when the kernel is prepared. */
 export interface NestAddresses {
@@ -23,7 +24,8 @@ export interface NestAddresses {
 /** Bytes of the accumulators that the nest keeps in memory; most nests have none. */
 export function rowAccumulatorBytes(nest: Nest): number {
   if (nest.reduction === null || !accumulatesRows(nest)) return 0;
-  return at(nest.loops, nest.loops.length - 1).extent * dtypes[accumulatorDType[nest.reduction.type]].bytes;
+  const elements = accumulatorLevels(nest) * at(nest.loops, nest.loops.length - 1).extent;
+  return elements * dtypes[accumulatorDType[nest.reduction.type]].bytes;
 }
 
 /**
@@ -51,15 +53,51 @@ function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonl
     return emitLoops(nest.loops, start, (cursor) => [...bodyText(nest, cursor), storeBody(nest, cursor)]);
   }
   if (accumulatesRows(nest)) return rowAccumulation(nest, reduction, start, addresses);
+  const levels = accumulatorLevels(nest);
+  const sum = (level: number): string => `sum${level}`;
+  const innermost = levels === 1 ? plainLoop : blockedLoop(carryText(levels, (to) => addText(reduction, sum, to)));
   const accumulate: Inner = (outer) => [
-    `let sum = ${jsConstant(reduction.identity)};`,
-    ...emitLoops(nest.reducedLoops, outer, (cursor) => [
-      ...bodyText(nest, cursor),
-      `sum = ${emitJs(reduction.combine, ["sum", lastName(nest)])};`,
-    ]),
-    storeText(nest.target.dtype, indexText(nest, nest.target, outer), reduction.finish, ["sum"]),
+    ...counterNames(levels).map((name) => `let ${name} = ${sumBlock};`),
+    ...range(levels).map((level) => `let ${sum(level)} = ${jsConstant(reduction.identity)};`),
+    ...emitLoops(
+      nest.reducedLoops,
+      outer,
+      (cursor) => [...bodyText(nest, cursor), `${sum(0)} = ${emitJs(reduction.combine, [sum(0), lastName(nest)])};`],
+      { innermost },
+    ),
+    ...range(levels - 1).map(
+      (level) => `${sum(level + 1)} = ${emitJs(reduction.combine, [sum(level + 1), sum(level)])};`,
+    ),
+    storeText(nest.target.dtype, indexText(nest, nest.target, outer), reduction.finish, [sum(levels - 1)]),
   ];
-  return emitLoops(nest.loops, start, accumulate, true);
+  return emitLoops(nest.loops, start, accumulate, { enclosing: true });
+}
+
+/** Adds the accumulator below level `to` to that of level `to`, and resets it. */
+function addText(reduction: ReductionSemantics, sum: (level: number) => string, to: number): readonly string[] {
+  return [
+    `${sum(to)} = ${emitJs(reduction.combine, [sum(to), sum(to - 1)])};`,
+    `${sum(to - 1)} = ${jsConstant(reduction.identity)};`,
+  ];
+}
+
+/** The text after a full block: `add` for its level, and for each further level whose block is now full. */
+function carryText(levels: number, add: (to: number) => readonly string[]): readonly string[] {
+  return counterNames(levels).reduceRight<readonly string[]>(
+    (outer, name, level) => [
+      ...(level === 0 ? [] : [`if (--${name} === 0) {`]),
+      `${name} = ${sumBlock};`,
+      ...add(level + 1),
+      ...outer,
+      ...(level === 0 ? [] : ["}"]),
+    ],
+    [],
+  );
+}
+
+/** Counters of the terms that each level's block still lacks; the last level has no limit. */
+function counterNames(levels: number): readonly string[] {
+  return range(levels - 1).map((level) => `left${level}`);
 }
 
 function rowAccumulation(
@@ -70,30 +108,73 @@ function rowAccumulation(
 ): readonly string[] {
   const dtype = accumulatorDType[reduction.type];
   const row = at(nest.loops, nest.loops.length - 1);
-  const sum = elementText(dtype, `${addresses.accumulators / dtypes[dtype].bytes} + ${loopName(row)}`);
+  const levels = accumulatorLevels(nest);
+  const first = addresses.accumulators / dtypes[dtype].bytes;
+  const sum = (level: number): string => elementText(dtype, `${first + level * row.extent} + ${loopName(row)}`);
   const overRow = (cursor: Cursor, inner: Inner): readonly string[] => emitLoops([row], cursor, inner);
-  const accumulate: Inner = (reduced) =>
-    overRow(reduced, (cursor) => [
-      ...bodyText(nest, cursor),
-      `const sum = ${sum};`,
-      `${sum} = ${emitJs(reduction.combine, ["sum", lastName(nest)])};`,
+  const addRow = (outer: Cursor, to: number): readonly string[] =>
+    overRow(outer, () => [
+      `const sum = ${sum(to)};`,
+      `const part = ${sum(to - 1)};`,
+      `${sum(to)} = ${emitJs(reduction.combine, ["sum", "part"])};`,
+      `${sum(to - 1)} = ${jsConstant(reduction.identity)};`,
     ]);
+  const accumulate: Inner = (reduced) => [
+    ...overRow(reduced, (cursor) => [
+      ...bodyText(nest, cursor),
+      `const sum = ${sum(0)};`,
+      `${sum(0)} = ${emitJs(reduction.combine, ["sum", lastName(nest)])};`,
+    ]),
+    ...(levels === 1 ? [] : ["if (--left0 === 0) {", ...carryText(levels, (to) => addRow(reduced, to)), "}"]),
+  ];
   const perRow: Inner = (outer) => [
-    ...overRow(outer, () => [`${sum} = ${jsConstant(reduction.identity)};`]),
-    ...emitLoops(nest.reducedLoops, outer, accumulate, true),
+    ...counterNames(levels).map((name) => `let ${name} = ${sumBlock};`),
+    ...overRow(outer, () => range(levels).map((level) => `${sum(level)} = ${jsConstant(reduction.identity)};`)),
+    ...emitLoops(nest.reducedLoops, outer, accumulate, { enclosing: true }),
+    ...range(levels - 1).flatMap((level) => addRow(outer, level + 1)),
     ...overRow(outer, (cursor) => [
-      `const sum = ${sum};`,
+      `const sum = ${sum(levels - 1)};`,
       storeText(nest.target.dtype, indexText(nest, nest.target, cursor), reduction.finish, ["sum"]),
     ]),
   ];
-  return emitLoops(nest.loops.slice(0, -1), start, perRow, true);
+  return emitLoops(nest.loops.slice(0, -1), start, perRow, { enclosing: true });
 }
 
-/**
- * Emits `loops` around the text that `inner` makes from the offsets inside them. With `enclosing`, `inner` emits
- * further loops.
- */
-function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosing = false): readonly string[] {
+/** Wraps lines that use a loop's variable in the loop. */
+type LoopText = (loop: Loop, lines: readonly string[]) => readonly string[];
+
+const plainLoop: LoopText = (loop, lines) => {
+  const name = loopName(loop);
+  return [`for (let ${name} = 0; ${name} < ${loop.extent}; ${name}++) {`, ...lines, "}"];
+};
+
+/** Runs `carry` after every `sumBlock` elements of the whole reduction. */
+function blockedLoop(carry: readonly string[]): LoopText {
+  return (loop, lines) => {
+    const name = loopName(loop);
+    return [
+      `for (let ${name} = 0; ${name} < ${loop.extent};) {`,
+      `const stop = Math.min(${loop.extent}, ${name} + left0);`,
+      `left0 -= stop - ${name};`,
+      `for (; ${name} < stop; ${name}++) {`,
+      ...lines,
+      "}",
+      "if (left0 === 0) {",
+      ...carry,
+      "}",
+      "}",
+    ];
+  };
+}
+
+interface LoopForm {
+  /** `inner` emits further loops. */
+  readonly enclosing?: boolean;
+  readonly innermost?: LoopText;
+}
+
+/** Emits `loops` around the text that `inner` makes from the offsets inside them. */
+function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, form: LoopForm = {}): readonly string[] {
   const [loop, ...rest] = loops;
   if (loop === undefined) return inner(cursor);
   const name = loopName(loop);
@@ -104,18 +185,14 @@ function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, enclosi
       if (coefficient === 0) return [access, { name: base, text }];
       const moved = `${text} + ${product(name, coefficient)}`;
       // The innermost loop adds the offset at each access; the other loops keep the sum in a variable.
-      if (rest.length === 0 && !enclosing) return [access, { name: base, text: moved }];
+      if (rest.length === 0 && form.enclosing !== true) return [access, { name: base, text: moved }];
       const variable = `${base}_${loop.atom}`;
       declarations.push(`const ${variable} = ${moved};`);
       return [access, { name: base, text: variable }];
     }),
   );
-  return [
-    `for (let ${name} = 0; ${name} < ${loop.extent}; ${name}++) {`,
-    ...declarations,
-    ...emitLoops(rest, next, inner, enclosing),
-    "}",
-  ];
+  const around = rest.length === 0 ? (form.innermost ?? plainLoop) : plainLoop;
+  return around(loop, [...declarations, ...emitLoops(rest, next, inner, form)]);
 }
 
 /** Computes every instruction into a separate constant. */
@@ -208,4 +285,8 @@ function nameOf(instruction: number): string {
 
 function lastName(nest: Nest): string {
   return nameOf(nest.body.length - 1);
+}
+
+function range(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, i) => i);
 }

@@ -4,11 +4,12 @@
  * broadcast and 16-bit operands need no other code. The scheme is from Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication" (ACM TOMS 34, 2008).
  *
- * Each element adds its terms in increasing k, in the accumulator's type, starting from +0 or, if it accumulates, from
- * the element of c. Blocks over k resume from stored sums of that type. The bits of an element therefore do not depend
- * on how this driver, or its caller, divides m and n.
+ * Each element adds its terms in the accumulator's type in the order of numerics/sum-order.ts: a block over k from +0 in
+ * increasing k, then the sums of blocks. A GEMM that accumulates starts the last level from the element of c. The bits
+ * of an element therefore do not depend on how this driver, or its caller, divides m and n.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { contractionBlock, sumBlock, sumLevels } from "../../numerics/sum-order.ts";
 import { decodeBase64 } from "../../support/base64.ts";
 import { invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../../support/webassembly.ts";
@@ -23,13 +24,12 @@ export function instantiateGemm(memory: WasmMemory): WasmExports {
 }
 
 /**
- * Extents of a packed block. A block of a (256 KiB) stays in the L2 cache, a strip of b (8 KiB) in the L1 cache.
- * Measured on 1024^3 in float and double, extents between half and twice these values change the time by at most 5 %.
+ * Extents of a packed block; along k it has `contractionBlock` elements. A block of a (256 KiB) stays in the L2 cache, a
+ * strip of b (8 KiB) in the L1 cache. Measured on 1024^3 in float and double, extents between half and twice these
+ * values change the time by at most 5 %.
  */
 const mostRows = 256;
 const mostColumns = 1024;
-/** In bytes of packed elements. */
-const mostDepth = 1024;
 
 /** Bytes of a tile's row: two vectors. */
 const tileRowBytes = 32;
@@ -50,6 +50,9 @@ interface GemmLayout {
    * from c.
    */
   readonly sumsStep: number;
+  /** Levels of stored sums, and the bytes of each. */
+  readonly levels: number;
+  readonly levelBytes: number;
   readonly bytes: number;
 }
 
@@ -67,15 +70,32 @@ function layoutOf({ dtype, m, n, k, accumulate = false }: Contraction): GemmLayo
   const tileColumns = tileRowBytes / type.packedBytes;
   const rows = blockOf(m, mostRows, tileRows);
   const columns = blockOf(n, mostColumns, tileColumns);
-  const depth = blockOf(k, mostDepth / type.packedBytes, 1);
+  const depth = Math.min(k, contractionBlock[dtype]);
   const tileBytes = tileRows * tileRowBytes;
   const sumsStep = depth < k || accumulate ? tileBytes : 0;
   const tiles = sumsStep === 0 ? 1 : (rows / tileRows) * (columns / tileColumns);
   const packedB = roundUp(rows * depth * type.packedBytes, 16);
   const bias = packedB + columns * depth * type.packedBytes;
   const sums = bias + columns * type.packedBytes;
-  const bytes = sums + tiles * tileBytes;
-  return { type, rows, columns, depth, tileColumns, packedA: 0, packedB, bias, sums, sumsStep, bytes };
+  // The first level stays in registers, but a finished tile is stored once even if it is the only level.
+  const levels = Math.max(1, sumLevels(k, depth) - 1);
+  const levelBytes = tiles * tileBytes;
+  const bytes = sums + levels * levelBytes;
+  return {
+    type,
+    rows,
+    columns,
+    depth,
+    tileColumns,
+    packedA: 0,
+    packedB,
+    bias,
+    sums,
+    sumsStep,
+    levels,
+    levelBytes,
+    bytes,
+  };
 }
 
 function requireGemmDType(dtype: Contraction["dtype"]): GemmDType {
@@ -132,10 +152,11 @@ function columnRanges(width: number, tileColumns: number, inPlace: boolean): rea
 /** The GEMM of one pair of matrices. */
 function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: WasmExports, scratch: number): Gemm {
   const { m, n, k, accumulate = false } = contraction;
-  const { type, rows, columns, depth, tileColumns, sumsStep } = layout;
+  const { type, rows, columns, depth, tileColumns, sumsStep, levels, levelBytes } = layout;
   const bytes = dtypes[contraction.dtype].bytes;
   const pack = functionOf(wasm, type.pack);
   const multiply = functionOf(wasm, type.multiply);
+  const fold = functionOf(wasm, type.fold);
   const inBytes = ({ row, column }: MatrixStrides): MatrixStrides => ({ row: row * bytes, column: column * bytes });
   const strideA = inBytes(contraction.a);
   const strideB = inBytes(contraction.b);
@@ -145,24 +166,44 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
   const packedB = scratch + layout.packedB;
   const packedBias = scratch + layout.bias;
   const sums = scratch + layout.sums;
+  const lastSums = sums + (levels - 1) * levelBytes;
   const inPlace = m <= tileRows && bytes === type.packedBytes && contraction.b.column === 1;
   /** With one block of rows, or one block of k, a packed block serves several blocks of the other operand. */
   const keepsA = rows >= m && depth >= k;
   const keepsB = depth >= k;
-  /**
-   * Initializes the sums of a block from the elements of c. The tiles of a strip of columns are stored one below the
-   * other.
-   */
+  /** The last level of sums begins as the elements of c: a strip of columns has its tiles one below the other. */
   const loadSums = (c: number, height: number, width: number): void => {
     const stripBytes = Math.ceil(height / tileRows) * sumsStep;
     for (let column = 0; column < width; column += tileColumns) {
       const count = Math.min(tileColumns, width - column);
-      const to = sums + (column / tileColumns) * stripBytes;
+      const to = lastSums + (column / tileColumns) * stripBytes;
       pack(to, c + column * strideC.column, count, height, strideC.column, strideC.row, tileColumns);
     }
   };
 
+  /** Whether term number `index` of a level is added to earlier ones: 1 or 0. */
+  const resumes = (index: number, level: number): number =>
+    (level === levels ? index > 0 || accumulate : index % sumBlock > 0) ? 1 : 0;
+  /** After `blocks` blocks over k, adds every full level to the next one; after the last block, every level. */
+  const foldLevels = (blocks: number, isLast: boolean): void => {
+    for (let level = 1, terms = blocks; level < levels; level++) {
+      if (!isLast && terms % sumBlock > 0) return;
+      terms = Math.ceil(terms / sumBlock);
+      const from = sums + (level - 1) * levelBytes;
+      fold(from + levelBytes, from, levelBytes, resumes(terms - 1, level + 1));
+    }
+  };
+
+  /** Bytes of the sums of the columns before `column` of a block. */
+  const tilesBefore = (column: number, height: number): number =>
+    (column / tileColumns) * Math.ceil(height / tileRows) * sumsStep;
+
   return (a, b, bias, c) => {
+    const target = (row: number, column: number): readonly [number, number, number] => [
+      c + row * strideC.row + column * strideC.column,
+      strideC.row,
+      strideC.column,
+    ];
     for (let j = 0; j < n; j += columns) {
       const width = Math.min(columns, n - j);
       const ranges = columnRanges(width, tileColumns, inPlace);
@@ -182,6 +223,7 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
             if (packed && (i === 0 || !keepsB)) {
               pack(packedB, from, count, length, strideB.column, strideB.row, tileColumns);
             }
+            const finishes = p + length === k && levels === 1;
             multiply(
               packedA,
               packed ? packedB : from,
@@ -190,16 +232,21 @@ function prepareMatrixPair(contraction: Contraction, layout: GemmLayout, wasm: W
               height,
               count,
               length,
-              sums + (first / tileColumns) * Math.ceil(height / tileRows) * sumsStep,
+              sums + tilesBefore(first, height),
               sumsStep,
-              p === 0 && !accumulate ? 0 : 1,
-              p + length < k ? 0 : type.output,
-              c + i * strideC.row + column * strideC.column,
-              strideC.row,
-              strideC.column,
+              resumes(p / depth, 1),
+              finishes ? type.output : 0,
+              ...target(i, column),
               bias === 0 ? 0 : packedBias + first * type.packedBytes,
             );
           }
+          foldLevels(p / depth + 1, p + length === k);
+        }
+        if (levels === 1) continue;
+        for (const { first, count } of ranges) {
+          const from = lastSums + tilesBefore(first, height);
+          const ofBias = bias === 0 ? 0 : packedBias + first * type.packedBytes;
+          multiply(0, 0, 0, 0, height, count, 0, from, sumsStep, 0, type.output, ...target(i, j + first), ofBias);
         }
       }
     }
@@ -218,6 +265,7 @@ type GemmDType = Exclude<DType, "bool">;
 interface GemmType {
   readonly pack: `pack_${"bits32" | "bits64" | "half" | "bfloat16"}`;
   readonly multiply: `multiply_${"f32" | "f64" | "i32" | "i64"}`;
+  readonly fold: `fold_${"f32" | "f64" | "i32" | "i64"}`;
   /** Bytes of a packed element, and of an accumulator. */
   readonly packedBytes: 4 | 8;
   /** 1 + the index of the output format among the formats of `multiply`. */
@@ -225,10 +273,10 @@ interface GemmType {
 }
 
 const gemmTypes: { readonly [D in GemmDType]: GemmType } = {
-  double: { pack: "pack_bits64", multiply: "multiply_f64", packedBytes: 8, output: 1 },
-  float: { pack: "pack_bits32", multiply: "multiply_f32", packedBytes: 4, output: 1 },
-  half: { pack: "pack_half", multiply: "multiply_f32", packedBytes: 4, output: 2 },
-  bfloat16: { pack: "pack_bfloat16", multiply: "multiply_f32", packedBytes: 4, output: 3 },
-  int: { pack: "pack_bits32", multiply: "multiply_i32", packedBytes: 4, output: 1 },
-  int64: { pack: "pack_bits64", multiply: "multiply_i64", packedBytes: 8, output: 1 },
+  double: { pack: "pack_bits64", multiply: "multiply_f64", fold: "fold_f64", packedBytes: 8, output: 1 },
+  float: { pack: "pack_bits32", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 1 },
+  half: { pack: "pack_half", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 2 },
+  bfloat16: { pack: "pack_bfloat16", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 3 },
+  int: { pack: "pack_bits32", multiply: "multiply_i32", fold: "fold_i32", packedBytes: 4, output: 1 },
+  int64: { pack: "pack_bits64", multiply: "multiply_i64", fold: "fold_i64", packedBytes: 8, output: 1 },
 };

@@ -5,6 +5,7 @@
  */
 import type { DType } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
+import { sumLevels } from "../../numerics/sum-order.ts";
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import type { Affine, Atom } from "./affine.ts";
 
@@ -49,4 +50,10 @@ export interface Nest {
   /** The nest stores or accumulates the result of the last instruction. */
   readonly body: readonly Instruction[];
   readonly target: Access;
+}
+
+/** The number of accumulators per element of a nest with a reduction (numerics/sum-order.ts). */
+export function accumulatorLevels({ reduction, reducedLoops }: Nest): number {
+  if (reduction?.inBlocks !== true) return 1;
+  return sumLevels(reducedLoops.reduce((product, { extent }) => product * extent, 1));
 }

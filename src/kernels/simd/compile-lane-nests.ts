@@ -8,8 +8,9 @@ import { coefficientOf } from "../nests/affine.ts";
 import { createFunctionWriter } from "./function-writer.ts";
 import { advance, get, number, set } from "./instructions.ts";
 import { hasLaneForm } from "./lane-expressions.ts";
-import { type Target, writeElements, writeInvariant, writeReduction } from "./lane-groups.ts";
+import { type Target, writeElements, writeInvariant } from "./lane-groups.ts";
 import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";
+import { writeReduction } from "./lane-reduction.ts";
 import { groupElements, type Lanes, partsOfType } from "./lanes.ts";
 
 /** `auto`: where it pays. `always`: for every nest that WebAssembly supports, however small. */

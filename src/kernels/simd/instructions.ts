@@ -181,6 +181,11 @@ export function countDown(counter: number, body: Code): Code {
   return [0x03, 0x40, ...body, ...next, 0x0d, 0x00, 0x0b];
 }
 
+/** Runs `body` if the local is 0. */
+export function whenZero(local: number, body: Code): Code {
+  return [...get(local), 0x45, 0x04, 0x40, ...body, 0x0b];
+}
+
 /** The alignment hint is 2^0; on today's engines it makes no difference. */
 function immediate({ offset }: Place): Code {
   return [0, ...unsigned(offset)];

@@ -1,18 +1,14 @@
-/**
- * The code of a nest for groups of neighbours along its innermost loop: loads, expressions, and stores or
- * accumulations.
- */
+/** The code of a nest for groups of neighbours along its innermost loop: loads, expressions and stores. */
 import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { coefficientOf } from "../nests/affine.ts";
 import type { Access, Loop, Nest } from "../nests/nest.ts";
 import type { FunctionWriter } from "./function-writer.ts";
-import { get, set } from "./instructions.ts";
 import { evaluateLanes } from "./lane-expressions.ts";
-import { type Pointers, stepBytes, writeLoops } from "./lane-loops.ts";
+import { type Pointers, stepBytes } from "./lane-loops.ts";
 import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
-import { groupElements, type Lanes, partsOfType, splatConstant } from "./lanes.ts";
+import { groupElements, type Lanes } from "./lanes.ts";
 
 /** The nest under construction, and the pointers of its accesses. */
 export interface Target {
@@ -28,7 +24,7 @@ export interface RowGroup {
   readonly count: number;
 }
 
-function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
+export function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
   const step = coefficientOf(access.offset, row.atom);
   const pointer = pointers.get(access);
   invariant(pointer !== undefined, "every access has a pointer");
@@ -52,7 +48,7 @@ export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, L
 }
 
 /** Computes instruction `i` into `values`. */
-function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
+export function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
   const { nest, writer } = target;
   const step = at(nest.body, i);
   switch (step.kind) {
@@ -67,7 +63,7 @@ function writeStep(target: Target, values: Map<number, Lanes>, i: number, group:
   }
 }
 
-function valueOf(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
+export function valueOf(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
   const value = values.get(instruction);
   invariant(value !== undefined, "operands come before what uses them", { instruction });
   return value;
@@ -102,33 +98,12 @@ export function writeElements(target: Target, groups: readonly RowGroup[], hoist
 }
 
 /** The value's last rounding and its packing into words are one step. */
-function storeExpression(writer: FunctionWriter, group: Group, value: Expression, operands: readonly Lanes[]): void {
+export function storeExpression(
+  writer: FunctionWriter,
+  group: Group,
+  value: Expression,
+  operands: readonly Lanes[],
+): void {
   const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
   storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));
-}
-
-export function writeReduction(
-  target: Target,
-  reduction: NonNullable<Nest["reduction"]>,
-  groups: readonly RowGroup[],
-): void {
-  const { nest, writer, pointers } = target;
-  const { type, identity, combine, finish } = reduction;
-  const sums = groups.map((group) => ({
-    group,
-    sum: Array.from({ length: partsOfType[type] }, () => writer.keep(splatConstant(type, identity))),
-  }));
-  writeLoops(writer, pointers, nest.reducedLoops, () => {
-    for (const { group, sum } of sums) {
-      writer.block(() => {
-        const values = new Map<number, Lanes>();
-        for (const i of nest.body.keys()) writeStep(target, values, i, group);
-        const next = evaluateLanes(writer, combine, [sum, valueOf(values, nest.body.length - 1)]);
-        for (const [part, local] of sum.entries()) writer.emit(set(local, get(at(next, part))));
-      });
-    }
-  });
-  for (const { group, sum } of sums) {
-    writer.block(() => storeExpression(writer, place(target, nest.target, group), finish, [sum]));
-  }
 }

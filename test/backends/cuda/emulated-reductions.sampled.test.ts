@@ -1,9 +1,11 @@
 /** Results of generated CUDA kernels that reduce in parts, run on the CPU. */
 import { describe, expect, it } from "vitest";
-import type { UnitKernel } from "../../../src/commands/kernel.ts";
+import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
+import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { createRandom } from "../../../src/support/random.ts";
-import { count, operand } from "../../kernels/run-kernel.ts";
+import { count, operand, runKernel } from "../../kernels/run-kernel.ts";
 import { evaluateUnit } from "../../kernels/unit-reference.ts";
+import { randomValues } from "../../kernels/values.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { differences, type Expected, wholeValues } from "./emulate/differences.ts";
 import { combinations } from "../../support/split-cases.ts";
@@ -45,6 +47,47 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
         inputs: [values],
         expected: evaluateUnit(kernel, [values]),
       };
+    });
+    expect(differences(cases)).toEqual([]);
+  });
+
+  it("reduce columns in parts of parts", () => {
+    const random = createRandom(6);
+    const values = wholeValues("float", 300_000 * 2, random);
+    const kernel: Kernel = {
+      kind: "reduction",
+      op: "sum",
+      axes: [0],
+      inputs: [operand("float", [300_000, 2])],
+      outputs: [operand("float", [2])],
+    };
+    expect(kernelSteps(kernel, () => 256).steps).toHaveLength(3);
+    const total = (column: number): number =>
+      values.reduce<number>((sum, x, i) => (i % 2 === column ? sum + Number(x) : sum), 0);
+    const expected = [[total(0), total(1)]];
+    expect(differences([{ name: "sum", kernel, inputs: [values], expected }])).toEqual([]);
+  });
+
+  it("contract in the blocks of the CPU's kernels, bit for bit", () => {
+    const random = createRandom(7);
+    const settings = [
+      { dtype: "float", k: 300, accumulate: false },
+      { dtype: "half", k: 300, accumulate: true },
+      { dtype: "double", k: 9000, accumulate: false },
+      { dtype: "float", k: 17_000, accumulate: true },
+    ] as const;
+    const cases = settings.map(({ dtype, k, accumulate }): Expected => {
+      const [m, n] = [2, 3];
+      const kernel: Kernel = {
+        kind: "matmul",
+        inputs: [operand(dtype, [m, k]), operand(dtype, [k, n])],
+        outputs: [operand(dtype, [m, n])],
+        ...(accumulate ? { accumulate } : {}),
+      };
+      const inputs = [m * k, k * n].map((length) => randomValues(dtype, length, random));
+      const held = accumulate ? { held: [randomValues(dtype, m * n, random)] } : {};
+      const name = `${dtype} over ${k}, ${accumulate ? "adding" : "storing"}`;
+      return { name, kernel, inputs, ...held, expected: runKernel(kernel, inputs, held) };
     });
     expect(differences(cases)).toEqual([]);
   });

@@ -1,11 +1,12 @@
 /**
  * A generated GEMM for forms that cuBLASLt does not support: integers, operands without a contiguous axis, a bias that
  * repeats. It uses tiles of 32 x 32 in shared memory, takes any strides and batch axes, and accumulates in the compute
- * type in order of k.
+ * type in the order of numerics/sum-order.ts, as the CPU does.
  */
 import type { Contraction } from "../../../kernels/gemm/contraction.ts";
 import type { Memory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
+import { contractionBlock, sumBlock, sumLevels } from "../../../numerics/sum-order.ts";
 import { decodeText, encodeText, storageTypes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
@@ -26,7 +27,14 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     "left[row + i][z]",
     "right[z][column]",
   ]);
-  const added = [...(bias === null ? [] : ["offset"]), ...(accumulate ? ["before"] : [])];
+  const levels = sumLevels(k, contractionBlock[dtype]);
+  const add = (left: string, right: string): string =>
+    expressionText(apply("add", operand(type, 0), operand(type, 1)), [left, right]);
+  /** The sums of a level, and those of the next one. */
+  const sumsOf = (level: number): string => (level === 0 ? "sum" : `sum${level}`);
+  // What the output holds comes before the sums of blocks, as the first of them.
+  const startsFromOutput = accumulate && levels > 1;
+  const added = [...(accumulate && !startsFromOutput ? ["before"] : []), ...(bias === null ? [] : ["offset"])];
   const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, i + 1)), operand(type, 0));
   const zero = constantText(type, type === "i64" ? 0n : 0);
   const target = `c[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
@@ -51,9 +59,20 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     `const unsigned row = threadIdx.x / ${tile}u * ${rowsPerThread}u;`,
     `const unsigned firstRow = blockIdx.y * ${tile}u;`,
     `const unsigned firstColumn = blockIdx.x * ${tile}u;`,
-    `${scalar} sum[${rowsPerThread}];`,
-    "#pragma unroll",
-    `for (int i = 0; i < ${rowsPerThread}; i++) sum[i] = ${zero};`,
+    ...Array.from({ length: levels }, (_, level) => [
+      `${scalar} ${sumsOf(level)}[${rowsPerThread}];`,
+      "#pragma unroll",
+      `for (int i = 0; i < ${rowsPerThread}; i++) ${sumsOf(level)}[i] = ${zero};`,
+    ]).flat(),
+    ...(startsFromOutput
+      ? [
+          "#pragma unroll",
+          `for (int i = 0; i < ${rowsPerThread}; i++) {`,
+          "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
+          `if (x < ${m}u && y < ${n}u) ${sumsOf(levels - 1)}[i] = ${decodeText(dtype, target)};`,
+          "}",
+        ]
+      : []),
     `for (unsigned depth = 0; depth < ${k}u; depth += ${tile}u) {`,
     "#pragma unroll",
     `for (int i = 0; i < ${rowsPerThread}; i++) {`,
@@ -69,14 +88,27 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     `for (int i = 0; i < ${rowsPerThread}; i++) sum[i] = ${multiplyAdd};`,
     "}",
     "__syncthreads();",
+    // A block is whole: its sum goes to the next level, as far as that one's block is whole, too.
+    ...Array.from({ length: levels - 1 }, (_, level) => {
+      const terms = contractionBlock[dtype] * sumBlock ** level;
+      return [
+        `if ((depth + ${tile}u) % ${terms}u == 0 || depth + ${tile}u >= ${k}u) {`,
+        "#pragma unroll",
+        `for (int i = 0; i < ${rowsPerThread}; i++) {`,
+        `${sumsOf(level + 1)}[i] = ${add(`${sumsOf(level + 1)}[i]`, `${sumsOf(level)}[i]`)};`,
+        `${sumsOf(level)}[i] = ${zero};`,
+        "}",
+        "}",
+      ];
+    }).flat(),
     "}",
     "#pragma unroll",
     `for (int i = 0; i < ${rowsPerThread}; i++) {`,
     "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
     `if (x < ${m}u && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeText(dtype, `bias[y * ${bias}ull]`)};`]),
-    ...(accumulate ? [`const ${scalar} before = ${decodeText(dtype, target)};`] : []),
-    `${target} = ${encodeText(dtype, roundTo(dtype, result), ["sum[i]", ...added])};`,
+    ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeText(dtype, target)};`] : []),
+    `${target} = ${encodeText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
     "}",
     "}",
     "}",

@@ -2,7 +2,8 @@
  * Kernels of a reduction. The reduced extents and the layout alone decide which threads share an element and in which
  * order its parts are added (plan/reduction-shape.ts), never the number of elements. A chunk of a tensor therefore has
  * the bits of the same elements of the whole. Threads add through shared memory. A long reduction is cut into parts
- * with their own blocks, whose accumulators a second kernel adds.
+ * with their own blocks, whose accumulators a second kernel adds, in parts again if there are many. No element takes
+ * part in more additions than on the CPU (numerics/sum-order.ts).
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
 import type { Access, Memory, Nest } from "../../../kernels/nests/nest.ts";
@@ -34,30 +35,50 @@ import {
 } from "./plan/reduction-shape.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
-export interface ReductionPlan {
-  /** One kernel, or two: one that reduces parts and one that adds them. */
-  readonly kernels: readonly KernelSource[];
-}
-
-/** Bytes of scratch for the parts of a reduction; 0 if it is not cut. */
+/** Bytes of scratch for the parts of a reduction, and for the parts of these; 0 if it is not cut. */
 export function partBytes(nest: Nest): number {
-  const parts = partCount(nest);
-  return parts === 1 ? 0 : parts * count(nest.loops) * elementBytes(accumulatorDType(nest));
+  const cut = cutReduction(nest, { kind: "scratch", offset: 0 });
+  return cut === null ? 0 : cut.bytes + partBytes(cut.rest);
 }
 
-/** `partsAt` is the scratch of `partBytes` bytes. */
-export function reductionKernels(nest: Nest, alignmentOf: AlignmentOf, partsAt: Memory): ReductionPlan {
-  const parts = partCount(nest);
-  if (parts === 1) return { kernels: [reductionKernel(nest, alignmentOf, 1, nest.target, true)] };
-  const cut: Nest = { ...nest, atoms: [...nest.atoms, { kind: "loop", extent: parts }] };
-  const partial: Access = { memory: partsAt, dtype: accumulatorDType(nest), offset: partialOffset(cut) };
-  return {
-    kernels: [
-      reductionKernel(cut, alignmentOf, parts, partial, false),
-      reductionKernel(sumOfParts(cut, partial, parts), alignmentOf, 1, nest.target, true),
-    ],
-  };
+/** One kernel, or one for the parts and those that add them. `partsAt` is the scratch of `partBytes` bytes. */
+export function reductionKernels(
+  nest: Nest,
+  alignmentOf: AlignmentOf,
+  partsAt: Extract<Memory, { kind: "scratch" }>,
+): readonly KernelSource[] {
+  const cut = cutReduction(nest, partsAt);
+  if (cut === null) return [reductionKernel(nest, alignmentOf, 1, nest.target, true)];
+  const behind = { ...partsAt, offset: partsAt.offset + cut.bytes };
+  return [
+    reductionKernel(cut.whole, alignmentOf, cut.parts, cut.partial, false),
+    ...reductionKernels(cut.rest, alignmentOf, behind),
+  ];
 }
+
+interface CutReduction {
+  readonly parts: number;
+  /** The nest with an atom for the part, and where its accumulators go. */
+  readonly whole: Nest;
+  readonly partial: Access;
+  readonly bytes: number;
+  /** Adds the accumulators. */
+  readonly rest: Nest;
+}
+
+/** Null if one part is all. */
+function cutReduction(nest: Nest, partsAt: Memory): CutReduction | null {
+  const parts = partCount(nest);
+  if (parts === 1) return null;
+  const whole: Nest = { ...nest, atoms: [...nest.atoms, { kind: "loop", extent: parts }] };
+  const dtype = accumulatorDType(nest);
+  const partial: Access = { memory: partsAt, dtype, offset: partialOffset(whole) };
+  const bytes = Math.ceil((parts * count(nest.loops) * elementBytes(dtype)) / partAlignment) * partAlignment;
+  return { parts, whole, partial, bytes, rest: sumOfParts(whole, partial, parts) };
+}
+
+/** Of scratch that is read in vectors. */
+const partAlignment = 64;
 
 /** Row-major by part (the last atom), then by the kept loops, so that neighbours stay neighbours. */
 function partialOffset({ loops, atoms }: Nest): Affine {

@@ -8,7 +8,7 @@
  * - A cast from float to integer truncates and saturates, and NaN gives 0 (WebAssembly's trunc_sat). int64 to int
  * wraps. A cast to bool is x != 0. Every cast to half or bfloat16 goes through float32.
  */
-import type { DType } from "../../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import {
   choose,
   computeType,
@@ -53,16 +53,19 @@ export interface ReductionSemantics {
   readonly combine: Expression;
   /** The result. Operand 0 is the last accumulator. */
   readonly finish: Expression;
+  /** Whether `combine` rounds, so that the order matters: elements are combined in blocks (numerics/sum-order.ts). */
+  readonly inBlocks: boolean;
 }
 
 export function reductionSemantics(op: ReductionOpType, dtype: DType): ReductionSemantics {
   const type = computeType[dtype];
-  const { identity, combine } = reductionFunctions[op];
+  const { identity, combine, accumulates } = reductionFunctions[op];
   const last = operand(type, 0);
   return {
     type,
     identity: identity[dtype],
     combine: combine(operand(type, 0), operand(type, 1)),
     finish: dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: last } : last,
+    inBlocks: accumulates !== null && dtypes[dtype].family === "float",
   };
 }

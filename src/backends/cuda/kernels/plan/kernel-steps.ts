@@ -53,7 +53,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
       case "nests":
         return [{ kind: "kernel", source: nestsKernel(group.nests, alignmentOf) }];
       case "reduction": {
-        const { kernels } = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
+        const kernels = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
         return kernels.map((source) => ({ kind: "kernel", source }));
       }
       case "contraction": {

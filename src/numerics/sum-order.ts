@@ -1,0 +1,31 @@
+/**
+ * The order in which the CPU adds floats: the terms of a block of 64 in increasing index, the sums of 64 blocks in
+ * order, and so on. A term takes part in about 64 log(n) / log(64) additions, so the error grows like the logarithm of
+ * the number n of terms. The order depends on n alone, never on layouts, chunks or workers.
+ *
+ *     2^25 terms: 5 levels, at most 64 + 64 + 64 + 64 + 2 additions per term
+ *
+ * Factors are multiplied in the same order. A contraction has longer first blocks, which stay in registers.
+ */
+import type { DType } from "./dtype.ts";
+
+/** The number of terms in a block, at every level. */
+export const sumBlock = 64;
+
+/** The number of terms in the first block of a contraction: a packed strip has 1 KiB per row. */
+export const contractionBlock: { readonly [D in DType]: number } = {
+  double: 128,
+  float: 256,
+  half: 256,
+  bfloat16: 256,
+  int: 256,
+  int64: 128,
+  bool: 256,
+};
+
+/** The number of levels for `terms` terms with first blocks of `first`; 1 if all fit in one block. */
+export function sumLevels(terms: number, first = sumBlock): number {
+  let levels = 1;
+  for (let reached = first; reached < terms; reached *= sumBlock) levels++;
+  return levels;
+}
