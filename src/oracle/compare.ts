@@ -20,9 +20,11 @@ export interface Comparison {
   readonly maxRatio: number;
   /** The first element whose error exceeds its bound. */
   readonly firstBad: Difference | null;
+  /** The number of elements without a bound. They were not compared. */
+  readonly unbounded: number;
 }
 
-/** The tensors have equal dtype and shape. An infinite bound accepts any value; NaN equals NaN, and 0 equals -0. */
+/** The tensors have equal dtype and shape. NaN equals NaN, and 0 equals -0. */
 export function compare(actual: Tensor, expected: Tensor, bounds: Float64Array): Comparison {
   invariant(actual.dtype === expected.dtype, "compared tensors have one dtype", [actual.dtype, expected.dtype]);
   invariant(actual.data.length === expected.data.length, "compared tensors have one shape", [
@@ -34,16 +36,20 @@ export function compare(actual: Tensor, expected: Tensor, bounds: Float64Array):
   let maxError = 0;
   let maxRatio = 0;
   let firstBad: Difference | null = null;
+  let unbounded = 0;
   right.forEach((want, index) => {
     const bound = at(bounds, index);
-    if (bound === Infinity) return;
+    if (bound === Infinity) {
+      unbounded++;
+      return;
+    }
     const got = at(left, index);
     const error = errorOf(got, want);
     maxError = Math.max(maxError, error);
     maxRatio = Math.max(maxRatio, error === 0 ? 0 : error / bound);
     if (error > bound) firstBad ??= { index, actual: got, expected: want, error, bound };
   });
-  return { maxError, maxRatio, firstBad };
+  return { maxError, maxRatio, firstBad, unbounded };
 }
 
 function errorOf(actual: Element, expected: Element): number {

@@ -1,6 +1,7 @@
 /**
  * The oracle evaluates a whole, unsharded Fusion op by op, in slow and obvious code, and bounds the error of a correct
- * back end. It imports no kernel. Meshes matter to it only because they add roundings.
+ * back end. It imports no kernel, and none of the expressions that kernels are generated from. Meshes matter to it only
+ * because they add roundings.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireSizesFit } from "../ir/ops/check-sizes.ts";
@@ -9,28 +10,44 @@ import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
-import { rowOf } from "../ir/ops/rows.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
+import { dtypes } from "../numerics/dtype.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { linear, matmul } from "./contraction.ts";
-import { elementAt, fromTensor, makeValue, toTensor, type Value } from "./value.ts";
+import type { Arithmetic } from "./tolerance.ts";
+import { fromTensor, toTensor, type Value } from "./value.ts";
 import { binary, cast, unary } from "./pointwise.ts";
+import { broadcast, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
 
 export interface OracleResult {
   readonly outputs: readonly Tensor[];
-  /** Per output, per element in row-major order: the largest absolute error of a correct back end. */
+  /**
+   * Per output, per element in row-major order: the largest absolute error of a correct back end. Infinity if there is
+   * no bound.
+   */
   readonly bounds: readonly Float64Array[];
+  /** Per output, the op that left elements without a bound, and why; null if all elements have one. */
+  readonly unbounded: readonly (string | null)[];
 }
 
+/** Contractions in any order, as a BLAS may choose, and extrema that propagate NaN. */
+const anyOrder: Arithmetic = { blocksContractions: false, keepsNaN: true };
+
 /**
- * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines.
+ * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines. `arithmetic` describes
+ * the back end.
  * Throws `input-count`, `input-shape`, `size-mismatch`, `size-missing`, `index-out-of-range`.
  */
-export function evaluateFusion(fusion: FusionData, inputs: readonly Tensor[], sizes?: Sizes): OracleResult {
+export function evaluateFusion(
+  fusion: FusionData,
+  inputs: readonly Tensor[],
+  sizes?: Sizes,
+  arithmetic: Arithmetic = anyOrder,
+): OracleResult {
   const tensors = fusion.inputs.map((id) => at(fusion.tensors, id));
   const shapes = inputs.map((input) => input.shape);
   const known = new Map([...(sizes ?? []), ...sizesFromShapes(tensors, shapes)]);
@@ -40,13 +57,36 @@ export function evaluateFusion(fusion: FusionData, inputs: readonly Tensor[], si
     requireDType(tensor, input);
     values.set(tensor.id, fromTensor(input));
   });
+  const unbounded = new Map<TensorId, string>();
   for (const op of fusion.ops) {
     requireSizesFit(op, fusion.tensors, known);
     const operands = op.inputs.map((id) => valueOf(values, id));
-    values.set(op.output, evaluateOp(op, operands, fusion.tensors, known));
+    const value = evaluateOp(op, operands, fusion.tensors, known, arithmetic);
+    values.set(op.output, value);
+    if (!value.bounds.includes(Infinity)) continue;
+    const inherited = op.inputs.flatMap((id) => unbounded.get(id) ?? [])[0];
+    unbounded.set(op.output, inherited ?? whyUnbounded(op, value));
   }
   const outputs = fusion.outputs.map((id) => valueOf(values, id));
-  return { outputs: outputs.map(toTensor), bounds: outputs.map((output) => output.bounds) };
+  return {
+    outputs: outputs.map(toTensor),
+    bounds: outputs.map((output) => output.bounds),
+    unbounded: fusion.outputs.map((id) => unbounded.get(id) ?? null),
+  };
+}
+
+/** `T4 (div of T2, T3): a divisor may be 0`. */
+function whyUnbounded(op: Op, { dtype }: Value): string {
+  const name = "op" in op ? op.op : op.kind.toLowerCase();
+  const text = `T${op.output} (${name} of ${op.inputs.map((id) => `T${id}`).join(", ")})`;
+  if (dtypes[dtype].family !== "float") return `${text}: integers computed from inexact numbers may wrap`;
+  if (name === "div") return `${text}: a divisor may be 0, or the quotient may overflow`;
+  if (name === "rsqrt") return `${text}: an operand may be 0`;
+  if (name === "amax" || name === "amin") return `${text}: the library may drop NaN`;
+  if (op.kind === "Reduction" || op.kind === "Matmul" || op.kind === "Linear") {
+    return `${text}: a partial sum or product may overflow, or there are too many terms`;
+  }
+  return `${text}: the result may overflow`;
 }
 
 function requireDType(tensor: IrTensor, input: Tensor): void {
@@ -67,7 +107,13 @@ function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
   return value;
 }
 
-function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTensor[], sizes: Sizes): Value {
+function evaluateOp(
+  op: Op,
+  operands: readonly Value[],
+  tensors: readonly IrTensor[],
+  sizes: Sizes,
+  arithmetic: Arithmetic,
+): Value {
   const first = at(operands, 0);
   const shape = shapeOf(at(tensors, op.output), sizes);
   switch (op.kind) {
@@ -80,35 +126,29 @@ function evaluateOp(op: Op, operands: readonly Value[], tensors: readonly IrTens
     case "Binary":
       return binary(op.op, first, at(operands, 1), shape);
     case "Reduction":
-      return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes));
-    case "Reshape":
-      return { ...first, shape };
+      return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes), arithmetic);
     case "Broadcast":
+      return broadcast(first, op.flags, shape);
     case "Squeeze":
+      return squeeze(first, op.axes);
     case "Permute":
+      return permute(first, op.order);
+    case "Reshape":
+      return reshape(first, shape);
     case "Slice":
+      return slice(first, op.ranges);
     case "Select":
-      return rearranged(op, first, shape, sizes);
+      return select(first, op.axis, evaluateExtent(op.index, sizes));
     case "Matmul":
-      return matmul(first, at(operands, 1), shape, hopsOf(op, tensors, sizes));
+      return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
     case "Linear":
-      return linear(first, at(operands, 1), operands[2] ?? null, shape, hopsOf(op, tensors, sizes));
+      return linear(first, at(operands, 1), operands[2] ?? null, shape, {
+        hops: hopsOf(op, tensors, sizes),
+        arithmetic,
+      });
     default:
       return unreachable(op);
   }
-}
-
-/** The output of a view: each element is one of the input, with its bound. */
-function rearranged(op: Op, input: Value, shape: readonly number[], sizes: Sizes): Value {
-  const position = op.kind === "Select" ? evaluateExtent(op.index, sizes) : 0;
-  const sources = rowOf(op).sources(op, input.shape.length, position);
-  invariant(sources !== null, "a view says where it reads each axis", op);
-  return makeValue(input.dtype, shape, (index) =>
-    elementAt(
-      input,
-      sources.map(({ axis, offset }) => (axis === null ? 0 : at(index, axis)) + offset),
-    ),
-  );
 }
 
 /**

@@ -1,66 +1,79 @@
 /** Elementwise ops: unary, binary with broadcasting, cast. */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
-import { binaryFunctions, type BinaryOpType, type Moved } from "../ir/ops/functions/binary.ts";
-import { unaryFunctions, type UnaryOpType } from "../ir/ops/functions/unary.ts";
-import { compileBinary, compileCast, compileUnary } from "../ir/ops/functions/compile.ts";
+import type { BinaryOpType, UnaryOpType } from "../ir/ops/op.ts";
+import { binaryDefinitions, binaryOf, castOf, type Moved, unaryDefinitions, unaryOf } from "./definitions.ts";
 import { gamma } from "./tolerance.ts";
 import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";
 
 export function unary(op: UnaryOpType, input: Value): Value {
   const { dtype } = input;
-  const { roundings, magnitude, spread } = unaryFunctions[op].error;
-  const apply = compileUnary(op, dtype);
-  const own = gamma(roundings, accumulatorOf[dtype]);
+  const { float, error } = unaryDefinitions[op];
+  const own = gamma(error.roundings, accumulatorOf[dtype]);
   return makeValue(dtype, input.shape, (index) => {
     const { element, bound } = elementAt(input, index);
-    const result = apply(element);
-    const output = Math.abs(Number(result));
-    const shift = bound === 0 ? 0 : spread(bound, Number(element), output);
-    const error = shift + (own === 0 ? 0 : own * magnitude(Number(element), output));
-    return settle(dtype, result, error);
+    if (dtypes[dtype].family !== "float") {
+      const result = unaryOf(op, dtype, element);
+      return { element: result, bound: bound === 0 ? 0 : finite(error.spread(bound, Number(element), size(result))) };
+    }
+    const x = Number(element);
+    const exact = float(x);
+    // All back ends agree on the results of infinity and NaN, and on infinite and NaN results.
+    if (bound === 0 && !(Number.isFinite(x) && Number.isFinite(exact))) return store(dtype, exact, 0);
+    const shift = bound === 0 ? 0 : error.spread(bound, x, Math.abs(exact));
+    return store(dtype, exact, shift + (own === 0 ? 0 : own * error.magnitude(x, Math.abs(exact))));
   });
 }
 
 export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly number[]): Value {
   const { dtype } = a;
-  const apply = compileBinary(op, dtype);
-  const { spread } = binaryFunctions[op];
-  const truncated = dtypes[dtype].family !== "float";
+  const { float, spread } = binaryDefinitions[op];
+  const isFloat = dtypes[dtype].family === "float";
   return makeValue(dtype, shape, (index) => {
     const x = elementAt(a, index);
     const y = elementAt(b, index);
-    const result = apply(x.element, y.element);
     const isExact = x.bound === 0 && y.bound === 0;
-    return settle(dtype, result, isExact ? 0 : spread(moved(x), moved(y), truncated));
+    const error = isExact ? 0 : spread(moved(x), moved(y), !isFloat);
+    if (!isFloat) return { element: binaryOf(op, dtype, x.element, y.element), bound: finite(error) };
+    const exact = float(Number(x.element), Number(y.element));
+    return store(dtype, exact, isDecided(exact, x, y) ? 0 : error);
   });
 }
 
+/** Whether an infinite or NaN operand determines the result, whatever the error of the other one. */
+function isDecided(exact: number, x: Bounded, y: Bounded): boolean {
+  if (Number.isNaN(x.element) || Number.isNaN(y.element)) return x.bound !== Infinity && y.bound !== Infinity;
+  const special = [x, y].some(({ element, bound }) => !Number.isFinite(Number(element)) && bound === 0);
+  return (
+    special && !Number.isFinite(exact) && [x, y].every(({ element, bound }) => bound === 0 || size(element) > bound)
+  );
+}
+
 function moved({ element, bound }: Bounded): Moved {
-  return { size: Math.abs(Number(element)), by: bound };
+  return { size: size(element), by: bound };
+}
+
+function size(element: Bounded["element"]): number {
+  return Math.abs(Number(element));
+}
+
+/** Infinity for an error that cannot be computed. */
+function finite(error: number): number {
+  return Number.isNaN(error) ? Infinity : error;
 }
 
 export function cast(input: Value, to: DType): Value {
-  const apply = compileCast(input.dtype, to);
-  const applyToNumber = compileCast("double", to);
+  const from = input.dtype;
   return makeValue(to, input.shape, (index) => {
     const { element, bound } = elementAt(input, index);
-    const result = apply(element);
+    const result = castOf(from, to, element);
     if (bound === 0) return { element: result, bound: 0 };
     if (dtypes[to].family === "float") return store(to, Number(element), bound);
     if (!Number.isFinite(bound)) return { element: result, bound: Infinity };
     // The function is monotonic, or for bool a step at 0, so the values at the ends of the interval bound its change.
-    const moved = [Number(element) - bound, Number(element) + bound].map((end) =>
-      Math.abs(Number(applyToNumber(end)) - Number(result)),
+    const moves = [Number(element) - bound, Number(element) + bound].map((end) =>
+      Math.abs(Number(castOf("double", to, end)) - Number(result)),
     );
     const crossesZero = to === "bool" && Math.abs(Number(element)) <= bound;
-    return { element: result, bound: crossesZero ? 1 : Math.max(...moved) };
+    return { element: result, bound: crossesZero ? 1 : Math.max(...moves) };
   });
-}
-
-/** A float result is already rounded, so the rounding adds to its error. Integers keep their error. */
-function settle(dtype: DType, result: Bounded["element"], error: number): Bounded {
-  if (typeof result === "bigint" || dtypes[dtype].family !== "float") {
-    return { element: result, bound: Number.isNaN(error) ? Infinity : error };
-  }
-  return store(dtype, result, error);
 }

@@ -2,14 +2,18 @@
  * Seeded random tensors for checks. A seed gives the same tensors on every machine.
  * uniform: floats in [-1, 1), rounded to the dtype.
  * small-integers: floats are whole numbers in [-8, 8], too, so that long sums and products stay exact and results
- * compare bit for bit. Integers are always in [-8, 8]; bool is 0 or 1 with equal probability.
+ * compare bit for bit. Integers are in [-8, 8]; bool is 0 or 1 with equal probability.
+ * special: as uniform, with one element in eight from the edges of the dtype: negative zero, subnormals, large numbers,
+ * the ends of integers. Tensors of at least 8 elements also have NaN, infinities and the largest numbers at a few
+ * places. These determine the results that they reach, so they must leave others to compare.
  */
 import type { DType } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
-import { elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
+import { type Elements, elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
+import { at } from "../support/invariant.ts";
 import type { Random } from "../support/random.ts";
 
-export type RandomMode = "uniform" | "small-integers";
+export type RandomMode = "uniform" | "small-integers" | "special";
 
 export interface TensorShape {
   readonly dtype: DType;
@@ -26,12 +30,47 @@ export function randomTensor({ dtype, shape }: TensorShape, random: Random, mode
   const elements = elementsOf(tensor.dtype, tensor.data);
   const draw = draws[dtype];
   for (let i = 0; i < elements.length; i++) elements.set(i, draw(random, mode));
+  if (mode === "special") setSpecial(elements, random);
   return tensor;
 }
 
+function setSpecial(elements: Elements, random: Random): void {
+  const pick = (values: readonly Element[]): Element => at(values, random.integer(values.length));
+  const { edges, rare } = specials[elements.dtype];
+  for (let i = 0; i < elements.length; i++) if (random.integer(8) === 0) elements.set(i, pick(edges));
+  if (rare.length === 0) return;
+  const places = Math.min(rare.length, Math.floor(elements.length / 8));
+  for (let i = 0; i < places; i++) elements.set(random.integer(elements.length), pick(rare));
+}
+
+interface Specials {
+  /** For many elements. Sums of products of a few thousand do not overflow. */
+  readonly edges: readonly Element[];
+  /** For a few elements. */
+  readonly rare: readonly Element[];
+}
+
+/** Of a float dtype with these smallest and largest numbers. */
+function floatSpecials(subnormal: number, normal: number, large: number, most: number): Specials {
+  return {
+    edges: [0, -0, 1, -1, subnormal, -subnormal, normal - subnormal, -normal, large, -large],
+    rare: [NaN, Infinity, -Infinity, most, -most],
+  };
+}
+
+const specials: { readonly [D in DType]: Specials } = {
+  double: floatSpecials(2 ** -1074, 2 ** -1022, 2 ** 300, Number.MAX_VALUE),
+  float: floatSpecials(2 ** -149, 2 ** -126, 2 ** 40, (2 - 2 ** -23) * 2 ** 127),
+  half: floatSpecials(2 ** -24, 2 ** -14, 2 ** 6, 65504),
+  bfloat16: floatSpecials(2 ** -133, 2 ** -126, 2 ** 40, (2 - 2 ** -7) * 2 ** 127),
+  int: { edges: [0, 1, -1, 46341, 2 ** 31 - 1, -(2 ** 31)], rare: [] },
+  int64: { edges: [0n, 1n, -1n, 3037000500n, 2n ** 63n - 1n, -(2n ** 63n)], rare: [] },
+  bool: { edges: [0, 1], rare: [] },
+};
+
 const smallInteger = (random: Random): number => random.integer(17) - 8;
 const float = (random: Random, mode: RandomMode): number =>
-  mode === "uniform" ? 2 * random.float() - 1 : smallInteger(random);
+  mode === "small-integers" ? smallInteger(random) : 2 * random.float() - 1;
 
 const draws: { readonly [D in DType]: (random: Random, mode: RandomMode) => Element } = {
   double: float,

@@ -1,97 +1,151 @@
 /**
- * Reductions. Floats accumulate in double and round once. The bound covers a float32 accumulator in any order, and a
- * collective that rounds to the dtype once per hop.
+ * Reductions. Floats accumulate in double, compensated, and round once. The bound covers the accumulator of a back end
+ * that adds in blocks, and a collective that rounds to the dtype once per hop.
  */
-import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
-import { reductionFunctions, type ReductionOpType } from "../ir/ops/functions/reduction.ts";
-import { compileReduction } from "../ir/ops/functions/compile.ts";
+import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
-import { type Accumulated, accumulationError, gamma, storeAccumulated } from "./tolerance.ts";
+import { combinationOf, reductionDefinitions } from "./definitions.ts";
+import {
+  type Accumulated,
+  type Arithmetic,
+  accumulationError,
+  blockRoundings,
+  exactSum,
+  gamma,
+  storeAccumulated,
+} from "./tolerance.ts";
 import {
   type Bounded,
   type Element,
-  elementAt,
   makeValue,
   type Value,
   overflowThreshold,
   smallestRounding,
+  smallestNormal,
 } from "./value.ts";
 
 /** `hops` is the number of link hops on which the axes may be reduced; 0 if none is a device axis. */
-export function reduction(op: ReductionOpType, input: Value, axes: readonly number[], hops: number): Value {
-  const shape = input.shape.filter((_, axis) => !axes.includes(axis));
-  const reduced = input.shape.map((extent, axis) => (axes.includes(axis) ? extent : 1));
-  const kept = input.shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
-  const fold = folder(op, input.dtype);
-  return makeValue(input.dtype, shape, (index) => {
-    const start = input.shape.map((_, axis) => (axes.includes(axis) ? 0 : at(index, kept.indexOf(axis))));
-    const parts = makeValue(input.dtype, reduced, (inner) =>
-      elementAt(
-        input,
-        inner.map((position, axis) => at(start, axis) + position),
-      ),
-    );
-    return reduceAll(op, parts, hops, fold);
-  });
+export function reduction(
+  op: ReductionOpType,
+  input: Value,
+  axes: readonly number[],
+  hops: number,
+  arithmetic: Arithmetic,
+): Value {
+  const axesOfInput = input.shape.map((extent, axis) => ({
+    extent,
+    stride: input.shape.slice(axis + 1).reduce((product, inner) => product * inner, 1),
+  }));
+  const kept = axesOfInput.filter((_, axis) => !axes.includes(axis));
+  const reduced = axesOfInput.filter((_, axis) => axes.includes(axis));
+  const isFloat = dtypes[input.dtype].family === "float";
+  const numbers = isFloat ? Float64Array.from(input.elements, Number) : new Float64Array();
+  return makeValue(
+    input.dtype,
+    kept.map(({ extent }) => extent),
+    (index) => {
+      const start = kept.reduce((sum, { stride }, axis) => sum + at(index, axis) * stride, 0);
+      return reduceAll(op, { ...input, numbers }, { start, axes: reduced }, hops, arithmetic);
+    },
+  );
+}
+
+/** The elements that are reduced to one, in row-major order. */
+interface Box {
+  readonly start: number;
+  readonly axes: readonly { readonly extent: number; readonly stride: number }[];
+}
+
+/** Elements one stride apart. */
+type Visit = (start: number, stride: number, count: number) => void;
+
+/** Visits the runs of the box along its innermost axis, in order. */
+function forEachRun({ start, axes: [axis, ...rest] }: Box, visit: Visit): void {
+  if (axis === undefined) return visit(start, 0, 1);
+  if (rest.length === 0) return visit(start, axis.stride, axis.extent);
+  for (let i = 0; i < axis.extent; i++) forEachRun({ start: start + i * axis.stride, axes: rest }, visit);
 }
 
 function reduceAll(
   op: ReductionOpType,
-  { dtype, elements, bounds }: Value,
+  { dtype, elements, numbers, bounds }: Value & { readonly numbers: Float64Array },
+  box: Box,
   hops: number,
-  fold: (elements: readonly Element[]) => Element,
+  { keepsNaN }: Arithmetic,
 ): Bounded {
-  const { accumulates } = reductionFunctions[op];
-  if (accumulates === null) {
-    // An extremum changes at most as much as the element with the largest change.
-    return { element: fold(elements), bound: bounds.reduce((largest, bound) => Math.max(largest, bound), 0) };
+  const { accumulates } = reductionDefinitions[op];
+  const isFloat = dtypes[dtype].family === "float";
+  if (accumulates === null || !isFloat) {
+    let result: Element | undefined;
+    let furthest = 0;
+    forEachRun(box, (start, stride, count) => {
+      for (let i = 0; i < count; i++) {
+        const element = at(elements, start + i * stride);
+        result = result === undefined ? element : combinationOf(op, dtype, result, element);
+        furthest = Math.max(furthest, at(bounds, start + i * stride));
+      }
+    });
+    const element = result ?? NaN;
+    // An extremum changes at most as much as the element with the largest change. Integers wrap: exact or unbounded.
+    const bound = accumulates === null || furthest === 0 ? furthest : Infinity;
+    return { element, bound: hops > 0 && !keepsNaN && Number.isNaN(element) ? Infinity : bound };
   }
-  if (dtypes[dtype].family !== "float") {
-    // Integers wrap, so a result is exact or unbounded.
-    return { element: fold(elements), bound: bounds.every((bound) => bound === 0) ? 0 : Infinity };
-  }
-  const count = elements.length;
+  const terms = box.axes.reduce((product, { extent }) => product * extent, 1);
   const accumulator = accumulatorOf[dtype];
-  const accumulated = accumulates === "sum" ? sumOf(elements, bounds) : productOf(elements, bounds);
-  // An element passes through at most count - 1 additions or multiplications. Sums never underflow. A product may
-  // underflow at each step and each hop, and later factors enlarge the loss.
+  const accumulated = (accumulates === "sum" ? sumOf : productOf)(numbers, bounds, box);
+  // Sums never underflow. A product may underflow at each step and each hop, and later factors enlarge the loss.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
+  const own = accumulates === "sum" ? 2 : terms;
   return storeAccumulated(dtype, accumulated, {
-    relative: accumulationError(count - 1, dtype) + gamma(hops, dtype),
-    underflow: accumulates === "sum" ? 0 : (count - 1) * smallest * accumulated.peak,
+    relative: accumulationError(blockRoundings(terms), own, dtype) + gamma(hops, dtype),
+    underflow: accumulates === "sum" ? 0 : (terms - 1) * smallest * accumulated.peak,
     overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
+    vanishing: smallestNormal[hops > 0 ? dtype : accumulator],
   });
 }
 
-function sumOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
-  // The neutral element of float sums: +0 would turn the sum of one -0 into +0.
-  let exact = -0;
+type Accumulation = (elements: Float64Array, bounds: Float64Array, box: Box) => Accumulated;
+
+const sumOf: Accumulation = (elements, bounds, box) => {
+  const sum = exactSum();
   let magnitude = 0;
   let spread = 0;
-  elements.forEach((element, i) => {
-    exact += Number(element);
-    magnitude += Math.abs(Number(element));
-    spread += at(bounds, i);
+  let finite = true;
+  forEachRun(box, (start, stride, count) => {
+    sum.addRun(elements, start, stride, count);
+    // Plain indexing: long sums are all of the oracle's time.
+    for (let i = 0; i < count; i++) {
+      const size = Math.abs(elements[start + i * stride] ?? NaN);
+      spread += bounds[start + i * stride] ?? NaN;
+      if (size < Infinity) magnitude += size;
+      else finite = false;
+    }
   });
-  return { exact, magnitude, spread, peak: magnitude + spread, finite: elements.map(Number).every(Number.isFinite) };
-}
+  return { exact: sum.value(), magnitude, spread, peak: magnitude + spread, least: Infinity, finite };
+};
 
-function productOf(elements: readonly Element[], bounds: Float64Array): Accumulated {
+const productOf: Accumulation = (elements, bounds, box) => {
   let exact = 1;
   let furthest = 1;
   let peak = 1;
-  elements.forEach((element, i) => {
-    const size = Math.abs(Number(element)) + at(bounds, i);
-    exact *= Number(element);
-    furthest *= size;
-    peak *= Math.max(1, size);
+  let least = 1;
+  let moves = false;
+  let finite = true;
+  forEachRun(box, (start, stride, count) => {
+    for (let i = 0; i < count; i++) {
+      const [x, by] = [at(elements, start + i * stride), at(bounds, start + i * stride)];
+      exact *= x;
+      if (!Number.isFinite(x)) {
+        finite = false;
+        continue;
+      }
+      const size = Math.abs(x) + by;
+      moves ||= by > 0;
+      furthest *= size;
+      peak *= Math.max(1, size);
+      least *= Math.min(1, size);
+    }
   });
-  const spread = bounds.some((bound) => bound > 0) ? furthest - Math.abs(exact) : 0;
-  return { exact, magnitude: furthest, spread, peak, finite: elements.map(Number).every(Number.isFinite) };
-}
-
-/** The exact ops, and all ops of exact dtypes: fold the elements in order. */
-function folder(op: ReductionOpType, dtype: DType): (elements: readonly Element[]) => Element {
-  const { identity, combine, finish } = compileReduction(op, dtype);
-  return (elements) => finish(elements.reduce((total, next) => combine(total, next), identity));
-}
+  return { exact, magnitude: furthest, spread: moves ? furthest - Math.abs(exact) : 0, peak, least, finite };
+};

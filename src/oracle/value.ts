@@ -3,10 +3,10 @@
  * the largest absolute error of a back end so far.
  */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
-import { roundToBFloat16, roundToHalf } from "../numerics/convert.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
 import { elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
 import { at } from "../support/invariant.ts";
+import { roundTo } from "./definitions.ts";
 
 export type { Element };
 
@@ -81,15 +81,15 @@ export const overflowThreshold: { readonly [K in DType]: number } = {
   bool: Infinity,
 };
 
-/** The 16-bit dtypes round through float32. Exact dtypes need no rounding. */
-const roundTo: { readonly [D in DType]: (x: number) => number } = {
-  double: (x) => x,
-  float: Math.fround,
-  half: (x) => roundToHalf(Math.fround(x)),
-  bfloat16: (x) => roundToBFloat16(Math.fround(x)),
-  int: (x) => x,
-  int64: (x) => x,
-  bool: (x) => x,
+/** The smallest normal number. */
+export const smallestNormal: { readonly [K in DType]: number } = {
+  double: 2 ** -1022,
+  float: 2 ** -126,
+  half: 2 ** -14,
+  bfloat16: 2 ** -126,
+  int: 0,
+  int64: 0,
+  bool: 0,
 };
 
 /**
@@ -97,11 +97,12 @@ const roundTo: { readonly [D in DType]: (x: number) => number } = {
  * the dtype. Both sides round, so an inexact result costs two roundings. An exact result rounds equally on both sides.
  */
 export function store(dtype: DType, exact: number, error: number): Bounded {
-  const element = roundTo[dtype](exact);
+  const element = roundTo(dtype, exact);
   if (error === 0) return { element, bound: 0 };
   if (Number.isNaN(error) || error === Infinity) return { element, bound: Infinity };
   // Infinity and NaN from the operands are exact.
   if (!Number.isFinite(exact)) return { element, bound: 0 };
+  if (Math.abs(exact) - error >= overflowThreshold[dtype]) return { element, bound: 0 };
   const furthest = Math.abs(exact) + error;
   if (furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
   // The 16-bit dtypes round to float32 first.

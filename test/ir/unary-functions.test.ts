@@ -6,13 +6,14 @@ import { Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } fro
 import { describe, expect, it } from "vitest";
 import { expressionText } from "../../src/backends/cuda/kernels/text/expression-text.ts";
 import * as api from "../../src/ir/api/ops.ts";
-import { compileUnary } from "../../src/ir/ops/functions/compile.ts";
+import { compileUnary } from "../kernels/compiled-expressions.ts";
 import { unaryExpression } from "../../src/ir/ops/functions/expressions.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { hasLaneForm } from "../../src/kernels/simd/lane-expressions.ts";
 import { accumulatorOf, dtypes } from "../../src/numerics/dtype.ts";
 import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { unaryDefinitions } from "../../src/oracle/definitions.ts";
 import { fromTensor } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -82,7 +83,8 @@ const functions: { readonly [Op in UnaryOpType]: (x: TensorView) => TensorView }
 
 describe.each(keysOf(cases))("%s", (op) => {
   const { exact, edges, known = [], cuda, lanes } = cases[op];
-  const { operand, error, alsoRead } = unaryFunctions[op];
+  const { operand, alsoRead } = unaryFunctions[op];
+  const { error } = unaryDefinitions[op];
 
   it.each(["double", "float", "half", "bfloat16"] as const)("of edges in %s", (dtype) => {
     const apply = compileUnary(op, dtype);
@@ -105,7 +107,10 @@ describe.each(keysOf(cases))("%s", (op) => {
       const expected = Number(fromTensor(at(outputs, 0)).elements[i]);
       const off = error.roundings * accumulator * error.magnitude(x, Math.abs(y));
       for (const near of [y - off, y + off]) {
-        expect(Math.abs(toDType(dtype, near) - expected), `of ${x}`).toBeLessThanOrEqual(bound);
+        // `exact` and the oracle are two statements: each may be off by some units of double.
+        expect(Math.abs(toDType(dtype, near) - expected), `of ${x}`).toBeLessThanOrEqual(
+          bound + 2 ** -49 * Math.abs(y),
+        );
       }
       expect(bound).toBeLessThan(8 * (dtypes[dtype].epsilon * Math.abs(y) + off) + Number.MIN_VALUE);
     }

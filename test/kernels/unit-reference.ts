@@ -1,7 +1,7 @@
 /** Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index arithmetic shared. */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
-import { compileUnary } from "../../src/ir/ops/functions/compile.ts";
+import { compileUnary } from "./compiled-expressions.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { binary, cast, dot, reduce, unary } from "./reference.ts";

@@ -9,13 +9,15 @@ import { add, cast, div, exp, gelu, linear, matmul, mul, prod, relu, set, sub, s
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import type { DType } from "../../src/numerics/dtype.ts";
+import { accumulatorOf, type DType } from "../../src/numerics/dtype.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { blockRoundings, contractionRoundings, gamma } from "../../src/oracle/tolerance.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { reduce } from "../kernels/reference.ts";
 
 const rounding = { float: Math.fround, half: roundToHalf, bfloat16: roundToBFloat16 } as const;
 type NarrowFloat = keyof typeof rounding;
@@ -190,6 +192,40 @@ describe("bounds of contractions and reductions", () => {
   });
 });
 
+describe("roundings of long sums", () => {
+  it("grow like the logarithm of the number of terms, and never leave a sum without a bound", () => {
+    expect([1, 2, 64, 65, 4096, 2 ** 25, 2 ** 40].map((terms) => blockRoundings(terms))).toEqual([
+      0, 1, 63, 64, 128, 258, 400,
+    ]);
+    for (const dtype of ["float", "half", "double"] as const) {
+      expect(gamma(blockRoundings(2 ** 50), accumulatorOf[dtype])).toBeLessThan(2 ** -14);
+    }
+  });
+
+  it("of a contraction in the order of a library grow with the terms: there is no bound from 2^24 on", () => {
+    const roundings = (terms: number, blocksContractions: boolean): number =>
+      contractionRoundings(terms, "float", { blocksContractions, keepsNaN: true });
+    expect([1, 300, 4096].map((terms) => roundings(terms, false))).toEqual([1, 300, 4096]);
+    expect([1, 256, 300, 4096, 2 ** 25].map((terms) => roundings(terms, true))).toEqual([1, 256, 259, 273, 417]);
+    expect(gamma(roundings(2 ** 24, false), "float")).toBe(Infinity);
+    expect(gamma(roundings(2 ** 24, true), "float")).toBeLessThan(2 ** -14);
+  });
+
+  it("admit the sums of the kernels", () => {
+    const values = Array.from({ length: 300_000 }, (_, i) => Math.fround(0.1 + (i % 7) / 100));
+    const f = new Fusion();
+    f.output(sum(f.input([values.length], "float"), [0]));
+    const { outputs, bounds } = evaluateFusion(f.data(), [Tensor.from(values)]);
+    const found = Tensor.from(Number(reduce("sum", "float", values)));
+    const { firstBad, maxRatio } = compare(found, at(outputs, 0), at(bounds, 0));
+    expect(firstBad).toBeNull();
+    expect(maxRatio).toBeLessThan(0.5);
+    // One accumulator is off by more than the bound says.
+    const single = values.reduce((total, x) => Math.fround(total + x), 0);
+    expect(compare(Tensor.from(single), at(outputs, 0), at(bounds, 0)).firstBad).not.toBeNull();
+  });
+});
+
 describe("bounds of elementwise ops", () => {
   const exact = (call: (x: TensorView, y: TensorView) => TensorView, dtype: DType): boolean =>
     at(build([[50], [50]], dtype, 11, (...tv) => call(at(tv, 0), at(tv, 1))).result.bounds, 0).every((b) => b === 0);
@@ -271,13 +307,14 @@ describe("bounds of elementwise ops", () => {
 });
 
 describe("compare", () => {
-  it("takes NaN as equal to NaN and 0 to -0, and any number within an infinite bound", () => {
+  it("takes NaN as equal to NaN and 0 to -0, and counts elements without a bound", () => {
     const expected = Tensor.from([NaN, 0, Infinity, 1, 2]);
     const bounds = Float64Array.of(0, 0, 0, Infinity, 0);
     expect(compare(Tensor.from([NaN, -0, Infinity, 7, 2]), expected, bounds)).toEqual({
       maxError: 0,
       maxRatio: 0,
       firstBad: null,
+      unbounded: 1,
     });
   });
 
@@ -288,11 +325,13 @@ describe("compare", () => {
       maxError: 1,
       maxRatio: Infinity,
       firstBad: { index: 1, actual: 3, expected: 2, error: 1, bound: 0.5 },
+      unbounded: 0,
     });
     expect(compare(Tensor.from([1.5, 2, 3]), expected, bounds)).toEqual({
       maxError: 0.5,
       maxRatio: 0.5,
       firstBad: null,
+      unbounded: 0,
     });
   });
 

@@ -130,4 +130,21 @@ describe("random inputs", () => {
   it("make scalars", () => {
     expect(randomTensor({ dtype: "int64", shape: [] }, createRandom(1), "uniform").data).toHaveLength(1);
   });
+
+  it("have the edges of every dtype in mode special, and leave most elements ordinary", () => {
+    const special = (dtype: DType, shape: readonly number[]): readonly (number | bigint)[] =>
+      Tensor.values(randomTensor({ dtype, shape }, createRandom(3), "special"));
+    for (const dtype of ["double", "float", "half", "bfloat16"] as const) {
+      const values = special(dtype, [40, 50]).map(Number);
+      for (const wanted of [-0, NaN, Infinity, -Infinity]) expect(values.some((x) => Object.is(x, wanted))).toBe(true);
+      const normal = dtype === "double" ? 2 ** -1022 : dtype === "half" ? 2 ** -14 : 2 ** -126;
+      expect(values.some((x) => x !== 0 && Math.abs(x) < normal)).toBe(true);
+      expect(values.some((x) => Number.isFinite(x) && Math.abs(x) > 32)).toBe(true);
+      expect(values.filter((x) => !Number.isFinite(x)).length).toBeLessThanOrEqual(5);
+      expect(values.filter((x) => x !== 0 && Math.abs(x) < 1 && Math.abs(x) > 2 ** -12).length).toBeGreaterThan(1500);
+      expect(special(dtype, [7]).every((x) => Number.isFinite(Number(x)))).toBe(true);
+    }
+    expect(special("int", [200])).toContain(-(2 ** 31));
+    expect(special("int64", [200])).toContain(2n ** 63n - 1n);
+  });
 });

@@ -10,7 +10,7 @@ import { at } from "../../src/support/invariant.ts";
 export interface Reference {
   readonly inputs: readonly TensorShape[];
   /** Whole outputs; `bounds[i]`: how far each element of output i may be off. */
-  readonly evaluate: (inputs: readonly Tensor[]) => OracleResult;
+  readonly evaluate: (inputs: readonly Tensor[]) => Pick<OracleResult, "outputs" | "bounds">;
 }
 
 const noSizes: Sizes = new Map();

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import type { Kernel, UnitKernel } from "../../../src/commands/kernel.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
-import { compileUnary } from "../../../src/ir/ops/functions/compile.ts";
+import { compileUnary } from "../../kernels/compiled-expressions.ts";
 import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
 import { unaryDefinitions } from "../../../src/oracle/definitions.ts";
 import { at } from "../../../src/support/invariant.ts";

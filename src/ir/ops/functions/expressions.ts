@@ -1,6 +1,5 @@
 /**
- * The semantics of ops on single elements, as scalar expressions for every dtype. The oracle compiles them to functions
- * (compile.ts); kernel generators emit code from them.
+ * The semantics of ops on single elements, as scalar expressions for every dtype, from which kernel generators emit code.
  *
  * - float, half and bfloat16 compute in float32: an op rounds to float32, then once to its dtype. double computes in
  * double.
@@ -59,13 +58,13 @@ export interface ReductionSemantics {
 
 export function reductionSemantics(op: ReductionOpType, dtype: DType): ReductionSemantics {
   const type = computeType[dtype];
-  const { identity, combine, accumulates } = reductionFunctions[op];
+  const { identity, combine, rounds } = reductionFunctions[op];
   const last = operand(type, 0);
   return {
     type,
     identity: identity[dtype],
     combine: combine(operand(type, 0), operand(type, 1)),
     finish: dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: last } : last,
-    inBlocks: accumulates !== null && dtypes[dtype].family === "float",
+    inBlocks: rounds && dtypes[dtype].family === "float",
   };
 }

@@ -14,8 +14,8 @@ export interface ReductionFunction {
   readonly identity: { readonly [D in DType]: Value };
   /** The next accumulator from the accumulator and an element, both of the compute type. */
   readonly combine: (sum: Expression, x: Expression) => Expression;
-  /** How rounding errors accumulate. null: the result is one of the elements, so it is exact. */
-  readonly accumulates: "sum" | "product" | null;
+  /** Whether combining floats rounds, so that their order matters. */
+  readonly rounds: boolean;
   /** The name in dumps: `op = add`. */
   readonly printed: string;
   /** Other names in nvFuser's dumps. */
@@ -27,7 +27,7 @@ const rows = {
     operand: "number",
     identity: { double: -0, float: -0, half: -0, bfloat16: -0, int: 0, int64: 0n, bool: 0 },
     combine: (sum, x) => apply("add", sum, x),
-    accumulates: "sum",
+    rounds: true,
     printed: "add",
     alsoRead: [],
   },
@@ -35,7 +35,7 @@ const rows = {
     operand: "number",
     identity: { double: 1, float: 1, half: 1, bfloat16: 1, int: 1, int64: 1n, bool: 1 },
     combine: (sum, x) => apply("mul", sum, x),
-    accumulates: "product",
+    rounds: true,
     printed: "mul",
     alsoRead: [],
   },
@@ -55,7 +55,7 @@ const rows = {
       bool: 0,
     },
     combine: (most, x) => apply("max", most, x),
-    accumulates: null,
+    rounds: false,
     printed: "fmax",
     // nvFuser prints this for integers, and for floats whose NaNs it skips.
     alsoRead: ["max"],
@@ -73,7 +73,7 @@ const rows = {
       bool: 1,
     },
     combine: (least, x) => apply("min", least, x),
-    accumulates: null,
+    rounds: false,
     printed: "fmin",
     alsoRead: ["min"],
   },

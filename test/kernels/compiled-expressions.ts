@@ -2,15 +2,20 @@
  * Compiles scalar expressions of ops to functions on JavaScript values: bigint for int64, 0 or 1 for bool, otherwise
  * number. Compile once, outside a loop.
  */
-import type { DType } from "../../../numerics/dtype.ts";
-import { emitJs, jsLibrary } from "../../../numerics/scalar/emit-js.ts";
-import type { Expression } from "../../../numerics/scalar/expression.ts";
-import type { Value } from "../../../numerics/tensor/storage.ts";
-import { compileFunction } from "../../../support/compile-function.ts";
-import type { BinaryOpType } from "./binary.ts";
-import { binaryExpression, castExpression, reductionSemantics, unaryExpression } from "./expressions.ts";
-import type { ReductionOpType } from "./reduction.ts";
-import type { UnaryOpType } from "./unary.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
+import { emitJs, jsLibrary } from "../../src/numerics/scalar/emit-js.ts";
+import type { Expression } from "../../src/numerics/scalar/expression.ts";
+import type { Value } from "../../src/numerics/tensor/storage.ts";
+import { compileFunction } from "../../src/support/compile-function.ts";
+import type { BinaryOpType } from "../../src/ir/ops/functions/binary.ts";
+import {
+  binaryExpression,
+  castExpression,
+  reductionSemantics,
+  unaryExpression,
+} from "../../src/ir/ops/functions/expressions.ts";
+import type { ReductionOpType } from "../../src/ir/ops/functions/reduction.ts";
+import type { UnaryOpType } from "../../src/ir/ops/functions/unary.ts";
 
 type OfOne = (x: Value) => Value;
 type OfTwo = (x: Value, y: Value) => Value;
