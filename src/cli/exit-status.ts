@@ -7,7 +7,7 @@ import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 export const exitStatus = {
   /** Success. */
   ok: 0,
-  /** A check failed, or the verifier found something. */
+  /** A check failed or could not compare anything, or the verifier found something. */
   checkFailed: 1,
   /** The arguments or the input were wrong. */
   badInput: 2,
@@ -32,7 +32,7 @@ const runFailures: ReadonlySet<DiagnosticCode> = new Set([
   "gpu-unsupported",
   "backend-unavailable",
 ]);
-const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed"]);
+const checkFailures: ReadonlySet<DiagnosticCode> = new Set(["check-failed", "not-checked"]);
 
 export function statusOf(diagnostics: readonly Diagnostic[]): ExitStatus {
   // Only findings of the verifier have a severity. Some have codes of failed runs, which they prevent.

@@ -108,6 +108,7 @@ export const diagnosticCodes = {
   "program-differs": "The ranks of a run have different programs",
   "timed-out": "A run exceeded its time limit",
   "check-failed": "A result differs from the oracle by more than its bound",
+  "not-checked": "The oracle has no error bound for a result, so it was not checked",
 } as const;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

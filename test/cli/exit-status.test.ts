@@ -24,7 +24,7 @@ describe("statusOf", () => {
   it.each(codes)("%s", (code) => {
     const expected = runCodes.includes(code)
       ? exitStatus.runFailed
-      : code === "check-failed"
+      : code === "check-failed" || code === "not-checked"
         ? exitStatus.checkFailed
         : exitStatus.badInput;
     expect(statusOf([{ code, message: "" }])).toBe(expected);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, mul, set } from "braid";
+import { cast, DeviceMesh, div, Fusion, mul, set, sum } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
-import { checkOutputs } from "../../src/cli/run/output-check.ts";
+import { checkOutputs, withSpecialChecks } from "../../src/cli/run/output-check.ts";
 import type { OutputCopy } from "../../src/cli/run/output-copies.ts";
-import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
+import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 
 function floats(shape: readonly number[], values: readonly number[]): Tensor {
   return { dtype: "float", shape, data: Float32Array.from(values) };
@@ -54,6 +54,66 @@ describe("checkOutputs", () => {
       text: expect.stringContaining("of rank 1, element [1, 1]") as string,
     });
     expect(failed?.failure?.help).toContain("braid verify");
+  });
+});
+
+describe("what has no error bound", () => {
+  const half = (values: readonly number[]): Tensor => Tensor.from([...values], "half");
+  function checked(values: readonly number[], f: Fusion, inputs: readonly Tensor[]) {
+    const [only] = checkOutputs(f.data(), inputs, new Map(), [whole(half(values))], true);
+    return only;
+  }
+
+  it("is counted and told with the reason, beside what was compared", () => {
+    const f = new Fusion();
+    f.output(cast(sum(f.input([2, 3], "float"), [1]), "half"));
+    // 65519.999 may round either way.
+    const inputs = [
+      Tensor.from([
+        [65519.9, 0.09, 0.009],
+        [1, 2, 3],
+      ]),
+    ];
+    const result = checked([60000, 6], f, inputs);
+    expect(result?.check).toMatchObject({ ok: true, elements: 2, compared: 1 });
+    expect(result?.check.notCompared).toBe("T2 (cast of T1): the result may overflow");
+    expect(checked([60000, 7], f, inputs)?.failure?.code).toBe("check-failed");
+  });
+
+  it("is no pass where nothing was compared", () => {
+    const f = new Fusion();
+    const s = sum(f.input([2, 2], "float"), [1]);
+    f.output(div(s, s));
+    const inputs = [
+      Tensor.from([
+        [1, -1],
+        [2, -2],
+      ]),
+    ];
+    const [result] = checkOutputs(f.data(), inputs, new Map(), [whole(floats([2], [5, 5]))], true);
+    expect(result?.check).toMatchObject({ ok: false, elements: 2, compared: 0 });
+    expect(result?.failure?.code).toBe("not-checked");
+    expect(result?.failure?.found).toContain("T2 (div of T1, T1): a divisor may be 0");
+  });
+});
+
+describe("special values", () => {
+  const good = { check: { ok: true, largestError: 0, partOfBound: 0, elements: 4, compared: 4, notCompared: null } };
+  const failure = { code: "check-failed", message: "an output differs from the oracle" } as const;
+
+  it("fail a check that passed without them", () => {
+    const bad = { check: { ...good.check, ok: false }, failure };
+    const [merged] = withSpecialChecks([{ ...good, failure: null }], [bad]);
+    expect(merged?.check.ok).toBe(false);
+    expect(merged?.failure?.message).toBe("an output differs from the oracle, on inputs with special values");
+  });
+
+  it("need not leave anything to compare", () => {
+    const none = {
+      check: { ...good.check, ok: false, compared: 0 },
+      failure: { ...failure, code: "not-checked" } as const,
+    };
+    expect(withSpecialChecks([{ ...good, failure: null }], [none])).toEqual([{ ...good, failure: null }]);
   });
 });
 

@@ -4,18 +4,23 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
+import { type RandomMode, randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 
 /** Whole tensors, in the order of the program's inputs. Throws `memory-limit`. */
-export function drawInputs({ tensors, inputs }: Signature, sizes: Sizes, seed: number): readonly Tensor[] {
+export function drawInputs(
+  { tensors, inputs }: Signature,
+  sizes: Sizes,
+  seed: number,
+  mode: RandomMode = "uniform",
+): readonly Tensor[] {
   const shapes = inputs.map((id): TensorShape => {
     const tensor = at(tensors, id);
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
   });
   requireInputMemory(shapes);
-  return randomInputs(shapes, createRandom(seed), "uniform");
+  return randomInputs(shapes, createRandom(seed), mode);
 }
 
 /** On the CPU all ranks share one memory with 32-bit addresses. Every element of an input lies on at least one rank. */

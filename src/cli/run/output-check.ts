@@ -6,14 +6,21 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { compare, type Difference } from "../../oracle/compare.ts";
 import { evaluateFusion } from "../../oracle/evaluate.ts";
+import type { Arithmetic } from "../../oracle/tolerance.ts";
 import { at } from "../../support/invariant.ts";
 import type { OutputCopy } from "./output-copies.ts";
 
 export interface OutputCheck {
+  /** Whether elements were compared, and no error exceeds its bound. */
   readonly ok: boolean;
   readonly largestError: number;
   /** The largest error over its element's bound. Above 1 the check fails. */
   readonly partOfBound: number;
+  readonly elements: number;
+  /** How many elements have a bound and were compared. */
+  readonly compared: number;
+  /** Why the others have none; null if all were compared. */
+  readonly notCompared: string | null;
 }
 
 export interface CheckedOutput {
@@ -31,8 +38,9 @@ export function checkOutputs(
   sizes: Sizes,
   outputs: readonly (readonly OutputCopy[])[],
   proven: boolean,
+  arithmetic?: Arithmetic,
 ): readonly CheckedOutput[] {
-  const expected = evaluateFusion(fusion, inputs, sizes);
+  const expected = evaluateFusion(fusion, inputs, sizes, arithmetic);
   return fusion.outputs.map((id, i) => {
     const copies = at(outputs, i).map(({ tensor, ranks }) => ({
       shape: tensor.shape,
@@ -42,15 +50,50 @@ export function checkOutputs(
     const bad = copies.find(({ firstBad }) => firstBad !== null);
     const name = printTensor(at(fusion.tensors, id));
     const where = bad === undefined || copies.length === 1 ? name : `${name} of ${rankText(bad.ranks)}`;
+    const elements = at(expected.bounds, i).length;
+    const compared = elements - Math.max(...copies.map(({ unbounded }) => unbounded));
+    const notCompared = at(expected.unbounded, i);
+    const failure =
+      bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, proven);
     return {
       check: {
-        ok: bad === undefined,
+        ok: failure === null && compared > 0,
         largestError: largest(copies.map(({ maxError }) => maxError)),
         partOfBound: largest(copies.map(({ maxRatio }) => maxRatio)),
+        elements,
+        compared,
+        notCompared,
       },
-      failure: bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, proven),
+      failure: failure ?? (compared > 0 ? null : notCheckedOf(name, notCompared)),
     };
   });
+}
+
+/**
+ * The checks of the first inputs, with the failures of a second run on special values: negative zero, subnormals, large
+ * numbers, infinities and NaN. There it is no failure if an output has no bound at all.
+ */
+export function withSpecialChecks(
+  checks: readonly CheckedOutput[],
+  special: readonly CheckedOutput[],
+): readonly CheckedOutput[] {
+  return checks.map((checked, i) => {
+    const { failure } = at(special, i);
+    if (!checked.check.ok || failure?.code !== "check-failed") return checked;
+    const message = `${failure.message}, on inputs with special values`;
+    return { check: { ...checked.check, ok: false }, failure: { ...failure, message } };
+  });
+}
+
+function notCheckedOf(output: string, reason: string | null): Diagnostic {
+  return {
+    code: "not-checked",
+    message: "no element of an output could be compared with the oracle",
+    place: { kind: "tensor", text: output },
+    found: `no element with an error bound: ${reason ?? "the output has no elements"}`,
+    expected: "at least one element with a bound",
+    help: "use smaller sizes, or a reference whose result is bounded",
+  };
 }
 
 /** NaN if any value is NaN. */

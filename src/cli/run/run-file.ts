@@ -11,6 +11,7 @@ import { print } from "../../host/print/print.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import type { Arithmetic } from "../../oracle/tolerance.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
@@ -24,8 +25,8 @@ import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
 import { drawInputs } from "./inputs.ts";
-import { checkOutputs } from "./output-check.ts";
-import { copiesOf } from "./output-copies.ts";
+import { type CheckedOutput, checkOutputs, withSpecialChecks } from "./output-check.ts";
+import { copiesOf, type OutputCopy } from "./output-copies.ts";
 import { type OutputResult, outputResults } from "./outputs.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
@@ -89,18 +90,36 @@ export async function runFile(
     timeout: flags.timeout,
     ...(world === null ? {} : { localRanks: [world.rank] }),
   });
+  /** The inputs and outputs of one more run, with special values among the inputs. */
+  const runSpecial = async (): Promise<SpecialRun> => {
+    step("running on special values");
+    const inputs = drawInputs(signature, sizes, flags.seed, "special");
+    const outputs: readonly TensorArgument[] = await executor.run(inputs, {
+      trace: false,
+      ...(world === null ? { gather: false } : {}),
+    });
+    const whole = world === null ? null : await gatherRuns(world, signature, sizes, { outputs, runs: [] });
+    return { inputs, outputs: whole?.outputs ?? outputs };
+  };
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
-  const ran = await closing(executor, world, async () => {
+  const { all: ran, special } = await closing(executor, world, async () => {
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
-    return world === null ? own : gatherRuns(world, signature, sizes, own);
+    const all = world === null ? own : await gatherRuns(world, signature, sizes, own);
+    return { all, special: flags.check ? await runSpecial() : null };
   });
   if (ran === null) return null;
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   const copies = copiesOf(signature, sizes, ran.outputs);
   if (flags.check) step("evaluating the oracle");
+  const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
+    reference === null
+      ? []
+      : checkOutputs(reference.data(), checked, sizes, results, verify === "on", arithmeticOf(flags));
   const checks =
-    flags.check && reference !== null ? checkOutputs(reference.data(), inputs, sizes, copies, verify === "on") : null;
+    special === null
+      ? null
+      : withSpecialChecks(check(inputs, copies), check(special.inputs, copiesOf(signature, sizes, special.outputs)));
   return {
     file,
     flags,
@@ -115,6 +134,16 @@ export async function runFile(
     trace,
     failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
   };
+}
+
+interface SpecialRun {
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly TensorArgument[];
+}
+
+/** Libraries add in orders of their own: a BLAS, cuBLASLt and NCCL, whose extrema may drop NaN, too. */
+function arithmeticOf({ on, blas, interleaving }: RunFlags): Arithmetic {
+  return { blocksContractions: on === "cpu" && (blas === "off" || interleaving !== undefined), keepsNaN: on === "cpu" };
 }
 
 /**

@@ -20,6 +20,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     headline(result),
     ...trimmedLines(table.toString()),
     ...outputs.flatMap(unlikeText),
+    ...outputs.flatMap(notComparedText),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     "",
   ].join("\n");
@@ -56,7 +57,16 @@ function unlikeText({ name, unlike }: OutputResult): readonly string[] {
   );
 }
 
-function checkCells({ ok, largestError, partOfBound }: OutputCheck, colors: Colors): readonly string[] {
+function notComparedText({ name, check }: OutputResult): readonly string[] {
+  if (check === null || check.notCompared === null) return [];
+  const { elements, compared, notCompared } = check;
+  return [
+    `${name}: ${elements - compared} of ${elements} elements have no error bound and were not compared: ${notCompared}`,
+  ];
+}
+
+function checkCells({ ok, largestError, partOfBound, compared }: OutputCheck, colors: Colors): readonly string[] {
+  if (compared === 0) return ["", "", colors.red("not checked")];
   const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toFixed(1)} %` : "beyond";
   return [errorText(largestError), part, ok ? colors.green("passed") : colors.red("FAILED")];
 }
