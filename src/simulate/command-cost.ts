@@ -34,9 +34,12 @@ export type CostOf = (rank: number, index: number) => Cost;
 
 const nothing: Cost = { resources: [], needsSms: false, latency: 0, busy: 0, deviceUse: "none" };
 
+/** Takes a sentence about something that the profile lacks. */
+export type Assume = (text: string) => void;
+
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
-export function commandCosts(program: Program, profile: MachineProfile): CostOf {
-  const gemmCostOf = gemmCosts(program, profile);
+export function commandCosts(program: Program, profile: MachineProfile, assume: Assume): CostOf {
+  const gemmCostOf = gemmCosts(program, profile, assume);
   const workInPeers = program.ranks.map(({ rank, commands }) =>
     commands.some((command) => touchesPeers(program, rank, command)),
   );
@@ -44,7 +47,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
     if (known !== undefined) return known;
-    const timings = memoryTimings(at(program.kernels, command.kernel), profile);
+    const timings = memoryTimings(at(program.kernels, command.kernel), profile, assume);
     const time = timeOf(timings, bytesOf(program, rank, index) ?? 0);
     otherTimes.set(command.kernel, time);
     return time;
@@ -53,7 +56,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
       case "launch": {
-        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile);
+        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile, assume);
         const ofGemm = gemmCostOf(rank, command.kernel);
         if (ofGemm !== null) return gemmCost(rank, ofGemm, command, at(workInPeers, rank), profile);
         const time = otherTime(rank, index, command);
@@ -65,7 +68,7 @@ export function commandCosts(program: Program, profile: MachineProfile): CostOf 
         const { operation } = command;
         const type = operation.kind === "group" ? "group" : operation.type;
         const ranks = operation.kind === "group" ? 2 : operation.team.length;
-        const busy = transferTime(profile.transfers, type, ranks, bytesOf(program, rank, index) ?? 0);
+        const busy = transferTime(profile.transfers, { type, ranks }, bytesOf(program, rank, index) ?? 0, assume);
         return { ...nothing, busy, deviceUse: "beside" };
       }
       default:
@@ -101,7 +104,10 @@ function gemmCost(
  * A kernel of few blocks is bound by the rank's links. Each direction carries what the kernel reads or writes there,
  * and as much of what its peers' kernels do here.
  */
-function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile): Cost {
+function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile, assume: Assume): Cost {
+  if (profile.reductionsInPeers === undefined) {
+    assume("kernels in peers' memory are timed as copies between ranks of their bytes");
+  }
   const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
   return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsSms: true, deviceUse: "beside" };
 }
@@ -131,11 +137,15 @@ function copyCost(
 }
 
 /** The timings of a kernel that is bound by memory. */
-function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile): readonly Timing[] {
+function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfile, assume: Assume): readonly Timing[] {
   const timed = reductionOf(kernel);
   if (timed === null) return memory;
   const alike = reductions.filter((each) => each.kernel === timed);
-  return nearestTo(dtypeOfParts(kernel), alike)?.timings ?? memory;
+  const dtype = dtypeOfParts(kernel);
+  const nearest = nearestTo(dtype, alike);
+  if (nearest === undefined) assume("sums over slots are timed as other kernels of their bytes");
+  else if (nearest.dtype !== dtype) assume(`sums over slots in ${dtype} are timed as in ${nearest.dtype}`);
+  return nearest?.timings ?? memory;
 }
 
 /** Reductions over a leading axis have their own timings. A reduction within rows is a different kind of kernel. */
@@ -157,16 +167,24 @@ function dtypeOfParts({ inputs }: Kernel): DType {
 /** Uses the timings of the nearest team size. */
 function transferTime(
   transfers: readonly TransferTimings[],
-  type: TransferTimings["type"],
-  ranks: number,
+  wanted: Pick<TransferTimings, "type" | "ranks">,
   bytes: number,
+  assume: Assume,
 ): number {
-  const alike = (wanted: TransferTimings["type"]): readonly TransferTimings[] =>
-    transfers.filter((each) => each.type === wanted);
+  const { type, ranks } = wanted;
+  const alike = (other: TransferTimings["type"]): readonly TransferTimings[] =>
+    transfers.filter((each) => each.type === other);
   const own = alike(type);
   const stand = own.length > 0 || type === "group" ? own : alike(collectives[type].timedLike);
   const nearest = (stand.length > 0 ? stand : transfers).toSorted(
     (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
   );
-  return timeOf(at(nearest, 0).timings, bytes);
+  const used = at(nearest, 0);
+  const [asked, taken] = [transferText(wanted), transferText(used)];
+  if (asked !== taken) assume(`${asked} is timed as ${taken}`);
+  return timeOf(used.timings, bytes);
+}
+
+function transferText({ type, ranks }: Pick<TransferTimings, "type" | "ranks">): string {
+  return type === "group" ? "a group of sends and receives" : `${type} over ${ranks} ranks`;
 }

@@ -24,9 +24,10 @@ export interface GemmCost {
 export function gemmCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,
+  assume: (text: string) => void,
 ): (rank: number, kernel: KernelId) => GemmCost | null {
   const { sustained = [] } = profile;
-  const alone = kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile) : null));
+  const alone = kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
   const inRun = ranks.map(({ commands }) =>
     commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
   );
@@ -54,11 +55,14 @@ function isGemm(kernel: Kernel): kernel is GemmKernel {
 function gemmKernelTime(
   kernel: GemmKernel,
   { products, margins }: MachineProfile,
+  assume: (text: string) => void,
 ): { readonly one: number; readonly all: number; readonly margin: ReturnType<typeof marginOf> } {
   const { dtype, m, n, k, batch } = contractionOf(kernel);
   const count = batch.reduce((total, { extent }) => total * extent, 1);
   if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
-  const one = gemmTime(gridOf(products, dtype), { m, n, k });
+  const grid = gridOf(products, dtype);
+  if (grid.dtype !== dtype) assume(`GEMMs in ${dtype} are timed as in ${grid.dtype}`);
+  const one = gemmTime(grid, { m, n, k });
   const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
   return { one, all: count * one, margin };
 }

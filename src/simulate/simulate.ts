@@ -28,6 +28,8 @@ export interface Simulation {
   readonly milliseconds: number;
   /** Launches, copies and transfers, in order of start. */
   readonly trace: readonly TraceEvent[];
+  /** What the profile lacks and which of its times were taken instead, one sentence each. */
+  readonly assumptions: readonly string[];
 }
 
 /** A stream of a rank. */
@@ -76,10 +78,11 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   const queues = queuesOf(program);
   const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
   const calendar = createCalendar<Due>();
+  const assumptions = new Set<string>();
   const state: State = {
     program,
     profile,
-    costOf: commandCosts(program, profile),
+    costOf: commandCosts(program, profile, (text) => void assumptions.add(text)),
     calendar,
     occupancy: createOccupancy<Queue>(profile.costs.underTransfer, (end, work) => {
       calendar.add(end, { kind: "end", work });
@@ -114,7 +117,7 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   const left = queues.filter(({ next, commands }) => next < commands.length);
   invariant(left.length === 0, "a simulated Program ends", left.slice(0, 4));
   const trace = state.trace.toSorted((a, b) => a.start - b.start);
-  return { milliseconds: (state.ended + profile.costs.run) / 1000, trace };
+  return { milliseconds: (state.ended + profile.costs.run) / 1000, trace, assumptions: [...assumptions].toSorted() };
 }
 
 function step(

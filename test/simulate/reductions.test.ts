@@ -76,7 +76,7 @@ describe("an all-reduce in peers' memory", () => {
 
   it("holds its rank's links, and not the device", () => {
     const [first] = simulate(program, timed, { graph: true }).trace;
-    expect(commandCosts(program, timed)(first?.rank ?? 0, first?.command ?? 0)).toMatchObject({
+    expect(commandCosts(program, timed, () => {})(first?.rank ?? 0, first?.command ?? 0)).toMatchObject({
       resources: ["out 0", "in 0"],
       needsSms: true,
       deviceUse: "beside",

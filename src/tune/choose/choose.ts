@@ -51,7 +51,7 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   readonly milliseconds: number;
   /** All schedules that apply, the fastest first; of those that make the same Program the first. */
   readonly considered: readonly Considered[];
-  /** One line: what was chosen, its predicted time, and what it was compared with. */
+  /** One line: what was chosen, its predicted time, what it was compared with, and what the predictions assume. */
   readonly reason: string;
 }
 
@@ -117,9 +117,9 @@ export function considerSchedules(
   };
   for (const candidate of [serial, ...libraryLoops]) {
     const compilation = compiled(candidate);
-    const milliseconds = compilation === null ? null : timeOf(compilation.program);
-    if (compilation === null || milliseconds === null) continue;
-    considered.push({ candidate, compilation, milliseconds, margin: marginToSerial(compilation.program) });
+    const predicted = compilation === null ? null : timeOf(compilation.program);
+    if (compilation === null || predicted === null) continue;
+    considered.push({ candidate, compilation, ...predicted, margin: marginToSerial(compilation.program) });
   }
   const roots = new Map<string, Root<CopyLoop>>();
   for (const loop of copyLoops) {
@@ -145,17 +145,19 @@ export function considerSchedules(
 /** Small enough to decide only between equal times. */
 const earliness = 1e-5;
 
-/** Milliseconds of a run; null for a Program with the commands of one that was simulated before. */
-function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => number | null {
+type Predicted = Pick<Considered, "milliseconds" | "assumptions">;
+
+/** The prediction of a run; null for a Program with the commands of one that was simulated before. */
+function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
   const seen = new Set<string>();
   return (program) => {
     const key = commandsText(program);
     if (seen.has(key)) return null;
     seen.add(key);
-    const { milliseconds, trace } = simulate(program, profile, { graph });
+    const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
     // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
     const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    return milliseconds + earliness * meanEnd;
+    return { milliseconds: milliseconds + earliness * meanEnd, assumptions };
   };
 }
 
@@ -169,18 +171,19 @@ const finalists = 8;
 
 function searched(
   roots: readonly Root<CopyLoop>[],
-  timeOf: (program: Program) => number | null,
+  timeOf: (program: Program) => Predicted | null,
 ): readonly CompiledCandidate[] {
   const compiled = ({ name, lowering, under }: CopyLoop, combination: Combination): CompiledCandidate | null => {
     const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
     const compilation = under(schedule);
     const { program } = compilation;
-    const time = timeOf(program);
-    if (time === null) return null;
+    const predicted = timeOf(program);
+    if (predicted === null) return null;
     return {
       candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
       compilation,
-      milliseconds: time * correction(program, combination),
+      milliseconds: predicted.milliseconds * correction(program, combination),
+      assumptions: predicted.assumptions,
       margin: marginToSerial(program),
     };
   };

@@ -10,6 +10,8 @@ export interface Considered {
   readonly candidate: ScheduleCandidate;
   /** Predicted time of a run, with the corrections for known errors of the model. */
   readonly milliseconds: number;
+  /** What the simulation assumed because the profile lacks it. */
+  readonly assumptions: readonly string[];
   /** The part of its time by which the candidate has to beat the serial form. */
   readonly margin: number;
 }
@@ -18,7 +20,7 @@ export interface Decision<T extends Considered> {
   readonly picked: T;
   /** All schedules, the fastest first. */
   readonly considered: readonly Considered[];
-  /** One line: what was picked, its predicted time, and what it was compared with. */
+  /** One line: what was picked, its predicted time, what it was compared with, and what the predictions assume. */
   readonly reason: string;
 }
 
@@ -27,7 +29,12 @@ export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
   const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
   const picked = fastestWorthIt(ordered);
   // Drops the callers' other fields, because Programs are large.
-  const considered = ordered.map(({ candidate, milliseconds, margin }) => ({ candidate, milliseconds, margin }));
+  const considered = ordered.map(({ candidate, milliseconds, assumptions, margin }) => ({
+    candidate,
+    milliseconds,
+    assumptions,
+    margin,
+  }));
   return { picked, considered, reason: reasonFor(picked.candidate, considered) };
 }
 
@@ -56,5 +63,10 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): s
   ];
   const rank = picked === candidates[0] ? "the fastest" : "nearly the fastest";
   const text = `${picked.name}: ${timeOf(picked)}, ${rank} of ${candidates.length} simulated schedules`;
-  return against.length === 0 ? text : `${text}; ${against.join(", ")}`;
+  const assumed = [...new Set(ordered.flatMap(({ assumptions }) => assumptions))].toSorted();
+  return [
+    text,
+    ...(against.length === 0 ? [] : [against.join(", ")]),
+    ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
+  ].join("; ");
 }

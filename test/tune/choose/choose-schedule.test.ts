@@ -99,6 +99,7 @@ describe("choose of matmul + reduce-scatter", () => {
         candidate: name === "serial" ? serialCandidate : { ...serialCandidate, name, lowering: {} },
         milliseconds,
         margin,
+        assumptions: [],
       }));
     expect(
       decide(
@@ -134,6 +135,11 @@ describe("choose of matmul + reduce-scatter", () => {
       ]),
     );
     expect(reason).toBe("serial: 1.02 ms, nearly the fastest of 3 simulated schedules; next put 1.00 ms");
+    const guessed = considered([
+      ["put", 1],
+      ["get", 2],
+    ]).map((each, i) => ({ ...each, assumptions: [i === 0 ? "b is timed as c" : "a is timed as c"] }));
+    expect(decide(guessed).reason).toContain("; assumed: a is timed as c, b is timed as c");
   });
 
   it("chooses what has the oracle's result", async () => {
