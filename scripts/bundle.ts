@@ -21,6 +21,7 @@ const entries = [
   "cli/main",
   "cli/terminal/progress-worker",
   "cli/program/build-thread",
+  "launch/parent-watch",
   "host/build/builder",
   "backends/cpu/threads/worker",
 ];

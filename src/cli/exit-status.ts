@@ -13,6 +13,10 @@ export const exitStatus = {
   badInput: 2,
   /** The run itself failed: a stuck program, a timeout, a dead worker, or a back end that this machine lacks. */
   runFailed: 3,
+  /** The user ended the run by a signal: 128 plus its number, as shells say it. */
+  hungUp: 129,
+  interrupted: 130,
+  terminated: 143,
 } as const;
 
 export type ExitStatus = (typeof exitStatus)[keyof typeof exitStatus];

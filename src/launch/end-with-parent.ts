@@ -1,11 +1,18 @@
 /**
  * Ends a rank when the launcher that started it ends for any reason. The launcher holds the other end of the rank's
- * standard input and writes nothing to it.
+ * standard input and writes nothing to it. A thread of its own watches the pipe, because short runs in a row, a long
+ * computation or a call of a library can keep this thread from its event loop. The thread sleeps in the system until
+ * the pipe closes, so it costs a run nothing.
  */
-import process from "node:process";
+import { Worker } from "node:worker_threads";
+import { packageFile } from "../backends/package-file.ts";
 
-/** Calls `end` when the launcher has ended. The pipe alone does not keep the process alive. */
+/**
+ * Calls `end` when the launcher has ended. If the process still runs a second later, it is killed. The thread alone
+ * does not keep the process alive.
+ */
 export function endWithParent(end: () => void): void {
-  process.stdin.on("end", end).on("error", end).resume();
-  if ("unref" in process.stdin) process.stdin.unref();
+  const watch = new Worker(packageFile("dist/launch/parent-watch.js"), { execArgv: [] });
+  watch.on("message", end);
+  watch.unref();
 }

@@ -53,6 +53,29 @@ export function isWelcome(token: string, hubNonce: Uint8Array, rankNonce: Uint8A
   return body.length === proofBytes && timingSafeEqual(body, encodeWelcome(token, hubNonce, rankNonce));
 }
 
+/** The body of a refusal: a proof over the text, then the text. */
+export function encodeRefusal(
+  token: string,
+  hubNonce: Uint8Array,
+  rankNonce: Uint8Array,
+  text: Uint8Array,
+): Uint8Array {
+  return Buffer.concat([proof(token, "refusal", [hubNonce, rankNonce, text]), text]);
+}
+
+/** The text of a refusal; null if it does not come from a hub that knows the token. */
+export function readRefusal(
+  token: string,
+  hubNonce: Uint8Array,
+  rankNonce: Uint8Array,
+  body: Uint8Array,
+): Uint8Array | null {
+  if (body.length < proofBytes) return null;
+  const text = body.subarray(proofBytes);
+  const expected = proof(token, "refusal", [hubNonce, rankNonce, text]);
+  return timingSafeEqual(body.subarray(0, proofBytes), expected) ? text : null;
+}
+
 function helloHead({ rank, worldSize }: Claim): Uint8Array {
   const head = new Uint8Array(12);
   const view = new DataView(head.buffer);
@@ -62,7 +85,7 @@ function helloHead({ rank, worldSize }: Claim): Uint8Array {
   return head;
 }
 
-function proof(token: string, side: "rank" | "hub", parts: readonly Uint8Array[]): Uint8Array {
+function proof(token: string, side: "rank" | "hub" | "refusal", parts: readonly Uint8Array[]): Uint8Array {
   const hmac = createHmac("sha256", token).update(`braid ${side} ${version} `);
   for (const part of parts) hmac.update(part);
   return hmac.digest();

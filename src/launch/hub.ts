@@ -4,7 +4,7 @@
  *
  * It ends the world for the first of these reasons: a rank aborts, a rank's connection closes before its farewell, or
  * an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited to a few
- * hundred bytes, its time to a few seconds, and the number of such peers is limited too.
+ * hundred bytes, its time to a few seconds, and the number of such peers is limited too: a new one replaces the oldest.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createDeadlines, type Deadline } from "./deadlines.ts";
@@ -18,7 +18,7 @@ import {
   frameReader,
   handshakeLimit,
 } from "./frames.ts";
-import { encodeWelcome, newNonce, readHello } from "./handshake.ts";
+import { encodeRefusal, encodeWelcome, newNonce, readHello } from "./handshake.ts";
 import { encodeText, decodeText, type LastWords, type WorldEnd } from "./world-end.ts";
 
 export interface HubOptions {
@@ -100,7 +100,8 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       const reason = connections.has(rank)
         ? `rank ${rank} has already joined`
         : `rank ${rank} of ${claimed} cannot join a world of ${worldSize} ranks`;
-      socket.end(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
+      const text = encodeText({ rank, reason });
+      socket.end(encodeFrame(frameKinds.refusal, encodeRefusal(token, nonce, hello.nonce, text)));
       return "refused";
     }
     const connection = { socket, rank, gone: false };
@@ -133,9 +134,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   }
 
   function accept(socket: Socket): void {
-    if (strangers.size >= mostStrangers) {
-      socket.destroy();
-      return;
+    // The oldest makes room: a rank proves itself within milliseconds, so silent peers cannot keep it out.
+    const [oldest] = strangers;
+    if (oldest !== undefined && strangers.size >= mostStrangers) {
+      strangers.delete(oldest);
+      oldest.destroy();
     }
     strangers.add(socket);
     socket.setNoDelay(true);

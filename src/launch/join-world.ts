@@ -5,7 +5,7 @@
 import { connect } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { encodeFrame, exchangeLimit, type Frame, FrameError, frameKinds, frameReader } from "./frames.ts";
-import { encodeHello, isWelcome, newNonce, nonceBytes } from "./handshake.ts";
+import { encodeHello, isWelcome, newNonce, nonceBytes, readRefusal } from "./handshake.ts";
 import { openWorld, type World } from "./world.ts";
 import { decodeText } from "./world-end.ts";
 
@@ -77,8 +77,10 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
         resolve({ world: openWorld(options, socket, reader, rest) });
         return true;
       }
-      if (kind === frameKinds.abort) {
-        give({ why: decodeText(body)?.reason ?? "the hub refused", final: true });
+      const refusal =
+        kind === frameKinds.refusal && hubNonce !== null ? readRefusal(options.token, hubNonce, nonce, body) : null;
+      if (refusal !== null) {
+        give({ why: decodeText(refusal)?.reason ?? "the hub refused", final: true });
         return true;
       }
       give({ why: "the other side is not Braid, or has another token", final: false });

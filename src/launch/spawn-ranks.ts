@@ -36,7 +36,16 @@ export interface WorldResult {
   /** Why the world ended early; null if all ranks left in order. */
   readonly end: WorldEnd | null;
   readonly lastWords: readonly LastWords[];
+  /** The signal by which the user ended the launcher; null if none came. */
+  readonly interrupted: StopSignal | null;
 }
+
+export type StopSignal = (typeof stopSignals)[number];
+
+const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** Milliseconds that ranks get after such a signal: the user wants the end rather than reports. */
+const interruptedGrace = 500;
 
 export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
   const { worldSize, timeout, grace = 2500 } = options;
@@ -45,18 +54,26 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
   let end: WorldEnd | null = null;
   const children: ChildProcess[] = [];
   let reaper: NodeJS.Timeout | undefined;
+  const reap = (milliseconds: number): void => {
+    clearTimeout(reaper);
+    reaper = setTimeout(() => {
+      for (const child of children) child.kill("SIGKILL");
+    }, milliseconds);
+  };
   const endWorld = (reason: WorldEnd): void => {
     if (end !== null) return;
     end = reason;
     hub.end(reason);
-    reaper = setTimeout(() => {
-      for (const child of children) child.kill("SIGKILL");
-    }, grace);
+    reap(grace);
   };
   void hub.ended.then(endWorld);
-  const forward = (signal: NodeJS.Signals): void => endWorld({ rank: 0, reason: `the launcher received ${signal}` });
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) process.once(signal, forward);
+  let interrupted: StopSignal | null = null;
+  const interrupt = (signal: StopSignal): void => {
+    interrupted ??= signal;
+    endWorld({ rank: 0, reason: `the launcher received ${signal}` });
+    reap(Math.min(grace, interruptedGrace));
+  };
+  for (const signal of stopSignals) process.once(signal, interrupt);
   try {
     const results = Array.from({ length: worldSize }, (_, rank) => {
       const child = startRank(options, rank, hub.port, token);
@@ -69,10 +86,11 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
       signals: endings.map(({ signal }) => signal),
       end,
       lastWords: hub.lastWords(),
+      interrupted,
     };
   } finally {
     clearTimeout(reaper);
-    for (const signal of signals) process.removeListener(signal, forward);
+    for (const signal of stopSignals) process.removeListener(signal, interrupt);
     await hub.close();
   }
 }

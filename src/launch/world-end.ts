@@ -12,11 +12,22 @@ export interface LastWords {
   readonly text: string;
 }
 
+/**
+ * Control characters, except tabs and ends of lines, and those that reorder text: on a terminal they could hide or fake
+ * what it shows.
+ */
+// oxlint-disable-next-line no-control-regex -- that is what it looks for
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
 /** Longer texts are cut: a reason is a message rather than a log. */
 const mostCharacters = 16_384;
 
 export function encodeText({ rank, reason }: WorldEnd): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ rank, reason: reason.slice(0, mostCharacters) }));
+}
+
+function printable(text: string): string {
+  return text.replace(unprintable, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Null for malformed bytes, because they come from another process. */
@@ -26,7 +37,8 @@ export function decodeText(bytes: Uint8Array): WorldEnd | null {
     if (typeof value !== "object" || value === null) return null;
     if (!("rank" in value) || !("reason" in value)) return null;
     const { rank, reason } = value;
-    return typeof rank === "number" && typeof reason === "string" ? { rank, reason } : null;
+    if (typeof rank !== "number" || typeof reason !== "string") return null;
+    return { rank, reason: printable(reason.slice(0, mostCharacters)) };
   } catch {
     return null;
   }

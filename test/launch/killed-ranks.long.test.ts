@@ -4,6 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { nodeScript } from "../support/node-script.ts";
 import { jobName, mpirun, rank, rankProcess } from "./rank-under.ts";
@@ -62,26 +63,62 @@ describe("other launchers", () => {
   });
 });
 
+/** Launches two ranks, of which rank 1 does `what`, and returns their process numbers once both have started. */
+async function launch(what: string) {
+  const launcher = spawn(process.execPath, [launcherProcess, rankProcess, what], { detached: true });
+  let text = "";
+  const ended = new Promise<string>((resolve) => {
+    launcher.on("close", () => resolve(text));
+  });
+  const pids = await new Promise<readonly number[]>((resolve) => {
+    launcher.stdout.on("data", (data: Buffer) => {
+      text += data.toString();
+      const lines = text.trim().split("\n");
+      if (lines.length === 2) resolve(lines.map(Number));
+    });
+  });
+  return { launcher, pids, ended };
+}
+
+/** Those that are alive after at most that many milliseconds. */
+async function aliveAfter(pids: readonly number[], milliseconds: number): Promise<readonly number[]> {
+  const deadline = Date.now() + milliseconds;
+  while (pids.some(isAlive) && Date.now() < deadline) await sleep(20);
+  return pids.filter(isAlive);
+}
+
 describe("a launcher that is killed", () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)(
-    "by %s leaves no rank behind",
-    async (signal) => {
-      const launcher = spawn(process.execPath, [launcherProcess, rankProcess]);
-      let text = "";
-      const pids = await new Promise<readonly number[]>((resolve) => {
-        launcher.stdout.on("data", (data: Buffer) => {
-          text += data.toString();
-          const lines = text.trim().split("\n");
-          if (lines.length === 2) resolve(lines.map(Number));
-        });
-      });
-      // Late enough that the ranks have joined, and early ones too.
-      await new Promise((resolve) => setTimeout(resolve, signal === "SIGKILL" ? 500 : 50));
-      launcher.kill(signal);
-      const deadline = Date.now() + 5000;
-      while (pids.some(isAlive) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(pids.filter(isAlive)).toEqual([]);
-    },
-    10_000,
-  );
+  // Late enough that the ranks have joined, and an early one too.
+  it.each([
+    ["SIGKILL", "hangs", 500],
+    ["SIGKILL", "hangs", 0],
+    ["SIGKILL", "starves", 500],
+    ["SIGKILL", "spins", 500],
+    ["SIGTERM", "hangs", 50],
+    ["SIGTERM", "starves", 500],
+  ] as const)("by %s leaves no rank behind that %s, after %i ms", async (signal, what, late) => {
+    const { launcher, pids } = await launch(what);
+    await sleep(late);
+    launcher.kill(signal);
+    expect(await aliveAfter(pids, 5000)).toEqual([]);
+  });
+});
+
+describe("Ctrl-C", () => {
+  it.each(["hangs", "starves", "spins"])("ends all ranks within two seconds when one %s", async (what) => {
+    const { launcher, pids, ended } = await launch(what);
+    await sleep(500);
+    // A terminal sends the signal to all processes of the foreground.
+    process.kill(-Number(launcher.pid), "SIGINT");
+    expect(await aliveAfter(pids, 2000)).toEqual([]);
+    expect((await ended).trim().split("\n").at(-1)).toBe("SIGINT");
+  });
+
+  it("sent to the launcher alone does so too", async () => {
+    const { launcher, pids, ended } = await launch("spins");
+    await sleep(500);
+    launcher.kill("SIGINT");
+    expect(await aliveAfter(pids, 2000)).toEqual([]);
+    expect((await ended).trim().split("\n").at(-1)).toBe("SIGINT");
+  });
 });

@@ -1,15 +1,15 @@
 /**
  * A launcher as a process. Its ranks run the script of its argument and never end by themselves. It prints their
- * process numbers, so that a test can kill them.
+ * process numbers, so that a test can kill them, and in the end the signal that it received.
  */
 import process from "node:process";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 
-const [rankProcess = ""] = process.argv.slice(2);
+const [rankProcess = "", what = "hangs"] = process.argv.slice(2);
 
-await spawnRanks({
+const { interrupted } = await spawnRanks({
   worldSize: 2,
-  command: [process.execPath, rankProcess, "hangs", "1", "60000"],
+  command: [process.execPath, rankProcess, what, "1", "60000"],
   env: { PATH: process.env.PATH },
   timeout: 60_000,
   grace: 1000,
@@ -17,3 +17,4 @@ await spawnRanks({
   err: () => {},
   onStart: (_, pid) => process.stdout.write(`${pid}\n`),
 });
+process.stdout.write(`${interrupted}\n`);

@@ -1,10 +1,12 @@
 /** Peers without the token are rejected, and nothing that they send crashes, blocks or delays a rank. */
-import { connect, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { encodeFrame, frameKinds } from "../../src/launch/frames.ts";
 import { encodeHello, newNonce, newToken } from "../../src/launch/handshake.ts";
 import { type Hub, openHub } from "../../src/launch/hub.ts";
 import { joinWorld, type World } from "../../src/launch/join-world.ts";
+import { decodeText, encodeText } from "../../src/launch/world-end.ts";
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
@@ -82,6 +84,44 @@ describe("strangers", () => {
     await Promise.all(silent);
   }, 15_000);
 
+  it("400 of them, who come back whenever they are closed, delay no rank", async () => {
+    const { hub: opened, token } = await hub(2);
+    let over = false;
+    const silent = Array.from({ length: 400 }, async () => {
+      while (!over) await stranger(opened.port, new Uint8Array());
+    });
+    const start = performance.now();
+    const worlds = await Promise.all([0, 1].map((rank) => join(opened.port, token, rank, 2, 10_000)));
+    expect(performance.now() - start).toBeLessThan(2000);
+    over = true;
+    await Promise.all(worlds.map((world) => world.leave()));
+    await opened.close();
+    await Promise.all(silent);
+  }, 15_000);
+
+  it.each([
+    ["an abort", encodeFrame(frameKinds.abort, encodeText({ rank: 0, reason: "stop" }))],
+    ["a refusal", encodeFrame(frameKinds.refusal, encodeText({ rank: 0, reason: "stop ".repeat(20) }))],
+  ])("who answers in the place of the hub ends no rank by %s", async (_, last) => {
+    const token = newToken();
+    const impostor = createServer((socket) => {
+      socket.on("error", () => {}).write(encodeFrame(frameKinds.challenge, newNonce()));
+      socket.once("data", () => socket.end(last));
+    });
+    const port = await new Promise<number>((resolve) => {
+      impostor.listen(0, "127.0.0.1", () => {
+        const address = impostor.address();
+        resolve(address !== null && typeof address === "object" ? address.port : 0);
+      });
+    });
+    const joining = join(port, token, 0, 1, 5000);
+    await sleep(200);
+    await new Promise((resolve) => impostor.close(resolve));
+    const opened = await openHub({ worldSize: 1, token, host: "127.0.0.1", port, timeout: 3000 });
+    open.push(opened);
+    await (await joining).leave();
+  });
+
   it("who sends a byte now and then is closed by the same time, whatever he has sent", async () => {
     const { hub: opened } = await hub(2, 600);
     const start = performance.now();
@@ -127,6 +167,13 @@ describe("strangers", () => {
 });
 
 describe("a world that ends early", () => {
+  it("prints no control characters of another process, and no endless text", () => {
+    const told = decodeText(encodeText({ rank: 1, reason: "line\n\tnext \u001b[2J\r\u202ecod" }));
+    expect(told?.reason).toBe("line\n\tnext \\u001b[2J\\u000d\\u202ecod");
+    const long = new TextEncoder().encode(JSON.stringify({ rank: 1, reason: "x".repeat(100_000) }));
+    expect(decodeText(long)?.reason).toHaveLength(16_384);
+  });
+
   it("names the ranks that never came", async () => {
     const { hub: opened, token } = await hub(3, 300);
     const world = await join(opened.port, token, 1, 3);

@@ -8,7 +8,7 @@ import { packageFile } from "../../backends/package-file.ts";
 import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { type World, worldEnded } from "../../launch/join-world.ts";
-import { spawnRanks, type WorldResult } from "../../launch/spawn-ranks.ts";
+import { spawnRanks, type StopSignal, type WorldResult } from "../../launch/spawn-ranks.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { runAsRank } from "./run-as-rank.ts";
@@ -30,10 +30,20 @@ async function runInProcesses(
     out: terminal.out,
     err: terminal.err,
   });
+  if (result.interrupted !== null) {
+    terminal.err(`ended by ${result.interrupted}, with all ranks\n`);
+    return statusOfSignal[result.interrupted];
+  }
   // A check that failed was reported by rank 0, whose status ends the world when all others have left.
   if (result.end !== null && !(result.statuses[0] === exitStatus.checkFailed)) terminal.err(`${failureText(result)}\n`);
   return statusOfWorld(result);
 }
+
+const statusOfSignal: Readonly<Record<StopSignal, ExitStatus>> = {
+  SIGHUP: exitStatus.hungUp,
+  SIGINT: exitStatus.interrupted,
+  SIGTERM: exitStatus.terminated,
+};
 
 /**
  * Does `here` in this process, starts the command line `args` once per rank, or does `asRank` as one of these ranks.

@@ -1,0 +1,68 @@
+/** `braid run --on cuda` on fake GPUs whose launcher ends in the middle of many short runs: no rank stays behind. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isAlive } from "../../launch/run-ranks.ts";
+import { emulationObstacle } from "./emulate/compiler.ts";
+import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/backends/cuda/ended-runs is skipped: ${obstacle}`);
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const example = path.join(root, "examples/ring-allgather-matmul.ts");
+const sizes = ["M=2", "K=1", "N=1"].flatMap((size) => ["--set", size]);
+const args = ["run", example, "--on", "cuda", "--devices", "2", ...sizes, "--repeat", "100000000"];
+
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(2);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+/** Starts the command in a group of processes of its own. Returns when its ranks have run for a while. */
+async function start(): Promise<{ readonly launcher: ChildProcess; readonly pids: readonly number[] }> {
+  // oxlint-disable-next-line node/no-process-env -- what the command inherits
+  const env = { ...process.env, ...fakes.env, FAKE_CUDA_LOG: "" };
+  const launcher = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args], { env, detached: true });
+  const children = `/proc/${launcher.pid}/task/${launcher.pid}/children`;
+  let pids: readonly number[] = [];
+  while (pids.length < 2) {
+    await sleep(50);
+    pids = readFileSync(children, "utf8").split(" ").filter(Boolean).map(Number);
+  }
+  await sleep(5000);
+  expect(pids.filter(isAlive)).toEqual(pids);
+  return { launcher, pids };
+}
+
+async function aliveAfter(pids: readonly number[], milliseconds: number): Promise<readonly number[]> {
+  const deadline = Date.now() + milliseconds;
+  while (pids.some(isAlive) && Date.now() < deadline) await sleep(20);
+  return pids.filter(isAlive);
+}
+
+describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
+  it("end when their launcher is killed", async () => {
+    const { launcher, pids } = await start();
+    launcher.kill("SIGKILL");
+    expect(await aliveAfter(pids, 5000)).toEqual([]);
+  }, 60_000);
+
+  it("end at Ctrl-C, which prints one line", async () => {
+    const { launcher, pids } = await start();
+    let printed = "";
+    launcher.stdout?.on("data", (text: Buffer) => (printed += text.toString()));
+    launcher.stderr?.on("data", (text: Buffer) => (printed += text.toString()));
+    const status = new Promise((resolve) => launcher.on("close", resolve));
+    process.kill(-Number(launcher.pid), "SIGINT");
+    expect(await aliveAfter(pids, 2000)).toEqual([]);
+    expect(await status).toBe(130);
+    expect(printed).toBe("ended by SIGINT, with all ranks\n");
+  }, 60_000);
+});
