@@ -78,10 +78,11 @@ export function withSpecialChecks(
   special: readonly CheckedOutput[],
 ): readonly CheckedOutput[] {
   return checks.map((checked, i) => {
-    const { failure } = at(special, i);
+    const { check, failure } = at(special, i);
     if (!checked.check.ok || failure?.code !== "check-failed") return checked;
     const message = `${failure.message}, on inputs with special values`;
-    return { check: { ...checked.check, ok: false }, failure: { ...failure, message } };
+    const { largestError, partOfBound } = check;
+    return { check: { ...checked.check, ok: false, largestError, partOfBound }, failure: { ...failure, message } };
   });
 }
 
