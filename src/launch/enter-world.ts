@@ -18,6 +18,7 @@ export const hubVariable = "BRAID_HUB";
 export const tokenVariable = "BRAID_TOKEN";
 
 const loopback = "127.0.0.1";
+const largestPort = 65_535;
 
 /**
  * Joins the world. Rank 0 opens its hub first if no other process has. Throws `rendezvous-failed`,
@@ -32,6 +33,7 @@ export async function enterWorld(who: RankEnvironment, env: Environment, timeout
     const host = who.address ?? loopback;
     if (env[hubVariable] !== undefined) return joinWorld({ ...join, host, port: who.port, token });
     const port = who.port + 1;
+    if (port > largestPort) noPort(who.port);
     const hub = rank === 0 ? await openHub({ worldSize, token, host, port, timeout }) : null;
     return held(hub, await joinWorld({ ...join, host, port, token }));
   }
@@ -91,6 +93,17 @@ function noRankZero(rank: number, timeout: number): never {
     found: `rank 0 has not opened the rendezvous on this host within ${timeout / 1000} s`,
     expected: "rank 0 on the same host, started by the same user",
     help: "start all ranks together; for ranks in separate containers set MASTER_ADDR, MASTER_PORT and the same secret BRAID_TOKEN on all",
+  });
+}
+
+function noPort(port: number): never {
+  return fail({
+    code: "launcher-environment",
+    message: "there is no port after MASTER_PORT, where rank 0 opens the rendezvous",
+    place: { kind: "call", text: "environment variables of the launcher" },
+    found: `MASTER_PORT=${port}`,
+    expected: `MASTER_PORT below ${largestPort}`,
+    help: "set MASTER_PORT to a smaller port on all ranks",
   });
 }
 

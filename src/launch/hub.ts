@@ -7,6 +7,7 @@
  * hundred bytes, its time to a few seconds, and the number of such peers is limited too: a new one replaces the oldest.
  */
 import { createServer, type Server, type Socket } from "node:net";
+import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { createDeadlines, type Deadline } from "./deadlines.ts";
 import { createExchanges } from "./exchanges.ts";
 import {
@@ -203,8 +204,12 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   };
 }
 
+/** Throws `rendezvous-failed`: the port may be taken, and the host unknown or another machine. */
 function listen(server: Server, { host, port }: HubOptions): Promise<number> {
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve, refuse) => {
+    const reject = (error: Error): void => {
+      refuse(new DiagnosticError([cannotListen(host, port, error)]));
+    };
     server.once("error", reject);
     server.listen({ host, port }, () => {
       server.removeListener("error", reject);
@@ -212,4 +217,18 @@ function listen(server: Server, { host, port }: HubOptions): Promise<number> {
       resolve(address !== null && typeof address === "object" ? address.port : port);
     });
   });
+}
+
+function cannotListen(host: string, port: number, error: Error): Diagnostic {
+  const taken = "code" in error && error.code === "EADDRINUSE";
+  return {
+    code: "rendezvous-failed",
+    message: "rank 0 could not open the rendezvous",
+    place: { kind: "call", text: `rendezvous at ${host}:${port}` },
+    found: error.message,
+    expected: "a free port of this machine",
+    help: taken
+      ? "set MASTER_PORT to another port, whose successor is free too, on all ranks"
+      : "set MASTER_ADDR to an address of the machine of rank 0, on all ranks",
+  };
 }

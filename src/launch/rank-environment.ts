@@ -96,17 +96,18 @@ export function rankEnvironment(env: Environment): RankEnvironment | null {
     localRank,
     localWorldSize,
     address: env.MASTER_ADDR ?? null,
-    port: env.MASTER_PORT === undefined ? null : number(env, "MASTER_PORT", 1),
+    port: env.MASTER_PORT === undefined ? null : number(env, "MASTER_PORT", 1, 65_535),
     job: [names.launcher, ...names.job.map((name) => env[name] ?? "")].join("-"),
   };
 }
 
 /** SLURM_TASKS_PER_NODE is a list such as `4(x2),3`; its first number applies, assuming equal hosts. */
-function number(env: Environment, name: string, least: number): number {
+function number(env: Environment, name: string, least: number, most = Number.MAX_SAFE_INTEGER): number {
   const text = env[name] ?? "";
   const digits = name === "SLURM_TASKS_PER_NODE" ? text.replace(/[(,].*$/, "") : text;
   const value = /^\d{1,9}$/.test(digits) ? Number(digits) : Number.NaN;
   if (!(value >= least)) incomplete(`${name}=${text}`, `${name} as a whole number of at least ${least}`);
+  if (value > most) incomplete(`${name}=${text}`, `${name} as a whole number of at most ${most}`);
   return value;
 }
 
