@@ -330,7 +330,8 @@ describe("host units", () => {
     const x = unit.input([4]);
     const y = unit.tensor([4]);
     unit.output(y);
-    const fusion = { ...unit.build(), kind: "Fusion", ops: [] } as const;
+    const set = { kind: "Set", inputs: [x.id], output: y.id } as const;
+    const fusion = { ...unit.build(), kind: "Fusion", ops: [set] } as const;
     const program = valid();
     return {
       program: { ...program, units: [{ id: makeId<UnitId>(0), fusion }] },

@@ -114,6 +114,7 @@ function findContainers(text: string, file: string): readonly Source[] {
     const end = next < 0 ? text.length : text.lastIndexOf("\n", next) + 1;
     line += countLines(text, counted, start);
     counted = start;
+    if (next >= 0 && end <= found) failSameLine(file, line);
     const prefix = text.slice(start, found);
     sources.push(
       /\S/u.test(prefix)
@@ -129,6 +130,17 @@ function findContainers(text: string, file: string): readonly Source[] {
     found = next;
   }
   return sources;
+}
+
+function failSameLine(file: string, line: number): never {
+  return fail({
+    code: "dump-syntax",
+    message: "two containers begin on one line",
+    place: { kind: "file", path: file, line },
+    found: "a second %HostIrContainer",
+    expected: "a line break before it",
+    help: "pass the dump as nvFuser or Braid printed it; line breaks are missing",
+  });
 }
 
 function countLines(text: string, from: number, to: number): number {

@@ -1,5 +1,6 @@
 /** The rules for a single statement, one per kind. All ids in it are valid. */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
@@ -130,7 +131,18 @@ function checkHandles({ communications }: ShareMemHandles): readonly Fault[] {
 }
 
 function checkPost({ unit, inputs, outputs }: PostOnStream, { tensors, units }: HostProgram): readonly Fault[] {
-  const { fusion } = at(units, unit);
+  const { fusion, opaque } = at(units, unit);
+  const unmade = opaque === undefined ? unmadeIn(fusion) : undefined;
+  if (unmade !== undefined) {
+    return [
+      {
+        message: `HostUnit${unit} uses T${unmade}, which it neither takes nor makes`,
+        found: `T${unmade}`,
+        expected: "an input of the unit, or the output of an earlier op of it",
+        help: `add T${unmade} to the unit's inputs and to the Inputs of this PostOnStream`,
+      },
+    ];
+  }
   const sides = [
     { side: "input", given: inputs, own: fusion.inputs },
     { side: "output", given: outputs, own: fusion.outputs },
@@ -159,6 +171,17 @@ function checkPost({ unit, inputs, outputs }: PostOnStream, { tensors, units }: 
       },
     ];
   });
+}
+
+/** The first tensor that an op or an output uses before it has a value. */
+function unmadeIn({ ops, inputs, outputs }: FusionData): TensorId | undefined {
+  const made = new Set(inputs);
+  for (const op of ops) {
+    const unmade = op.inputs.find((id) => !made.has(id));
+    if (unmade !== undefined) return unmade;
+    made.add(op.output);
+  }
+  return outputs.find((id) => !made.has(id));
 }
 
 function signature({ dtype, domain }: Tensor): string {
