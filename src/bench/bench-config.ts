@@ -9,6 +9,7 @@ import { readFile } from "node:fs/promises";
 import { type GivenOptions, type OptionRow, rowOf } from "../compile/options.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
+import { jsonText } from "../support/json-text.ts";
 import { suggestion } from "../support/nearest.ts";
 import { systemReason } from "../support/system-reason.ts";
 import { type BenchOptions, benchRows, torchDtypes } from "./bench-options.ts";
@@ -106,7 +107,7 @@ function bad(value: unknown, expected: string, place: string): never {
     code: "option-value",
     message: "a configuration has a bad value",
     place: { kind: "option", text: place },
-    found: value === undefined ? "nothing" : JSON.stringify(value),
+    found: value === undefined ? "nothing" : jsonText(value),
     expected,
     help: "correct the file",
   });

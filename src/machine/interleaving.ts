@@ -12,6 +12,7 @@
  *   overwrites:0    It writes the inputs of the next run here: other bytes.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
+import { jsonText } from "../support/json-text.ts";
 
 export interface StreamStep {
   readonly rank: number;
@@ -107,7 +108,7 @@ function jsonSteps(text: string): readonly InterleavingStep[] {
     const numbers: readonly unknown[] = Array.isArray(entry) ? entry : [];
     const [rank, stream, ...rest] = numbers;
     const good = isIndex(rank) && isIndex(stream) && rest.length === 0;
-    return good ? { rank, stream } : malformed(JSON.stringify(entry), expected);
+    return good ? { rank, stream } : malformed(jsonText(entry), expected);
   });
 }
 

@@ -1,6 +1,7 @@
 /** Reads a machine profile from JSON. `profile-invalid` names the first bad, missing or unknown entry and its place. */
 import { type InferIssue, safeParse } from "valibot";
 import { fail } from "../diagnostics/diagnostic.ts";
+import { jsonText } from "../support/json-text.ts";
 import { suggestion } from "../support/nearest.ts";
 import type { MachineProfile } from "./machine-profile.ts";
 import { machineProfile } from "./profile-schema.ts";
@@ -33,7 +34,7 @@ function invalid({ type, expected, path, input, message }: Issue, source: string
     code: "profile-invalid",
     message: "a machine profile has a value that `braid calibrate` does not write",
     place,
-    found: value === undefined ? "nothing" : JSON.stringify(value).slice(0, 80),
+    found: value === undefined ? "nothing" : jsonText(value),
     expected: message,
     help: "measure the machine again with braid calibrate, or correct the value",
   });

@@ -172,6 +172,11 @@ it.each(readdirSync(profiles))("reads every entry of the shipped profile %s", (f
   expect(parseProfile(text, file)).toEqual(JSON.parse(text));
 });
 
+it("takes JSON of any depth", () => {
+  const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+  expect(() => parseProfile(deep, "machine.json")).toThrow("found: a value that is nested too deeply to print");
+});
+
 function diagnosticOf(value: unknown): Diagnostic | undefined {
   try {
     parseProfile(JSON.stringify(value), "machine.json");
