@@ -4,16 +4,16 @@
  * Program that runs.
  */
 import type { CommandList } from "../commands/command-list.ts";
-import { link } from "../commands/link/link.ts";
+import { type Linked, linkWithWarnings } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
 import { type GivenOptions, type LoweringName, loweringNames, type OptionValue, scheduleNames } from "./options.ts";
 import { type NamedNumbers, numbersByName, record } from "./record.ts";
 import { pickOptions, requireOptions } from "./options/resolve.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
-import { unlinkedReport, verify, type VerifyOptions, type VerifyReport } from "../verify/verify.ts";
+import { unlinkedReport, verify, type VerifyOptions, type VerifyReport, withWarnings } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
 /** The back end on which a Program runs. */
@@ -44,6 +44,8 @@ export interface Compilation<Report extends VerifyReport | null = VerifyReport> 
   readonly sizes: Sizes;
   /** The linked Program before the schedule. */
   readonly recorded: Program;
+  /** Transfers by which ranks may mean different tensors; the report has them too. */
+  readonly warnings: readonly Diagnostic[];
   /** The Program that runs. */
   readonly program: Program;
   /** The verifier's report; null with `verify: "off"`. */
@@ -95,12 +97,13 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   const lists = hosts.map((host, rank) =>
     record(host, { rank, sizes, scalars, ...pickOptions(["streams", "protocol"], options) }),
   );
-  const recorded = linked(lists);
-  if (recorded instanceof DiagnosticError) {
-    return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, recorded), error: recorded };
+  const linked = tryLink(lists);
+  if (linked instanceof DiagnosticError) {
+    return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
+  const { program: recorded, warnings } = linked;
   const program = applySchedule(recorded, schedule);
-  const compiled = { signature, hosts, options, sizes, recorded, program, report: null, reported: program };
+  const compiled = { signature, hosts, options, sizes, recorded, warnings, program, report: null, reported: program };
   return options.verify === "off" ? compiled : verified(compiled, { notes });
 }
 
@@ -109,12 +112,12 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
  * recorded Program, so both Programs are verified.
  */
 export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
-  const { recorded, program } = compilation;
+  const { recorded, program, warnings } = compilation;
   if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
     const report = verify(recorded, options);
-    if (!report.ok) return { ...compilation, report: asRecorded(report), reported: recorded };
+    if (!report.ok) return { ...compilation, report: withWarnings(asRecorded(report), warnings), reported: recorded };
   }
-  return { ...compilation, report: verify(program, options), reported: program };
+  return { ...compilation, report: withWarnings(verify(program, options), warnings), reported: program };
 }
 
 function asRecorded(report: VerifyReport): VerifyReport {
@@ -159,9 +162,9 @@ function withDefaults(options: CompileOptions): CompileOptions {
 }
 
 /** Returns the error if ranks do not agree on a transfer; throws other errors. */
-function linked(lists: readonly CommandList[]): Program | DiagnosticError {
+function tryLink(lists: readonly CommandList[]): Linked | DiagnosticError {
   try {
-    return link(lists);
+    return linkWithWarnings(lists);
   } catch (error) {
     if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => code === "transfer-mismatch")) {
       return error;

@@ -58,6 +58,7 @@ export const diagnosticCodes = {
   "recording-too-long": "The loops of a host program have too many iterations to record",
   "bad-peer": "A send or receive names an invalid peer",
   "transfer-mismatch": "The ranks disagree on a transfer",
+  "transfer-unclear": "The ranks may mean different tensors by one transfer",
   "rank-missing": "A rank's command list is missing or given twice",
   "memory-limit": "The program needs more memory than the back end can address",
   // verifier

@@ -14,11 +14,14 @@ export type Place =
   | { readonly kind: "option"; readonly text: string }
   | { readonly kind: "file"; readonly path: string; readonly line?: number; readonly column?: number };
 
-/** A mistake, or a note. The code is stable; texts may change between versions. */
+/** A mistake, a doubt or a note. The code is stable; texts may change between versions. */
 export interface Diagnostic {
   readonly code: DiagnosticCode;
-  /** `error` by default. A `note` reports something correct that could be better. */
-  readonly severity?: "error" | "note";
+  /**
+   * `error` by default. A `warning` reports what may be wrong, which cannot be known, a `note` something correct that
+   * could be better.
+   */
+  readonly severity?: "error" | "warning" | "note";
   /** One sentence, no trailing period. */
   readonly message: string;
   readonly place?: Place;

@@ -1,7 +1,7 @@
 /**
  * Findings: the verifier's Diagnostics, with their content also as data. An error makes a Program wrong: its edges
  * allow an order of its commands in which it computes another result, never ends, or breaks a rule that back ends rely
- * on. A note reports a cost in time or memory.
+ * on. A warning reports what may be wrong. A note reports a cost in time or memory.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 
@@ -44,7 +44,7 @@ export interface OrderEdge {
 }
 
 export interface Finding extends Diagnostic {
-  readonly severity: "error" | "note";
+  readonly severity: "error" | "warning" | "note";
   /** The commands involved: both of a race, those of the cycle of a deadlock. */
   readonly commands: readonly CommandPlace[];
   /** The number of commands, or pairs of commands, of the same statements that this finding covers. */

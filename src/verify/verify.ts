@@ -5,7 +5,7 @@
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
-import type { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./check/find-problems.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
@@ -98,16 +98,7 @@ export function repair(program: Program): Repair | null {
 export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: DiagnosticError): VerifyReport {
   return {
     ok: false,
-    findings: diagnostics.map((diagnostic) => ({
-      ...diagnostic,
-      severity: "error",
-      commands: [],
-      occurrences: 1,
-      memory: null,
-      ancestor: null,
-      missingEdge: null,
-      interleaving: null,
-    })),
+    findings: diagnostics.map(findingOfLists),
     repair: null,
     size: {
       ranks: lists.length,
@@ -115,5 +106,26 @@ export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: D
       streams: lists.reduce((sum, { streams }) => sum + streams.length, 0),
       regions: 0,
     },
+  };
+}
+
+/** The report with what link doubts. */
+export function withWarnings(report: VerifyReport, warnings: readonly Diagnostic[]): VerifyReport {
+  return warnings.length === 0
+    ? report
+    : { ...report, findings: [...report.findings, ...warnings.map(findingOfLists)] };
+}
+
+/** A finding of link, which names no commands. */
+function findingOfLists(diagnostic: Diagnostic): Finding {
+  return {
+    severity: "error",
+    ...diagnostic,
+    commands: [],
+    occurrences: 1,
+    memory: null,
+    ancestor: null,
+    missingEdge: null,
+    interleaving: null,
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cast, DeviceMesh, div, Fusion, mul, set, sum } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
-import { checkOutputs, withSpecialChecks } from "../../src/cli/run/output-check.ts";
+import { checkOutputs, type Suspect, withSpecialChecks } from "../../src/cli/run/output-check.ts";
 import type { OutputCopy } from "../../src/cli/run/output-copies.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 
@@ -22,7 +22,7 @@ describe("checkOutputs", () => {
   const square = floats([2, 3], [1, 4, 9, 16, 25, 36]);
 
   it("passes what is right", () => {
-    const checked = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(square)], true);
+    const checked = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(square)], "braid");
     expect(checked.map(({ check, failure }) => [check.ok, check.largestError, failure])).toEqual([
       [true, 0, null],
       [true, 0, null],
@@ -35,7 +35,7 @@ describe("checkOutputs", () => {
     [Infinity, "Infinity (off by Infinity)"],
   ])("names the element that is wrong: %d", (wrong, found) => {
     const bad = floats([2, 3], [1, 4, 9, 16, wrong, 36]);
-    const [good, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(bad)], true);
+    const [good, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), whole(bad)], "braid");
     expect(good?.check.ok).toBe(true);
     expect(failed?.check.ok).toBe(false);
     expect(failed?.check.partOfBound).toBeGreaterThan(1);
@@ -49,7 +49,7 @@ describe("checkOutputs", () => {
       { tensor: square, ranks: [0] },
       { tensor: bad, ranks: [1] },
     ];
-    const [, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), copies], false);
+    const [, failed] = checkOutputs(f.data(), [input], new Map(), [whole(input), copies], "unverified");
     expect(failed?.failure?.place).toMatchObject({
       text: expect.stringContaining("of rank 1, element [1, 1]") as string,
     });
@@ -57,10 +57,22 @@ describe("checkOutputs", () => {
   });
 });
 
+it("blames Braid only for what Braid lowered", () => {
+  const f = new Fusion();
+  f.output(set(f.input([1], "float")));
+  const helpOf = (suspect: Suspect): string | undefined => {
+    const [only] = checkOutputs(f.data(), [floats([1], [1])], new Map(), [whole(floats([1], [2]))], suspect);
+    return only?.failure?.help;
+  };
+  expect(helpOf("braid")).toContain("a bug in Braid");
+  expect(helpOf("program")).not.toContain("bug");
+  expect(helpOf("program")).toContain("the host program or its reference is wrong");
+});
+
 describe("what has no error bound", () => {
   const half = (values: readonly number[]): Tensor => Tensor.from([...values], "half");
   function checked(values: readonly number[], f: Fusion, inputs: readonly Tensor[]) {
-    const [only] = checkOutputs(f.data(), inputs, new Map(), [whole(half(values))], true);
+    const [only] = checkOutputs(f.data(), inputs, new Map(), [whole(half(values))], "braid");
     return only;
   }
 
@@ -90,7 +102,7 @@ describe("what has no error bound", () => {
         [2, -2],
       ]),
     ];
-    const [result] = checkOutputs(f.data(), inputs, new Map(), [whole(floats([2], [5, 5]))], true);
+    const [result] = checkOutputs(f.data(), inputs, new Map(), [whole(floats([2], [5, 5]))], "braid");
     expect(result?.check).toMatchObject({ ok: false, elements: 2, compared: 0 });
     expect(result?.failure?.code).toBe("not-checked");
     expect(result?.failure?.found).toContain("T2 (div of T1, T1): a divisor may be 0");

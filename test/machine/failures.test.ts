@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createMachine, type MachineOptions } from "../../src/machine/machine.ts";
+import { at } from "../../src/support/invariant.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { buildLists, type ListBuilder } from "./list-builder.ts";
 import { createReferenceCompute } from "./reference-compute.ts";
@@ -16,15 +17,11 @@ function crossed(streams: number): Program {
   return link(
     buildLists(2, (list, rank) => {
       const lanes = streams === 1 ? [0, 0] : [list.stream("first"), list.stream("second")];
+      const sides = [0, 1].map(() => ({ input: list.input([2]), output: list.output([2]) }));
       for (const [i, lane] of lanes.entries()) {
         const team = i === rank ? [0, 1] : [1, 0];
         list.statement(`Allreduce ${team.join(",")}`);
-        list.collective(lane, "Allreduce", {
-          team,
-          reduceOp: "sum",
-          input: list.input([2]),
-          output: list.output([2]),
-        });
+        list.collective(lane, "Allreduce", { team, reduceOp: "sum", ...at(sides, i === rank ? 0 : 1) });
       }
     }),
   );

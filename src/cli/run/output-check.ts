@@ -29,15 +29,28 @@ export interface CheckedOutput {
 }
 
 /**
+ * braid: the program was lowered from what it is checked with, and verified. program: it was written by hand, and its
+ * reference besides. unverified: anything.
+ */
+export type Suspect = "braid" | "program" | "unverified";
+
+const helpFor: { readonly [S in Suspect]: string } = {
+  braid: "this is a bug in Braid: please report the program and the command line",
+  program:
+    "the host program or its reference is wrong: compare the statements that write this output with the reference",
+  unverified: "the program was not verified: run braid verify on it",
+};
+
+/**
  * One check per output, in the order of the Fusion's outputs, for the copy with the largest error. `inputs` are whole
- * tensors. `proven`: the program was verified, so a difference is a bug in Braid.
+ * tensors. `suspect`: what may be wrong if an output differs.
  */
 export function checkOutputs(
   fusion: FusionData,
   inputs: readonly Tensor[],
   sizes: Sizes,
   outputs: readonly (readonly OutputCopy[])[],
-  proven: boolean,
+  suspect: Suspect,
   arithmetic?: Arithmetic,
 ): readonly CheckedOutput[] {
   const expected = evaluateFusion(fusion, inputs, sizes, arithmetic);
@@ -54,7 +67,7 @@ export function checkOutputs(
     const compared = elements - Math.max(...copies.map(({ unbounded }) => unbounded));
     const notCompared = at(expected.unbounded, i);
     const failure =
-      bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, proven);
+      bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, suspect);
     return {
       check: {
         ok: failure === null && compared > 0,
@@ -110,7 +123,7 @@ function failureOf(
   output: string,
   shape: readonly number[],
   { index, ...difference }: Difference,
-  proven: boolean,
+  suspect: Suspect,
 ): Diagnostic {
   const { actual, expected, error, bound } = difference;
   return {
@@ -119,9 +132,7 @@ function failureOf(
     place: { kind: "tensor", text: `${output}, element [${positionOf(index, shape).join(", ")}]` },
     found: `${String(actual)} (off by ${error.toPrecision(3)})`,
     expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
-    help: proven
-      ? "this is a bug in Braid: please report the program and the command line"
-      : "the program was not verified: run braid verify on it",
+    help: helpFor[suspect],
   };
 }
 

@@ -112,10 +112,9 @@ export async function runFile(
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   const copies = copiesOf(signature, sizes, ran.outputs);
   if (flags.check) step("evaluating the oracle");
+  const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
   const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
-    reference === null
-      ? []
-      : checkOutputs(reference.data(), checked, sizes, results, verify === "on", arithmeticOf(flags));
+    reference === null ? [] : checkOutputs(reference.data(), checked, sizes, results, suspect, arithmeticOf(flags));
   const checks =
     special === null
       ? null

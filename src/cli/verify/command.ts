@@ -37,7 +37,10 @@ function verifyText(
 ): string {
   const { ok, findings, repair, size } = report;
   const errors = findings.filter(({ severity }) => severity === "error");
-  const notes = findings.length - errors.length;
+  const others = (["warning", "note"] as const).flatMap((severity) => {
+    const count = findings.filter((finding) => finding.severity === severity).length;
+    return count === 0 ? [] : [` and ${counted(count, severity)}`];
+  });
   const verdict = ok ? outColors.green("ok") : outColors.red(counted(errors.length, "finding"));
   const scale = `${counted(size.ranks, "device")}, ${counted(flags.streams, "stream")}, ${counted(size.commands, "command")} on ${counted(size.streams, "queue")}`;
   const mended =
@@ -48,7 +51,7 @@ function verifyText(
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
     ...mended,
     ...(choice === null ? [] : [`schedule: ${choice}`]),
-    `${file}: ${verdict}${notes === 0 ? "" : ` and ${counted(notes, "note")}`}; ${scale}; ${milliseconds.toFixed(2)} ms`,
+    `${file}: ${verdict}${others.join("")}; ${scale}; ${milliseconds.toFixed(2)} ms`,
     ...written.map((path) => `written: ${path}`),
     ...(replay === null ? [] : [`replay: ${replay}`]),
     "",
@@ -57,7 +60,7 @@ function verifyText(
 
 function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string {
   const [headline = "", ...rest] = renderDiagnostic(diagnostic).split("\n");
-  const paint = diagnostic.severity === "note" ? colors.cyan : colors.red;
+  const paint = { error: colors.red, warning: colors.yellow, note: colors.cyan }[diagnostic.severity ?? "error"];
   return [headline.replace(/^\w+\[[^\]]*\]/, (label) => colors.bold(paint(label))), ...rest].join("\n");
 }
 

@@ -54,7 +54,7 @@ const style = `
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1c2128; background: #fff }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f4f6f8; padding: .7rem; border-radius: 4px; font-size: 13px }
-section { border-left: 4px solid #c22; padding-left: 1rem; margin: 1.5rem 0 } section.note { border-color: #28a }
+section { border-left: 4px solid #c22; padding-left: 1rem; margin: 1.5rem 0 } section.warning { border-color: #b80 } section.note { border-color: #28a }
 .ok { color: #176f2c } .bad { color: #b01919 } .ok, .bad { font-weight: 600 }
 svg { display: block; max-width: 100%; height: auto } svg text { font: 11px ui-monospace, monospace; fill: #1c2128 }
 svg .lane { stroke: #d0d7de } svg .node { fill: #eef2f6; stroke: #8b98a5 } svg .hot { fill: #ffe3e0; stroke: #c22 }

@@ -12,6 +12,7 @@ import type { KernelId } from "../command.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Program, RankProgram } from "../program.ts";
 import { linkCommand, type LinkedCombination } from "./link-command.ts";
+import { meaningsOf } from "./match/meaning.ts";
 import { matchOneSided } from "./match/one-sided.ts";
 import { type LinkedCollective, matchPeerCollectives } from "./match/peer-collectives.ts";
 import { matchTransfers } from "./match/transfers.ts";
@@ -19,16 +20,27 @@ import { layOutRank } from "./memory/memory-layout.ts";
 import { type Combination, combinationOf } from "./peer-operands.ts";
 import { relocateView } from "./relocate.ts";
 
+export interface Linked {
+  readonly program: Program;
+  /** Transfers by which ranks may mean different tensors: `transfer-unclear`. */
+  readonly warnings: readonly Diagnostic[];
+}
+
 /**
  * Links one list per rank, in any order. Throws `rank-missing`, or a DiagnosticError with every `transfer-mismatch`
  * between the ranks.
  */
 export function link(lists: readonly CommandList[]): Program {
+  return linkWithWarnings(lists).program;
+}
+
+export function linkWithWarnings(lists: readonly CommandList[]): Linked {
   const ordered = listsByRank(lists);
   const bases = bufferBases(ordered);
-  const pairs = matchOneSided(ordered, (rank, view) => relocateView(at(bases, rank), view));
-  const peers = matchPeerCollectives(ordered, bases, pairs.slots.length);
-  const matched = matchTransfers(ordered, bases);
+  const meanings = meaningsOf(ordered);
+  const pairs = matchOneSided(meanings, (rank, view) => relocateView(at(bases, rank), view));
+  const peers = matchPeerCollectives(meanings, bases, pairs.slots.length);
+  const matched = matchTransfers(meanings, bases);
   const problems = [...matched.problems, ...pairs.problems, ...peers.problems];
   if (problems.length > 0) throw new DiagnosticError(problems);
   const combined = ordered.map((list, rank) => combinationsOf(list, at(peers.collectiveOf, rank)));
@@ -64,7 +76,7 @@ export function link(lists: readonly CommandList[]): Program {
       arenaBytes: at(layouts, rank).arenaBytes,
     };
   });
-  return {
+  const program: Program = {
     kind: "Program",
     ranks,
     buffers: layouts.flatMap(({ buffers }) => buffers),
@@ -72,6 +84,7 @@ export function link(lists: readonly CommandList[]): Program {
     transfers: matched.transfers,
     slots: [...pairs.slots, ...peers.slots],
   };
+  return { program, warnings: [...matched.warnings, ...pairs.warnings, ...peers.warnings] };
 }
 
 /** The lists in rank order. Fails with `rank-missing` unless each of the ranks 0 .. n-1 has one list. */

@@ -4,6 +4,7 @@ import { counted } from "../../../support/wording.ts";
 import type { CommandList } from "../../command-list.ts";
 import type { Collective } from "../../transfer.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
+import { type Meanings, otherMeaning } from "./meaning.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
 /** A transfer that one rank posts, with its buffers numbered over all ranks. */
@@ -18,17 +19,26 @@ export interface MatchedCollective<Use extends CollectiveUse> {
   readonly participants: readonly Use[];
 }
 
+export interface MatchedCollectives<Use extends CollectiveUse> {
+  readonly matched: readonly MatchedCollective<Use>[];
+  readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
+}
+
 /**
  * `posted` is in order of ranks and, for each rank, of its list. The first mismatch shifts everything after it on its
- * communicator, so each communicator reports one problem.
+ * communicator, so each communicator reports one problem and one warning.
  */
 export function matchCollectives<Use extends Posted<Collective>>(
-  lists: readonly CommandList[],
+  meanings: Meanings,
   posted: readonly Use[],
-): { readonly matched: readonly MatchedCollective<Use>[]; readonly problems: readonly Diagnostic[] } {
+): MatchedCollectives<Use> {
+  const { lists } = meanings;
   const matched: MatchedCollective<Use>[] = [];
   const problems: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   for (const [communicator, queues] of queuesByCommunicator(posted)) {
+    let warning: Diagnostic | null = null;
     for (let k = 0; ; k++) {
       const uses = [...queues.values()].flatMap((queue) => queue[k] ?? []);
       const [anchor] = uses;
@@ -39,10 +49,17 @@ export function matchCollectives<Use extends Posted<Collective>>(
         problems.push(problem);
         break;
       }
+      const doubt = findOtherMeaning(meanings, anchor, uses, queues);
+      if (doubt !== null && doubt.severity !== "warning") {
+        problems.push(doubt);
+        break;
+      }
+      warning ??= doubt;
       matched.push({ communicator, participants });
     }
+    if (warning !== null) warnings.push(warning);
   }
-  return { matched, problems };
+  return { matched, problems, warnings };
 }
 
 /** queues.get(rank)[k]: the rank's k-th collective on a communicator. */
@@ -60,6 +77,23 @@ function queuesByCommunicator<Use extends Posted<Collective>>(
     else queue.push(use);
   }
   return all;
+}
+
+/** A use that means another collective than the anchor, preferably for certain; null if none does. */
+function findOtherMeaning(
+  meanings: Meanings,
+  anchor: Posted<Collective>,
+  uses: readonly Posted<Collective>[],
+  queues: Queues<Posted<Collective>>,
+): Diagnostic | null {
+  let warning: Diagnostic | null = null;
+  for (const use of uses) {
+    const found = otherMeaning(meanings, anchor, use, queues.get(use.rank) ?? []);
+    if (found === null) continue;
+    if (found.severity !== "warning") return found;
+    warning ??= found;
+  }
+  return warning;
 }
 
 /** Why `uses`, the k-th collective of every rank that has one, are not one collective of one team; null if they are. */

@@ -5,10 +5,10 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { createUnionFind } from "../../../support/union-find.ts";
-import type { CommandList } from "../../command-list.ts";
 import type { TransferEdge, Participant } from "../../program.ts";
 import type { PointToPointGroup } from "../../transfer.ts";
 import type { Posted } from "./collectives.ts";
+import { type Meanings, swappedSends } from "./meaning.ts";
 import { type End, unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import type { CommandRef } from "./problems.ts";
 
@@ -36,10 +36,16 @@ interface Channel {
 
 /** `posted` is in order of ranks and, for each rank, of its list. */
 export function matchGroups(
-  lists: readonly CommandList[],
+  meanings: Meanings,
   posted: readonly Posted<PointToPointGroup>[],
-): { readonly matched: readonly MatchedGroups[]; readonly problems: readonly Diagnostic[] } {
+): {
+  readonly matched: readonly MatchedGroups[];
+  readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
+} {
+  const { lists } = meanings;
   const problems: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   const pairs: { readonly send: OpRef; readonly recv: OpRef }[] = [];
   for (const channel of channelsOf(posted)) {
     for (const [k, send] of channel.sends.entries()) {
@@ -54,8 +60,10 @@ export function matchGroups(
       const { from, to, sends, recvs, communicator } = channel;
       problems.push(unmatched(lists, { from, to, sends: refs(sends), recvs: refs(recvs), channel: communicator }));
     }
+    const ends = (ops: readonly OpRef[]): readonly End[] => ops.map((op) => endOf(posted, op));
+    warnings.push(...swappedSends(meanings, ends(channel.sends), ends(channel.recvs)));
   }
-  return { matched: joinGroups(posted, pairs), problems };
+  return { matched: joinGroups(posted, pairs), problems, warnings };
 }
 
 function channelsOf(posted: readonly Posted<PointToPointGroup>[]): Iterable<Channel> {

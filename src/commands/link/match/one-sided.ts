@@ -9,6 +9,7 @@ import type { SlotId } from "../../command.ts";
 import type { CommandList, OneSided } from "../../command-list.ts";
 import type { Slot } from "../../program.ts";
 import type { View } from "../../view.ts";
+import { type Meanings, swappedSends } from "./meaning.ts";
 import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
@@ -30,6 +31,7 @@ export interface MatchedPairs {
   readonly pairOf: readonly (readonly (LinkedPair | undefined)[])[];
   readonly slots: readonly Slot[];
   readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
 }
 
 interface Half extends CommandRef {
@@ -46,13 +48,12 @@ interface Channel {
 }
 
 /** `relocate` numbers the buffers of a rank's view over all ranks. */
-export function matchOneSided(
-  lists: readonly CommandList[],
-  relocate: (rank: number, view: View) => View,
-): MatchedPairs {
+export function matchOneSided(meanings: Meanings, relocate: (rank: number, view: View) => View): MatchedPairs {
+  const { lists } = meanings;
   const pairOf = lists.map(({ pairs }): (LinkedPair | undefined)[] => pairs.map(() => undefined));
   const slots: Slot[] = [];
   const problems: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
   const addSlot = (signaller: number, waiter: number): SlotId => {
     const id = makeId<SlotId>(slots.length);
     slots.push({ id, signaller, waiter });
@@ -83,8 +84,9 @@ export function matchOneSided(
     if (sends.length !== recvs.length) {
       problems.push(unmatched(lists, { from, to, sends, recvs, channel: "peer memory" }));
     }
+    warnings.push(...swappedSends(meanings, sends, recvs));
   }
-  return { pairOf, slots, problems };
+  return { pairOf, slots, problems, warnings };
 }
 
 function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): Iterable<Channel> {

@@ -16,6 +16,7 @@ import type { Collective } from "../../transfer.ts";
 import type { View } from "../../view.ts";
 import { relocateCollective } from "../relocate.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
+import type { Meanings } from "./meaning.ts";
 import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
 
 export interface LinkedCollective {
@@ -34,6 +35,7 @@ export interface MatchedPeerCollectives {
   /** visible[rank]: buffers of that rank's list that peers read or write. */
   readonly visible: readonly ReadonlySet<BufferId>[];
   readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
 }
 
 interface PeerUse extends Posted<Collective>, SharingUse {
@@ -42,11 +44,12 @@ interface PeerUse extends Posted<Collective>, SharingUse {
 
 /** `bufferBases[rank]` is the id of the rank's buffer 0, `firstSlot` the id of the first slot. */
 export function matchPeerCollectives(
-  lists: readonly CommandList[],
+  meanings: Meanings,
   bufferBases: readonly number[],
   firstSlot: number,
 ): MatchedPeerCollectives {
-  const { matched, problems } = matchCollectives(lists, usesOf(lists, bufferBases));
+  const { lists } = meanings;
+  const { matched, problems, warnings } = matchCollectives(meanings, usesOf(lists, bufferBases));
   const collectiveOf = lists.map(({ peerCollectives }): (LinkedCollective | undefined)[] =>
     peerCollectives.map(() => undefined),
   );
@@ -68,7 +71,7 @@ export function matchPeerCollectives(
       for (const view of usedByPeers(own, sharing !== null)) at(visible, rank).add(view.buffer);
     }
   }
-  return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found };
+  return { collectiveOf, slots: addSlots(lists, collectiveOf, firstSlot), visible, problems: found, warnings };
 }
 
 /** The slot of a signal from one rank to another. */

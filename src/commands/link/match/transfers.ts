@@ -3,11 +3,11 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { TransferId } from "../../command.ts";
-import type { CommandList } from "../../command-list.ts";
 import type { LinkedTransfer, Participant } from "../../program.ts";
 import type { Collective, PointToPointGroup } from "../../transfer.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { matchGroups } from "./groups.ts";
+import type { Meanings } from "./meaning.ts";
 import { relocateCollective, relocateGroup } from "../relocate.ts";
 
 export interface MatchedTransfers {
@@ -16,10 +16,12 @@ export interface MatchedTransfers {
   /** transferOf[rank][command]. */
   readonly transferOf: readonly (readonly (TransferId | null)[])[];
   readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
 }
 
 /** `bufferBases[rank]` is the id of the rank's buffer 0. */
-export function matchTransfers(lists: readonly CommandList[], bufferBases: readonly number[]): MatchedTransfers {
+export function matchTransfers(meanings: Meanings, bufferBases: readonly number[]): MatchedTransfers {
+  const { lists } = meanings;
   const collectives: Posted<Collective>[] = [];
   const groups: Posted<PointToPointGroup>[] = [];
   for (const [rank, { commands }] of lists.entries()) {
@@ -32,8 +34,8 @@ export function matchTransfers(lists: readonly CommandList[], bufferBases: reado
       else collectives.push({ ...posted, operation: relocateCollective(base, operation) });
     }
   }
-  const matchedCollectives = matchCollectives(lists, collectives);
-  const matchedGroups = matchGroups(lists, groups);
+  const matchedCollectives = matchCollectives(meanings, collectives);
+  const matchedGroups = matchGroups(meanings, groups);
   const unnumbered = [
     ...matchedCollectives.matched.map((match) => ({ ...match, kind: "collective" as const })),
     ...matchedGroups.matched.map((match) => ({ ...match, kind: "group" as const })),
@@ -45,7 +47,12 @@ export function matchTransfers(lists: readonly CommandList[], bufferBases: reado
     for (const { rank, command } of participants) at(transferOf, rank)[command] = id;
     return { ...match, id, participants };
   });
-  return { transfers, transferOf, problems: [...matchedCollectives.problems, ...matchedGroups.problems] };
+  return {
+    transfers,
+    transferOf,
+    problems: [...matchedCollectives.problems, ...matchedGroups.problems],
+    warnings: [...matchedCollectives.warnings, ...matchedGroups.warnings],
+  };
 }
 
 function earliest(participants: readonly Participant[]): Participant {
