@@ -33,6 +33,10 @@ export interface HubOptions {
    * Milliseconds from the first rank's arrival until all ranks must have arrived, for each exchange and for joining.
    */
   readonly timeout: number;
+  /** Called when a rank has joined. */
+  readonly onJoin?: (rank: number) => void;
+  /** Called when a rank has said farewell. */
+  readonly onFarewell?: (rank: number) => void;
 }
 
 export interface Hub {
@@ -107,6 +111,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     }
     const connection = { socket, rank, gone: false };
     connections.set(rank, connection);
+    options.onJoin?.(rank);
     socket.write(encodeFrame(frameKinds.welcome, encodeWelcome(token, nonce, hello.nonce)));
     if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeText(end)));
     else if (connections.size === worldSize) joining?.settle();
@@ -128,6 +133,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
         return true;
       case frameKinds.farewell:
         connection.gone = true;
+        options.onFarewell?.(connection.rank);
         return true;
       default:
         return false;

@@ -1,7 +1,7 @@
 /**
  * Starts one process per rank, with the same command and its rank in the environment, and waits until the last has
  * ended. The first failure ends the world: the hub notifies the other ranks, which have a few seconds to report what
- * they were doing and are then killed. Rank 0's output is the run's. Every line of other ranks' error output gets their
+ * they were doing and are then killed. A process that never joins, or does not exit after its farewell, is a failure. Rank 0's output is the run's. Every line of other ranks' error output gets their
  * rank as a prefix. No rank outlives this process: each holds a pipe from it and ends when the pipe closes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -18,7 +18,7 @@ export interface SpawnOptions {
   /** The program and its arguments: the same for all ranks. */
   readonly command: readonly [string, ...string[]];
   readonly env: Environment;
-  /** Milliseconds for joining and for each exchange. */
+  /** Milliseconds for joining, for each exchange, and from a rank's farewell until its process exits. */
   readonly timeout: number;
   /** Milliseconds from the end of the world until remaining ranks are killed; 2500 if omitted. */
   readonly grace?: number;
@@ -47,15 +47,37 @@ const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** Milliseconds that ranks get after such a signal: the user wants the end rather than reports. */
 const interruptedGrace = 500;
 
+/** A machine with other work may take seconds to start a process. */
+const leastStartMilliseconds = 60_000;
+
 export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
   const { worldSize, timeout, grace = 2500 } = options;
   const token = newToken();
-  const hub = await openHub({ worldSize, token, host: "127.0.0.1", port: 0, timeout });
   let end: WorldEnd | null = null;
+  const watches = new Map<number | "start", NodeJS.Timeout>();
+  const watch = (key: number | "start", milliseconds: number, reason: WorldEnd): void => {
+    watches.set(
+      key,
+      setTimeout(() => endWorld(reason), milliseconds),
+    );
+  };
+  const hub = await openHub({
+    worldSize,
+    token,
+    host: "127.0.0.1",
+    port: 0,
+    timeout,
+    onJoin: () => clearTimeout(watches.get("start")),
+    onFarewell: (rank) => {
+      const reason = `rank ${rank} has left the run, but its process did not exit within ${timeout / 1000} s`;
+      watch(rank, timeout, { rank, reason });
+    },
+  });
   const children: ChildProcess[] = [];
   let reaper: NodeJS.Timeout | undefined;
   const reap = (milliseconds: number): void => {
     clearTimeout(reaper);
+    for (const timer of watches.values()) clearTimeout(timer);
     reaper = setTimeout(() => {
       for (const child of children) child.kill("SIGKILL");
     }, milliseconds);
@@ -74,10 +96,13 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
     reap(Math.min(grace, interruptedGrace));
   };
   for (const signal of stopSignals) process.once(signal, interrupt);
+  const startLimit = Math.max(timeout, leastStartMilliseconds);
+  watch("start", startLimit, { rank: 0, reason: `no rank has joined within ${startLimit / 1000} s of its start` });
   try {
     const results = Array.from({ length: worldSize }, (_, rank) => {
       const child = startRank(options, rank, hub.port, token);
       children.push(child);
+      child.once("exit", () => clearTimeout(watches.get(rank)));
       return finished(child, rank, endWorld);
     });
     const endings = await Promise.all(results);

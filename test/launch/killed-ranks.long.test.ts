@@ -53,6 +53,19 @@ describe("spawnRanks", () => {
   });
 });
 
+describe("spawnRanks, after the run", () => {
+  it("kills a rank that has left but does not exit", async () => {
+    const result = await runRanks(3, ["lingers", "1"], { timeout: 1000, grace: 500 });
+    expect(result.end).toEqual({
+      rank: 1,
+      reason: "rank 1 has left the run, but its process did not exit within 1 s",
+    });
+    expect(result.signals).toEqual([null, "SIGKILL", null]);
+    expect(result.seconds).toBeLessThan(5);
+    expect(result.pids.filter(isAlive)).toEqual([]);
+  });
+});
+
 describe("other launchers", () => {
   it("end all ranks when rank 0, which holds the hub, is killed", async () => {
     const job = jobName("killed");

@@ -27,6 +27,7 @@ try {
   });
   await Promise.race([work(world), fails]);
   await world.leave();
+  if (mine && what === "lingers") process.kill(process.pid, "SIGSTOP");
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(3);
