@@ -29,7 +29,15 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
   readonly profile?: MachineProfile;
   /** Seconds that a run may take; after that it fails with `timed-out`. 30 if omitted. */
   readonly timeout?: OptionValue<"timeout">;
+  /**
+   * Bytes that the Programs of all sizes may hold together in this process; 1 GiB if omitted. Each set of sizes or
+   * scalars has its own Program and buffers. When another one does not fit, those that ran longest ago are released,
+   * and a later run with their sizes prepares them again. The Program that runs is kept even if it needs more alone.
+   */
+  readonly memoryBudget?: number;
 }
+
+const usualMemoryBudget = 2 ** 30;
 
 export interface RunOptions {
   /** Tensors or shards that receive the results, in the order of the outputs. `run` then returns these. */
@@ -60,6 +68,7 @@ const otherNames = [
   "localRanks",
   "schedule",
   "profile",
+  "memoryBudget",
 ] as const satisfies readonly (keyof ExecutorOptions)[];
 
 /**
@@ -69,14 +78,16 @@ const otherNames = [
 export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly timeout: number;
   readonly profile: MachineProfile | null;
+  readonly memoryBudget: number;
 } {
-  const { devices, localRanks, profile } = options;
+  const { devices, localRanks, profile, memoryBudget = usualMemoryBudget } = options;
   requireOptions([...loweringNames, "streams", "verify", "scheduleChoice", "timeout"], options, otherNames);
   requireWholeNumber(callOf("devices"), devices, 1, mostDevices);
+  requireWholeNumber(callOf("memoryBudget"), memoryBudget, 0);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
   const names = ["timeout", "scheduleChoice"] as const;
   const { timeout, scheduleChoice } = resolveOptions(names, pickOptions(names, options));
-  return { timeout, profile: scheduleChoice === "auto" ? (profile ?? noProfile()) : null };
+  return { timeout, profile: scheduleChoice === "auto" ? (profile ?? noProfile()) : null, memoryBudget };
 }
 
 function noProfile(): never {

@@ -23,6 +23,7 @@ import {
   requireOutputs,
   writeInputs,
 } from "./prepared-entry.ts";
+import { createPreparedEntries, type ExecutorMemory, preparedBytes, type PreparedEntries } from "./prepared-entries.ts";
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
 import { requireOptions } from "../compile/options/resolve.ts";
@@ -46,7 +47,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   readonly #group: Group;
   readonly #localRanks: readonly number[] | undefined;
   readonly #timeout: number;
-  readonly #entries = new Map<string, Promise<PreparedEntry>>();
+  readonly #entries: PreparedEntries;
   /** Runs share buffers, so each waits for the previous one. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -56,6 +57,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     group: Group,
     localRanks: readonly number[] | undefined,
     timeout: number,
+    memoryBudget: number,
   ) {
     this.choice = choice;
     this.#lowered = lowered;
@@ -64,6 +66,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     this.#group = group;
     this.#localRanks = localRanks;
     this.#timeout = timeout;
+    this.#entries = createPreparedEntries(memoryBudget);
   }
 
   /**
@@ -87,8 +90,16 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     source: ProgramSource | AnyCompilation,
     options: ExecutorOptions,
   ): Promise<MultiDeviceExecutor<TensorArgument>> {
-    const { on = "cpu", localRanks, timeout: _, scheduleChoice: __, profile: ___, ...given } = options;
-    const { timeout, profile } = resolveExecutorOptions(options);
+    const {
+      on = "cpu",
+      localRanks,
+      timeout: _,
+      scheduleChoice: __,
+      profile: ___,
+      memoryBudget: ____,
+      ...given
+    } = options;
+    const { timeout, profile, memoryBudget } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
     // Programs of constant sizes are checked before the back end opens.
     const compiled = compileSource(source, { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" }, profile);
@@ -97,7 +108,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
       world: hosts.length,
       localRanks: localRanks ?? hosts.map((_host, rank) => rank),
     });
-    return new MultiDeviceExecutor(compiled, group, localRanks, timeout);
+    return new MultiDeviceExecutor(compiled, group, localRanks, timeout, memoryBudget);
   }
 
   /** The host program of one rank. Throws `device-count` for a rank outside 0 to devices - 1. */
@@ -141,16 +152,32 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     return run;
   }
 
+  /**
+   * Prepares the Program of the sizes that are known at creation, which the first run does otherwise. It shows whether
+   * the memory suffices before there are inputs. Does nothing if runs must provide sizes. Throws what `run` throws when
+   * it prepares.
+   */
+  prepare(): Promise<void> {
+    const known = this.#compilation;
+    const prepared = this.#last.then(async () => {
+      if (this.#closed) closedExecutor();
+      if (known !== null) await this.#entryFor({ sizes: known.sizes, scalars: new Map() });
+    });
+    this.#last = prepared.catch(() => {});
+    return prepared;
+  }
+
+  /** What the executor holds for the sizes that it has run, within `memoryBudget`. */
+  get memory(): ExecutorMemory {
+    return this.#entries.memory();
+  }
+
   /** Waits for the last run and frees what the back end holds. The executor cannot run afterwards. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     await this.#last;
-    for (const entry of this.#entries.values()) {
-      const settled = await entry.catch(() => null);
-      settled?.prepared.release();
-    }
-    this.#entries.clear();
+    this.#entries.releaseAll();
     await this.#group.close();
   }
 
@@ -167,22 +194,18 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     return readOutputs(entry, outputs, options.gather ?? this.#localRanks === undefined);
   }
 
-  async #entryFor(run: RunSizes): Promise<PreparedEntry> {
+  async #entryFor(run: Pick<RunSizes, "sizes" | "scalars">): Promise<PreparedEntry> {
     const key = sizesKey(run.sizes, run.scalars);
-    const known = this.#entries.get(key);
-    if (known !== undefined) return known;
-    const made = this.#prepare(key, run);
-    this.#entries.set(key, made);
-    // A failed preparation is forgotten, so that the next run reports it again.
-    made.catch(() => this.#entries.delete(key));
-    return made;
+    return this.#entries.take(key) ?? (await this.#prepare(key, run));
   }
 
-  async #prepare(key: string, { sizes, scalars }: RunSizes): Promise<PreparedEntry> {
+  async #prepare(key: string, { sizes, scalars }: Pick<RunSizes, "sizes" | "scalars">): Promise<PreparedEntry> {
     const known = this.#compilation;
     const isKnown = known !== null && sizesKey(known.sizes, new Map()) === key;
     const { program } = isKnown ? known : compileToRun(this.#lowered, { ...this.#compileOptions, sizes, scalars });
     for (const kernel of program.kernels) if (kernel.kind === "opaque") refuseOpaque(kernel);
+    const bytes = preparedBytes(program, this.#localRanks);
+    this.#entries.makeRoom(bytes);
     const prepared = await this.#group.prepare(program);
     const { tensors, inputs, outputs } = this.#lowered.signature;
     const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly BoundTensor[] =>
@@ -194,7 +217,9 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
         this.#localRanks,
       );
     const { devices } = this.#compileOptions;
-    return { program, prepared, inputs: bind("input", inputs), outputs: bind("output", outputs), devices };
+    const entry = { program, prepared, inputs: bind("input", inputs), outputs: bind("output", outputs), devices };
+    this.#entries.add(key, entry, bytes);
+    return entry;
   }
 }
 

@@ -6,6 +6,7 @@
 /** A WebAssembly.Memory. It must have a maximum if it is shared. */
 export interface WasmMemory {
   readonly buffer: ArrayBufferLike;
+  grow(pages: number): number;
 }
 
 export type WasmExports = Readonly<Record<string, (...values: readonly number[]) => void>>;
@@ -26,10 +27,35 @@ function api(): Api {
 
 const pageBytes = 65536;
 
-/** A memory of at least `bytes` bytes, at most 4 GiB, that cannot grow. */
+/** The pages of a memory with 32-bit addresses. */
+const mostPages = 65536;
+
+/** A memory of at least `bytes` bytes, at most 4 GiB. A shared one can grow if the system lets it. */
 export function createWasmMemory(bytes: number, { shared = false } = {}): WasmMemory {
-  const pages = Math.max(1, Math.ceil(bytes / pageBytes));
-  return new (api().Memory)({ initial: pages, maximum: pages, shared });
+  const initial = Math.max(1, Math.ceil(bytes / pageBytes));
+  const { Memory } = api();
+  if (shared) {
+    try {
+      return new Memory({ initial, maximum: mostPages, shared });
+    } catch (error) {
+      // The addresses that it could grow into may be more than the process may reserve.
+      if (!(error instanceof RangeError)) throw error;
+    }
+  }
+  return new Memory({ initial, maximum: initial, shared });
+}
+
+/** Makes the memory at least that large. False if it cannot grow so far. */
+export function growWasmMemory(memory: WasmMemory, bytes: number): boolean {
+  const pages = Math.ceil((bytes - memory.buffer.byteLength) / pageBytes);
+  if (pages <= 0) return true;
+  try {
+    memory.grow(pages);
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 export function isShared(memory: WasmMemory): boolean {

@@ -200,6 +200,10 @@ describe("braid run", () => {
     expect(large).toMatchObject({ status: 3, out: "" });
     expect(large.err).toContain("error[memory-limit]");
     expect(large.err).toContain("found: 6103.52 GiB: float [8, 8, 100000000, 256], float [256, 128]");
+    // The inputs alone fit, but not with a copy of A and C on each device; nothing is drawn before that is known.
+    const copies = await cli("run", example, "--set", "M=1536000");
+    expect(copies).toMatchObject({ status: 3, out: "" });
+    expect(copies.err).toContain("the program needs more memory than the CPU back end can address");
     const late = await cli("run", example, "--timeout", "0.000001");
     expect(late).toMatchObject({ status: 3, out: "" });
     expect(late.err).toContain("error[timed-out]");

@@ -184,6 +184,13 @@ describe("braid verify", () => {
     expect(status).toBe(2);
     expect(err).toContain("error[file-unwritable]");
   });
+
+  it.each(["--report", "--counterexample"])("an unwritable %s hides no finding", async (flag) => {
+    const nowhere = path.join(folder.path, "no/x.html");
+    const { status, out, err } = await cli("verify", racing, "--devices", "1", flag, nowhere);
+    expect([status, out.includes("data-race"), out.includes("written:")]).toEqual([1, true, false]);
+    expect(err).toContain("error[file-unwritable]");
+  });
 });
 
 describe("braid run", () => {

@@ -120,6 +120,49 @@ describe("preparation", () => {
     expect(counts).toEqual({ prepared: 2, released: 2, closed: 1 });
   });
 
+  it("releases the sizes that ran longest ago to stay within the budget, and prepares them again", async () => {
+    const { backend, counts } = countingBackend();
+    const options = { devices: 2, on: backend, memoryBudget: 400_000 };
+    const executor = await MultiDeviceExecutor.create(allgather(2, null), options);
+    for (let n = 1; n <= 30; n++) {
+      // The first size runs in between, and so is never the oldest.
+      for (const size of [1000, n]) expect(await executor.run([rows([2, size])])).toEqual([rows([2, size])]);
+      expect(executor.memory.bytes).toBeLessThanOrEqual(options.memoryBudget);
+    }
+    expect(counts.prepared).toBe(31);
+    expect(counts.released).toBeGreaterThan(10);
+    const { programs, released, budget } = executor.memory;
+    expect([programs, released, budget]).toEqual([31 - counts.released, counts.released, 400_000]);
+    expect(await executor.run([rows([2, 1])])).toEqual([rows([2, 1])]);
+    expect(counts.prepared).toBe(32);
+    await executor.close();
+    expect(counts.released).toBe(32);
+    expect(executor.memory).toMatchObject({ bytes: 0, programs: 0 });
+  });
+
+  it("keeps the Program that runs, however small the budget is", async () => {
+    const { backend, counts } = countingBackend();
+    const executor = await MultiDeviceExecutor.create(allgather(2), { devices: 2, on: backend, memoryBudget: 0 });
+    await executor.prepare();
+    for (let i = 0; i < 3; i++) expect(await executor.run([rows([2, 3])])).toEqual([rows([2, 3])]);
+    expect(counts).toMatchObject({ prepared: 1, released: 0 });
+    await executor.close();
+  });
+
+  it("is done without inputs where sizes are known", async () => {
+    const { backend, counts } = countingBackend();
+    for (const [n, prepared] of [
+      [3, 1],
+      [null, 1],
+    ] as const) {
+      const executor = await MultiDeviceExecutor.create(allgather(2, n), { devices: 2, on: backend });
+      await executor.prepare();
+      expect(counts.prepared).toBe(prepared);
+      await executor.close();
+      await expect(executor.prepare()).rejects.toThrow("closed");
+    }
+  });
+
   it("is tried again after it failed", async () => {
     const executor = await MultiDeviceExecutor.create(allgather(2, null), { devices: 2 });
     await expect(executor.run([rows([3, 3])])).rejects.toThrow(/input-shape|size-mismatch|size-contradicts-mesh/u);
@@ -173,6 +216,7 @@ describe("errors", () => {
     ["half a device", { devices: 1.5 }, /bad-argument/u],
     ["a mesh that is too large", { devices: 1 }, /mesh-too-large/u],
     ["no streams", { devices: 2, streams: 0 }, /bad-option/u],
+    ["half a byte", { devices: 2, memoryBudget: 0.5 }, /bad-argument/u],
     ["no time", { devices: 2, timeout: 0 }, /bad-option/u],
     ["a bad option", JSON.parse('{"devices":2,"p2p":"ring"}'), /bad-option/u],
     ["an unknown back end", JSON.parse('{"devices":2,"on":"tpu"}'), /bad-option[^]*tpu/u],

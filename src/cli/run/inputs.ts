@@ -1,4 +1,4 @@
-/** The random inputs of a run. Sizes that do not fit into memory are rejected before inputs are drawn. */
+/** The random inputs of a run, and whether they fit into memory, which is checked before anything else. */
 import type { Signature } from "../../compile/lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -8,25 +8,29 @@ import { type RandomMode, randomInputs, type TensorShape } from "../../oracle/ra
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** Whole tensors, in the order of the program's inputs. Throws `memory-limit`. */
+/** Whole tensors, in the order of the program's inputs. */
 export function drawInputs(
-  { tensors, inputs }: Signature,
+  signature: Signature,
   sizes: Sizes,
   seed: number,
   mode: RandomMode = "uniform",
 ): readonly Tensor[] {
-  const shapes = inputs.map((id): TensorShape => {
+  return randomInputs(inputShapes(signature, sizes), createRandom(seed), mode);
+}
+
+function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {
+  return inputs.map((id) => {
     const tensor = at(tensors, id);
     return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
   });
-  requireInputMemory(shapes);
-  return randomInputs(shapes, createRandom(seed), mode);
 }
 
 /** On the CPU all ranks share one memory with 32-bit addresses. Every element of an input lies on at least one rank. */
 const addressableBytes = 2 ** 32;
 
-function requireInputMemory(inputs: readonly TensorShape[]): void {
+/** Throws `memory-limit`. */
+export function requireInputMemory(signature: Signature, sizes: Sizes): void {
+  const inputs = inputShapes(signature, sizes);
   const bytes = inputs.reduce(
     (sum, { dtype, shape }) => sum + shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes),
     0,

@@ -24,7 +24,7 @@ import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
-import { drawInputs } from "./inputs.ts";
+import { drawInputs, requireInputMemory } from "./inputs.ts";
 import { type CheckedOutput, checkOutputs, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "./output-copies.ts";
 import { type OutputResult, outputResults } from "./outputs.ts";
@@ -77,8 +77,7 @@ export async function runFile(
   const { source, signature, reference, params } = await buildProgram(file, flags, building);
   if (flags.check && reference === null) nothingToCheckWith(file);
   const sizes = inputSizes(signature, flags.sizes);
-  step("drawing inputs");
-  const inputs = drawInputs(signature, sizes, flags.seed);
+  requireInputMemory(signature, sizes);
   step(`lowering for ${flags.devices} devices`);
   const { compiled, choice } = await compileFile(source, flags, given, sizes, profile);
   // An interleaving is a tool for looking at any program, including a wrong one.
@@ -102,10 +101,18 @@ export async function runFile(
     return { inputs, outputs: whole?.outputs ?? outputs };
   };
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
-  const { all: ran, special } = await closing(executor, world, async () => {
+  const {
+    inputs,
+    all: ran,
+    special,
+  } = await closing(executor, world, async () => {
+    step("preparing");
+    await executor.prepare();
+    step("drawing inputs");
+    const inputs = drawInputs(signature, sizes, flags.seed);
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
     const all = world === null ? own : await gatherRuns(world, signature, sizes, own);
-    return { all, special: flags.check ? await runSpecial() : null };
+    return { inputs, all, special: flags.check ? await runSpecial() : null };
   });
   if (ran === null) return null;
   const last = at(ran.runs, ran.runs.length - 1);

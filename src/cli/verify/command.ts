@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
-import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/build-apart.ts";
 import { givenDevices } from "../program/dump-file.ts";
@@ -27,8 +27,13 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
     terminal.out(
       flags.json ? `${JSON.stringify(verifyDocument(result), undefined, 2)}\n` : verifyText(result, terminal),
     );
-    finish(result.report.ok ? exitStatus.ok : exitStatus.checkFailed);
+    for (const failure of result.unwritten) terminal.err(`${renderDiagnostic(failure)}\n`);
+    finish(result.report.ok ? statusOfFiles(result) : exitStatus.checkFailed);
   });
+}
+
+function statusOfFiles({ unwritten }: VerifyResult): ExitStatus {
+  return unwritten.length === 0 ? exitStatus.ok : statusOf(unwritten);
 }
 
 function verifyText(

@@ -5,7 +5,7 @@ import { type AnyCompilation, type Compilation, verified } from "../../compile/c
 import { lowerAll } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
@@ -39,6 +39,8 @@ export interface VerifyResult {
   readonly milliseconds: number;
   /** Paths of the written files. */
   readonly written: readonly string[];
+  /** A diagnostic for each file that could not be written: it hides no finding. */
+  readonly unwritten: readonly Diagnostic[];
   /** The `braid run` that replays the counterexample; null where none was written. */
   readonly replay: string | null;
 }
@@ -70,35 +72,40 @@ export async function verifyFile(
     checked.program === null
       ? null
       : replayCommand({ file, flags, compilation: checked, hasReference: reference !== null }, order);
+  const unwritten: Diagnostic[] = [];
+  const write = async (flag: string, path: string, text: string): Promise<boolean> => {
+    const failure = await writeOrDiagnose(flag, path, text);
+    if (failure === null) written.push(path);
+    else unwritten.push(failure);
+    return failure === null;
+  };
   if (flags.report !== undefined) {
     await write("--report", flags.report, reportPage({ title: file, program, report, replay: replayOf("order.txt") }));
-    written.push(flags.report);
   }
   const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
   let replay: string | null = null;
   if (flags.counterexample !== undefined && found !== null) {
-    await write("--counterexample", flags.counterexample, found);
-    written.push(flags.counterexample);
-    replay = replayOf(flags.counterexample);
+    if (await write("--counterexample", flags.counterexample, found)) replay = replayOf(flags.counterexample);
   }
-  return { file, flags, params, options, sizes, program, report, choice, milliseconds, written, replay };
+  return { file, flags, params, options, sizes, program, report, choice, milliseconds, written, unwritten, replay };
 }
 
 function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null): Compilation {
   return verified(compiled, { lineOf: linesOfDump ?? printedLines(compiled.hosts) });
 }
 
-async function write(flag: string, path: string, text: string): Promise<void> {
+async function writeOrDiagnose(flag: string, path: string, text: string): Promise<Diagnostic | null> {
   try {
     await writeFile(path, text);
+    return null;
   } catch (error) {
-    fail({
+    return {
       code: "file-unwritable",
       message: "a file cannot be written",
       place: { kind: "option", text: flag },
       found: `${path}: ${systemReason(error)}`,
       expected: "the path of a file that can be written",
       help: "choose another path",
-    });
+    };
   }
 }

@@ -5,6 +5,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DiagnosticError, type Diagnostic, type Group, link, type Program } from "braid";
 import { layOutProgram } from "../../../src/backends/cpu/address-space.ts";
+import { createMemoryPool } from "../../../src/backends/cpu/threads/memory-pool.ts";
+import type { WasmMemory } from "../../../src/support/webassembly.ts";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { buildLists } from "../../machine/list-builder.ts";
@@ -106,5 +108,27 @@ describe("a program", () => {
     const expected = [2, 4, 4, 2, 4, 4].map((factor) => Buffer.from(values.map((value) => factor * value).buffer));
     expect(outputs.map(({ id }, i) => expected[i]?.equals(prepared.read(id)))).toEqual(Array(6).fill(true));
     await group.close();
+  });
+});
+
+describe("the memories of released Programs", () => {
+  it("are used again, zeroed and grown, the smallest that fits first", () => {
+    const pool = createMemoryPool();
+    const take = (bytes: number): WasmMemory => {
+      const program = copying(bytes, bytes);
+      return pool.take(program, layOutProgram(program, 0, 0));
+    };
+    const [small, large] = [take(1000), take(1_000_000)];
+    for (const memory of [large, small]) {
+      new Uint8Array(memory.buffer).fill(7);
+      pool.give(memory);
+    }
+    const again = take(900);
+    expect(again).toBe(small);
+    expect(new Uint8Array(again.buffer, 0, 2000).every((byte) => byte === 0)).toBe(true);
+    expect(take(4_000_000)).toBe(large);
+    expect(large.buffer.byteLength).toBeGreaterThanOrEqual(8_000_000);
+    expect(new Uint8Array(large.buffer, 0, 8_000_000).every((byte) => byte === 0)).toBe(true);
+    expect([small, large]).not.toContain(take(100));
   });
 });

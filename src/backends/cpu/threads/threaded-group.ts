@@ -12,9 +12,10 @@ import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../backend.ts";
-import { createMemory, layOutProgram } from "../address-space.ts";
+import { layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-numbers.ts";
+import { createMemoryPool, type MemoryPool } from "./memory-pool.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { boardWords } from "./part-board.ts";
 import { mostScratch, partitionKernels } from "./shared-works.ts";
@@ -31,6 +32,7 @@ const longestDelay = 2 ** 31 - 1;
 /** `blas` is the file of the BLAS that all workers use. */
 export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: string | null = null): Group {
   const pool = createWorkerPool({ workers: availableParallelism(), ...options });
+  const memories = createMemoryPool();
   let nextId = 0;
   // The workers serve one request at a time.
   let last: Promise<unknown> = Promise.resolve();
@@ -40,7 +42,7 @@ export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: stri
     return result;
   };
   return {
-    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas }, inTurn)),
+    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas, memories }, inTurn)),
     close: () => pool.stop(),
   };
 }
@@ -48,12 +50,13 @@ export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: stri
 async function prepare(
   program: Program,
   pool: WorkerPool,
-  { id, blas }: { readonly id: number; readonly blas: string | null },
+  { id, blas, memories }: { readonly id: number; readonly blas: string | null; readonly memories: MemoryPool },
   inTurn: <T>(task: () => Promise<T>) => Promise<T>,
 ): Promise<Prepared> {
   const scratch = mostScratch(program, partitionKernels(program, pool.size));
   const space = layOutProgram(program, scratch, 0, pool.size);
-  const memory = createMemory(program, space, { shared: true });
+  const memory = memories.take(program, space);
+  let released = false;
   const tables = createTables(program, "streams");
   const shared: SharedProgram = {
     program,
@@ -75,7 +78,12 @@ async function prepare(
     write: (buffer, bytes) => bytesOf(buffer).set(bytes),
     read: (buffer) => bytesOf(buffer).slice(),
     execute: (options = {}) => inTurn(() => execute({ tables, state: shared.state }, shared, pool, id, options)),
-    release: () => pool.release(id),
+    release: () => {
+      if (released) return;
+      released = true;
+      pool.release(id);
+      memories.give(memory);
+    },
   };
 }
 
