@@ -1,9 +1,7 @@
 /** Every example under every combination of lowering options: what becomes of it. */
-import { readdirSync } from "node:fs";
-import path from "node:path";
 import { DiagnosticError, type Fusion, type HostProgram, link, lower, MultiDeviceExecutor, print, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
-import { loadProgram } from "../../src/cli/program/load-program.ts";
+import { exampleFiles, loadExample } from "../support/example-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
@@ -17,16 +15,14 @@ import { verify } from "../../src/verify/verify.ts";
 export const devices = 4;
 export const streams = 3;
 
-const folder = path.resolve(import.meta.dirname, "../../examples");
-
 /** Small, and every axis divides by devices and chunks. */
 const parameters: Readonly<Record<string, number>> = { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 4 };
 
 /** The examples that are Fusions; one that is a host program already has nothing to lower. */
 export async function exampleFusions(): Promise<readonly { readonly name: string; readonly fusion: Fusion }[]> {
   const fusions: { readonly name: string; readonly fusion: Fusion }[] = [];
-  for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
-    const { program } = await loadProgram(path.join(folder, file));
+  for (const file of exampleFiles) {
+    const program = await loadExample(file);
     const params = Object.fromEntries(Object.entries(parameters).filter(([known]) => known in program.defaults));
     const fusion = program.build({ devices, params });
     if ("data" in fusion) fusions.push({ name: file.replace(/\.ts$/, ""), fusion });

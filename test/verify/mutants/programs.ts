@@ -1,20 +1,16 @@
 /** Small programs of every form of communication, as command lists: every example, under every set of options that changes what it does. */
-import { readdirSync } from "node:fs";
-import path from "node:path";
 import { type CommandList, DiagnosticError, record } from "braid";
 import { lowerAll, type ProgramSource } from "../../../src/compile/lower-all.ts";
-import { loadProgram } from "../../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import type { Built } from "../../../src/host/program-file.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { sizesFromMeshes } from "../../../src/ir/sizes.ts";
+import { exampleFiles, loadExample } from "../../support/example-program.ts";
 
 export interface SmallProgram {
   readonly name: string;
   readonly lists: readonly CommandList[];
 }
-
-const folder = path.resolve(import.meta.dirname, "../../../examples");
 
 const optionSets: readonly Partial<LoweringOptions>[] = [
   {},
@@ -36,8 +32,8 @@ function smallParameters(devices: number): Readonly<Record<string, number>> {
 /** Programs of `devices` ranks and `streams` streams; those whose lists equal an earlier one's are left out. */
 export async function smallPrograms(devices: number, streams: number): Promise<readonly SmallProgram[]> {
   const programs = new Map<string, SmallProgram>();
-  for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
-    const { program } = await loadProgram(path.join(folder, file));
+  for (const file of exampleFiles) {
+    const program = await loadExample(file);
     const known = Object.keys(program.defaults);
     const params = Object.fromEntries(
       Object.entries(smallParameters(devices)).filter(([name]) => known.includes(name)),
