@@ -55,7 +55,7 @@ export const diagnosticCodes = {
   "not-shared": "A one-sided send or receive is posted before handles of its buffer are shared",
   "already-waited": "A communication is posted once and waited for twice",
   "not-bound": "A tensor is read that nothing has written or bound",
-  "recording-too-long": "The loops of a host program have too many iterations to record",
+  "recording-too-long": "A host program has too many iterations or streams to record",
   "bad-peer": "A send or receive names an invalid peer",
   "transfer-mismatch": "The ranks disagree on a transfer",
   "transfer-unclear": "The ranks may mean different tensors by one transfer",

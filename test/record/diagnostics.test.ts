@@ -395,6 +395,12 @@ it("a loop without end, named before anything of it is recorded", () => {
   expect(text).toContain("at: FOR i0 from 0 to steps:");
 });
 
+it("a loop over more streams than can be verified", () => {
+  const text = messageOf((h) => h.forLoop(100_000, (i) => h.setCurrentStream(h.stream(i))));
+  expect(text).toContain("error[recording-too-long]");
+  expect(text).toContain("more than 1024 streams on one rank");
+});
+
 it("a program that is not valid", () => {
   const valid = programOf(nothing);
   const [input] = programOf((h) => void h.input([4])).inputs;

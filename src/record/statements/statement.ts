@@ -42,6 +42,7 @@ export function recordScope(recorder: Recorder, body: readonly Statement[]): voi
     tape.origin = null;
     if (isOp(statement)) recordOp(recorder, statement);
     else dispatch(rules, statement, recorder);
+    requireFewStreams(recorder);
   });
   tape.path.length = depth;
 }
@@ -138,6 +139,20 @@ function countIterations(recorder: Recorder, iterations: number): void {
     found: `more than ${mostIterations} iterations in all`,
     expected: `at most ${mostIterations}`,
     help: "check the bounds of the loops",
+  });
+}
+
+/** The verifier keeps what each stream knows of each other one: 1024 on each of 8 ranks take 256 MiB. */
+const mostStreams = 1024;
+
+function requireFewStreams(recorder: Recorder): void {
+  if (recorder.streams.infos.length <= mostStreams) return;
+  fail(recorder, {
+    code: "recording-too-long",
+    message: "a host program uses too many streams",
+    found: `more than ${mostStreams} streams on one rank`,
+    expected: `at most ${mostStreams}`,
+    help: "let iterations share streams, for example i % numberOfStreams, and pass a smaller --streams",
   });
 }
 
