@@ -1,8 +1,9 @@
 /**
  * Starts one process per rank, with the same command and its rank in the environment, and waits until the last has
  * ended. The first failure ends the world: the hub notifies the other ranks, which have a few seconds to report what
- * they were doing and are then killed. A process that never joins, or does not exit after its farewell, is a failure. Rank 0's output is the run's. Every line of other ranks' error output gets their
- * rank as a prefix. No rank outlives this process: each holds a pipe from it and ends when the pipe closes.
+ * they were doing and are then killed. A process that never joins, or does not exit after its farewell, is a failure.
+ * Rank 0's output is the run's. Every line of other ranks' error output gets their rank as a prefix. No rank outlives
+ * this process: each holds a pipe from it and ends when the pipe closes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
