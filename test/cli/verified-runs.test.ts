@@ -46,7 +46,9 @@ function building<T>(file: string, own: RunFlags, work: (of: Building | null) =>
 
 async function expectSame(file: string, own: RunFlags, given: CompileGiven): Promise<Program> {
   const step = (): void => {};
-  const verified = await building(file, own, (of) => verifyFile(file, own, given, { building: of, step }));
+  const verified = await building(file, own, (of) =>
+    verifyFile(file, { ...own, verbose: false }, given, { building: of, step }),
+  );
   expect(verified.report.ok).toBe(true);
   const backend = backendFor(own.on);
   const ran = await building(file, own, (of) =>

@@ -98,11 +98,27 @@ describe("braid verify", () => {
       /note: second: rank 0, stream 2 \(worker 1\), command 6 \(launch\), line 13, of T2 = T1 \+ T1\n/,
     );
     expect(out).toContain("fix: Synchronize worker 0 on worker 1 before T2 = T1 + T1\n");
-    expect(out).toContain("with these it verifies:\n  insert recordEvent e4 on rank 0, stream 1 (worker 0)");
+    expect(out).toContain("\nwith this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
+    expect(out).not.toContain("recordEvent e4");
+    const verbose = await cli("verify", racing, "--devices", "1", "--verbose");
+    expect(verbose.out).toContain("with this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
+    expect(verbose.out).toContain(
+      "the command lists verify too:\n  insert recordEvent e4 on rank 0, stream 1 (worker 0)",
+    );
     const lower = await cli("lower", racing, "--devices", "1");
     const lines = lower.out.split("\n");
     expect(lines[7]).toContain("T1_g_float");
     expect(lines[12]).toContain("T2_g_float");
+  });
+
+  it("writes the repaired program, which verifies", async () => {
+    const repaired = path.join(folder.path, "repaired.hir");
+    const { status, out } = await cli("verify", racing, "--devices", "1", "--repair", repaired);
+    expect(status).toBe(1);
+    expect(out).toContain(`written: ${repaired}\n`);
+    const lines = readFileSync(repaired, "utf8").split("\n");
+    expect(at(lines, 12)).toBe("  Synchronize Stream ( 0 )");
+    expect((await cli("verify", repaired)).status).toBe(0);
   });
 
   it("prints JSON", async () => {

@@ -9,6 +9,7 @@ import type { HostProgram } from "../../host/nodes.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Building } from "./build-apart.ts";
 import { revived } from "./revive.ts";
+import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { LineOf } from "./statement-lines.ts";
 
 export type BuildFlags = Options<"devices" | "set" | "container" | "roots">;
@@ -21,6 +22,8 @@ export interface BuiltProgram {
   readonly reference: HasFusionData | null;
   /** Where the statements stand in a dump; null for a program file. */
   readonly lineOf: LineOf | null;
+  /** The containers of a dump, by rank; null for a program file. */
+  readonly containers: readonly ParsedContainer[] | null;
   /** The parameters in use, including defaults. */
   readonly params: Readonly<Record<string, number>>;
 }
@@ -37,7 +40,7 @@ export async function buildProgram(file: string, flags: BuildFlags, building: Bu
 
 async function fromProgram(building: Building, { devices, set }: BuildFlags): Promise<BuiltProgram> {
   const { source, reference, defaults } = revived(await building.result());
-  const used = { lineOf: null, params: { ...defaults, ...Object.fromEntries(set) } };
+  const used = { lineOf: null, containers: null, params: { ...defaults, ...Object.fromEntries(set) } };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = sourceOf(source);

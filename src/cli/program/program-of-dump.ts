@@ -10,5 +10,5 @@ export async function programOfDump(file: string, flags: BuildFlags): Promise<Bu
   requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = lowerAll(hosts, { devices: flags.devices });
-  return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), params: {} };
+  return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), containers, params: {} };
 }

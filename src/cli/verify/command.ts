@@ -9,7 +9,7 @@ import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
+import type { AddedLine, VerifyFlags, VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand("verify").description(
@@ -37,7 +37,7 @@ function statusOfFiles({ unwritten }: VerifyResult): ExitStatus {
 }
 
 function verifyText(
-  { file, flags, report, choice, milliseconds, written, replay }: VerifyResult,
+  { file, flags, report, added, choice, milliseconds, written, replay }: VerifyResult,
   { outColors }: Terminal,
 ): string {
   const { ok, findings, repair, size } = report;
@@ -48,10 +48,17 @@ function verifyText(
   });
   const verdict = ok ? outColors.green("ok") : outColors.red(counted(errors.length, "finding"));
   const scale = `${counted(size.ranks, "device")}, ${counted(flags.streams, "stream")}, ${counted(size.commands, "command")} on ${counted(size.streams, "queue")}`;
+  const inCommands = repair?.map(({ text }) => text) ?? [];
   const mended =
-    repair === null
-      ? []
-      : [`with ${repair.length === 1 ? "this" : "these"} it verifies:`, ...repair.map(({ text }) => `  ${text}`), ""];
+    added === null
+      ? mendedBy("it verifies", inCommands)
+      : [
+          ...mendedBy(
+            "it verifies",
+            added.map((each) => addedText(each, size.ranks)),
+          ),
+          ...(flags.verbose ? mendedBy("the command lists verify too", inCommands) : []),
+        ];
   return [
     ...findings.flatMap((finding) => [colored(finding, outColors), ""]),
     ...mended,
@@ -61,6 +68,17 @@ function verifyText(
     ...(replay === null ? [] : [`replay: ${replay}`]),
     "",
   ].join("\n");
+}
+
+function mendedBy(outcome: string, steps: readonly string[]): readonly string[] {
+  if (steps.length === 0) return [];
+  return [`with ${steps.length === 1 ? "this" : "these"} ${outcome}:`, ...steps.map((text) => `  ${text}`), ""];
+}
+
+function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
+  const where = after.length === 0 ? "" : ` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}`;
+  const who = ranks.length === devices ? "" : ` of rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}`;
+  return `add \`${statement}\`${where}${who}`;
 }
 
 function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string {
@@ -77,6 +95,7 @@ function verifyDocument({
   options,
   sizes,
   report,
+  added,
   choice,
   milliseconds,
   written,
@@ -93,6 +112,7 @@ function verifyDocument({
     ok: report.ok,
     size: report.size,
     findings: report.findings,
+    added,
     repair: report.repair,
     milliseconds,
     written,

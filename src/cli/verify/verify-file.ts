@@ -5,7 +5,9 @@ import { type AnyCompilation, type Compilation, verified } from "../../compile/c
 import { lowerAll } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { print } from "../../host/print/print.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
@@ -17,7 +19,7 @@ import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
-import { type LineOf, printedLines } from "../program/statement-lines.ts";
+import { type LineOf, lineBefore, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { replayCommand } from "./replay-command.ts";
 import { reportPage } from "./report-page.ts";
@@ -32,7 +34,10 @@ export interface VerifyResult {
   readonly sizes: Sizes;
   /** The verified Program; null if the lists do not link. */
   readonly program: Program | null;
+  /** With one finding for each cause and buffer, unless `--verbose` is given. */
   readonly report: VerifyReport;
+  /** The statements that the host programs lack; null if there are none, or no few statements repair them. */
+  readonly added: readonly AddedLine[] | null;
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
   /** Time of record, link and verify. */
@@ -45,6 +50,13 @@ export interface VerifyResult {
   readonly replay: string | null;
 }
 
+export interface AddedLine {
+  readonly ranks: readonly number[];
+  readonly statement: string;
+  /** The lines that it goes after, one for each different program of these ranks; empty if unknown. */
+  readonly after: readonly number[];
+}
+
 export async function verifyFile(
   file: string,
   flags: VerifyFlags,
@@ -55,7 +67,14 @@ export async function verifyFile(
   const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, options);
-  const { source, signature, reference, params, lineOf: linesOfDump } = await buildProgram(file, flags, building);
+  const {
+    source,
+    signature,
+    reference,
+    params,
+    lineOf: linesOfDump,
+    containers,
+  } = await buildProgram(file, flags, building);
   const sizes = inputSizes(signature, flags.sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
@@ -64,7 +83,13 @@ export async function verifyFile(
   const start = performance.now();
   const { compiled, choice } = await compileFile(lowered, flags, given, sizes, profile);
   const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump);
-  const { report } = checked;
+  const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
+  const report =
+    repaired === null || flags.verbose ? checked.report : { ...checked.report, findings: repaired.findings };
+  const linesOf = ({ ranks, text, ...place }: AddedStatement): AddedLine => {
+    const after = ranks.flatMap((rank) => lineBefore(checked.hosts, containers, rank, place) ?? []);
+    return { ranks, statement: text, after: [...new Set(after)] };
+  };
   const milliseconds = performance.now() - start;
   const written: string[] = [];
   const program = checked.program === null ? null : checked.reported;
@@ -82,16 +107,39 @@ export async function verifyFile(
   if (flags.report !== undefined) {
     await write("--report", flags.report, reportPage({ title: file, program, report, replay: replayOf("order.txt") }));
   }
+  if (flags.repair !== undefined && repaired !== null) {
+    await write("--repair", flags.repair, repairedText(repaired));
+  }
+  const added = repaired === null ? null : repaired.added.map(linesOf);
   const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
   let replay: string | null = null;
   if (flags.counterexample !== undefined && found !== null) {
     if (await write("--counterexample", flags.counterexample, found)) replay = replayOf(flags.counterexample);
   }
-  return { file, flags, params, options, sizes, program, report, choice, milliseconds, written, unwritten, replay };
+  return {
+    file,
+    flags,
+    params,
+    options,
+    sizes,
+    program,
+    report,
+    added,
+    choice,
+    milliseconds,
+    written,
+    unwritten,
+    replay,
+  };
 }
 
 function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null): Compilation {
   return verified(compiled, { lineOf: linesOfDump ?? printedLines(compiled.hosts) });
+}
+
+/** One container if all ranks run the same, else one for each rank. */
+function repairedText({ hosts }: HostRepair): string {
+  return [...(new Set(hosts).size === 1 ? hosts.slice(0, 1) : hosts)].map((host) => print(host)).join("");
 }
 
 async function writeOrDiagnose(flag: string, path: string, text: string): Promise<Diagnostic | null> {

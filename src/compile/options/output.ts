@@ -40,6 +40,19 @@ export const outputRows = {
     kind: text("file", "report.html"),
     help: "write the findings as one HTML page",
   },
+  repair: {
+    ...output,
+    commands: ["verify"],
+    kind: text("file", "repaired.hir"),
+    help: "write the host programs with the statements that they lack, as a dump that verifies",
+  },
+  verbose: {
+    ...output,
+    commands: ["verify"],
+    kind: toggle,
+    default: false,
+    help: "print every finding, also those with the cause of another, and the repair in commands",
+  },
   counterexample: {
     ...output,
     commands: ["verify"],

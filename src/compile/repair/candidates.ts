@@ -1,0 +1,133 @@
+/** What a repair of host programs tries: a `Wait` for each post and a `Synchronize` with each stream, at each place. */
+import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { scopesOf, walk } from "../../host/traverse.ts";
+import { at } from "../../support/invariant.ts";
+import type { Finding } from "../../verify/finding.ts";
+import { bodyOf, type Insertion, type Place } from "./insertion.ts";
+
+/** Nearest to the missing orders first. */
+export function candidates(hosts: readonly HostProgram[], findings: readonly Finding[]): readonly Insertion[] {
+  const rated = alike(hosts).flatMap((ranks) => {
+    const host = at(hosts, at(ranks, 0));
+    const near = nearby(host, ranks, findings);
+    return placesOf(host).flatMap((place) =>
+      statementsFor(host)
+        .filter((statement) => !isBeside(host, place, statement))
+        .map((statement) => ({ insertion: { ranks, place, statement }, far: near(place, statement) })),
+    );
+  });
+  return rated.toSorted((a, b) => a.far - b.far).map(({ insertion }) => insertion);
+}
+
+/** Ranks whose programs have the same statements at the same places, up to their operands. */
+function alike(hosts: readonly HostProgram[]): readonly (readonly number[])[] {
+  const groups = new Map<string, number[]>();
+  const shapes = new Map<HostProgram, string>();
+  const shapeOf = (body: readonly Statement[]): string =>
+    body.map((each) => `${each.kind}(${scopesOf(each).map(shapeOf).join("|")})`).join(" ");
+  for (const [rank, host] of hosts.entries()) {
+    const shape = shapes.get(host) ?? shapeOf(host.body);
+    shapes.set(host, shape);
+    groups.set(shape, [...(groups.get(shape) ?? []), rank]);
+  }
+  return [...groups.values()];
+}
+
+function placesOf(host: HostProgram): readonly Place[] {
+  const places: Place[] = [];
+  let order = 0;
+  const visit = (body: readonly Statement[], scopes: Place["scopes"]): void => {
+    for (const [index, statement] of body.entries()) {
+      places.push({ scopes, index, order });
+      order++;
+      for (const [scope, inner] of scopesOf(statement).entries()) visit(inner, [...scopes, { index, scope }]);
+    }
+    if (body.length > 0) places.push({ scopes, index: body.length, order });
+  };
+  visit(host.body, []);
+  return places;
+}
+
+/** A Wait for each post, and a Synchronize with each stream. */
+function statementsFor({ body, streams }: HostProgram): readonly Statement[] {
+  const posts = new Set<ExprId>();
+  let isCoalescing = false;
+  for (const statement of walk(body)) {
+    if (statement.kind === "StartCoalescing") isCoalescing = true;
+    if (statement.kind === "EndCoalescing") {
+      isCoalescing = false;
+      posts.add(statement.id);
+    }
+    const isPost =
+      statement.kind === "Communication" ||
+      statement.kind === "P2PCommunication" ||
+      statement.kind === "CollectivePermute";
+    if (isPost && !isCoalescing) posts.add(statement.id);
+  }
+  return [
+    ...[...posts].map((target): Statement => ({ kind: "Wait", target })),
+    ...streams.map(({ id }): Statement => ({ kind: "Synchronize", stream: id })),
+  ];
+}
+
+/** Whether the same statement is already the one before or after the place. */
+function isBeside(host: HostProgram, place: Place, statement: Statement): boolean {
+  const body = bodyOf(host, place);
+  return [body[place.index - 1], body[place.index]].some((other) => other !== undefined && isSame(other, statement));
+}
+
+function isSame(a: Statement, b: Statement): boolean {
+  if (a.kind === "Wait" && b.kind === "Wait") return a.target === b.target;
+  return a.kind === "Synchronize" && b.kind === "Synchronize" && a.stream === b.stream;
+}
+
+/**
+ * The distance of a place from the ends of the missing orders, in statements. After a post, a Wait for it is nearer
+ * than anything else.
+ */
+function nearby(
+  host: HostProgram,
+  ranks: readonly number[],
+  findings: readonly Finding[],
+): (place: Place, statement: Statement) => number {
+  const statements = walk(host.body);
+  const orderOf = ordersByPath(host);
+  const ends = findings.flatMap(({ commands }) => commands.filter(({ rank }) => ranks.includes(rank)));
+  const orders = new Set(ends.flatMap(({ path }) => orderOf.get(path.join(".")) ?? []));
+  const isPosted = (target: ExprId): boolean =>
+    [...orders].some((order) => {
+      const post = at(statements, order);
+      return "id" in post && post.id === target;
+    });
+  return ({ order }, statement) => {
+    const far = Math.min(
+      statements.length,
+      ...[...orders].map((end) => Math.min(Math.abs(order - end), Math.abs(order - end - 1))),
+    );
+    const isLikely = statement.kind === "Wait" ? isPosted(statement.target) : true;
+    return far + (isLikely ? 0 : statements.length);
+  };
+}
+
+/** Paths of origins do not tell the branches of an IfThenElse apart. */
+function ordersByPath({ body }: HostProgram): ReadonlyMap<string, readonly number[]> {
+  const orders = new Map<string, number[]>();
+  let order = 0;
+  const visit = (scope: readonly Statement[], path: readonly number[]): void => {
+    for (const [index, statement] of scope.entries()) {
+      const here = [...path, index];
+      const key = here.join(".");
+      orders.set(key, [...(orders.get(key) ?? []), order]);
+      order++;
+      for (const inner of scopesOf(statement)) visit(inner, here);
+    }
+  };
+  visit(body, []);
+  return orders;
+}
+
+/** People choose a stream and synchronize it at once. */
+export function awkward(hosts: readonly HostProgram[], { ranks, place, statement }: Insertion): number {
+  const before = bodyOf(at(hosts, at(ranks, 0)), place)[place.index - 1]?.kind;
+  return statement.kind === "Synchronize" && before !== "SetCurrentStream" && before !== "Synchronize" ? 1 : 0;
+}
