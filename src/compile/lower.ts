@@ -4,7 +4,9 @@ import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoweringOptions } from "../passes/options.ts";
-import { type HostPass, type PassObserver, runPipeline, validate } from "../passes/pipeline.ts";
+import { scopesOf } from "../host/traverse.ts";
+import { type HostPass, type PassObserver, runHostPasses, runPipeline, validate } from "../passes/pipeline.ts";
+import { streamAxesLeft } from "../passes/validators.ts";
 import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
@@ -27,6 +29,27 @@ export interface HasFusionData {
 export function lower(fusion: HasFusionData, { rank = 0, onPass, ...given }: LowerOptions = {}): HostProgram {
   requireWholeNumber("lower(fusion, { rank })", rank, 0);
   return runPipeline(fusion.data(), { rank, options: resolveLoweringOptions(given) }, onPass);
+}
+
+/**
+ * A hand-built host program whose ops have Stream axes left, lowered for `rank`; any other program unchanged. Throws
+ * `host-program-invalid` if it also has loops or branches, and what `lower` throws.
+ */
+export function lowerStreams(program: HostProgram, { rank = 0, onPass, ...given }: LowerOptions): HostProgram {
+  const [left] = streamAxesLeft(program);
+  if (left === undefined) return program;
+  const { id } = left.tensor;
+  if (program.body.some((statement) => scopesOf(statement).length > 0)) {
+    fail({
+      code: "host-program-invalid",
+      message: `T${id} has a Stream axis, and the program has loops or branches`,
+      place: { kind: "tensor", text: left.text },
+      found: "Stream on the result of an op",
+      expected: "Stream axes in programs without loops: lowering turns them into loops",
+      help: `remove Stream from T${id} and write its loop, or leave all loops to lowering`,
+    });
+  }
+  return runHostPasses(program, { rank, options: resolveLoweringOptions(given) }, onPass);
 }
 
 /**

@@ -5,6 +5,7 @@
 import type { Backend, Group } from "../backends/backend.ts";
 import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
+import { numbersByName } from "../compile/record.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
@@ -161,7 +162,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const known = this.#compilation;
     const prepared = this.#last.then(async () => {
       if (this.#closed) closedExecutor();
-      if (known !== null) await this.#entryFor({ sizes: known.sizes, scalars: new Map() });
+      if (known !== null) await this.#entryFor({ sizes: known.sizes, scalars: numbersByName(known.options.scalars) });
     });
     this.#last = prepared.catch(() => {});
     return prepared;
@@ -183,9 +184,9 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
 
   async #run(inputs: readonly TensorArgument[], options: RunOptions): Promise<TensorArgument[]> {
     if (this.#closed) closedExecutor();
-    const entry = await this.#entryFor(
-      runSizes(this.#lowered.signature, inputs, this.#compileOptions.devices, options),
-    );
+    const { devices, scalars } = this.#compileOptions;
+    const given = { ...options, scalars: new Map([...numbersByName(scalars), ...numbersByName(options.scalars)]) };
+    const entry = await this.#entryFor(runSizes(this.#lowered.signature, inputs, devices, given));
     const { outputs, onReport, trace = onReport !== undefined } = options;
     if (outputs !== undefined) requireOutputs(entry, outputs);
     writeInputs(entry, inputs);
@@ -201,7 +202,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
 
   async #prepare(key: string, { sizes, scalars }: Pick<RunSizes, "sizes" | "scalars">): Promise<PreparedEntry> {
     const known = this.#compilation;
-    const isKnown = known !== null && sizesKey(known.sizes, new Map()) === key;
+    const isKnown = known !== null && sizesKey(known.sizes, numbersByName(known.options.scalars)) === key;
     const { program } = isKnown ? known : compileToRun(this.#lowered, { ...this.#compileOptions, sizes, scalars });
     for (const kernel of program.kernels) if (kernel.kind === "opaque") refuseOpaque(kernel);
     const bytes = preparedBytes(program, this.#localRanks);

@@ -97,13 +97,46 @@ export type PassObserver = (event: {
  */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
   const { disablePass } = context.options;
+  const step = stepper(context, observe);
+  const decomposed = Object.values(fusionPasses).reduce<FusionData>(
+    (program, pass) =>
+      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
+    fusion,
+  );
+  return runHostPasses(
+    step(segment, decomposed, () => segment.run(decomposed, context)),
+    context,
+    observe,
+  );
+}
+
+/** Lowers a host program of top-level statements. Throws as `runPipeline`. */
+export function runHostPasses(
+  segmented: HostProgram,
+  context: PassContext,
+  observe: PassObserver = () => {},
+): HostProgram {
+  const { disablePass } = context.options;
+  const step = stepper(context, observe);
+  return Object.values(hostPasses).reduce<HostProgram>(
+    (program, pass) =>
+      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
+    segmented,
+  );
+}
+
+/** One pass: runs it unless it is disabled, validates the result and reports it. */
+type Step = <To extends Stage>(
+  pass: { readonly name: string; readonly from: Stage; readonly to: To },
+  before: FusionData | HostProgram,
+  run: () => StagePrograms[To],
+) => StagePrograms[To];
+
+/** Throws `bad-option` for an unknown pass name. */
+function stepper({ options: { disablePass } }: PassContext, observe: PassObserver): Step {
   requireDisablable(disablePass);
   const unsure = new Set(disablePass.flatMap((name) => unsureWithout.get(name) ?? []));
-  const step = <To extends Stage>(
-    { name, from, to }: { readonly name: string; readonly from: Stage; readonly to: To },
-    before: FusionData | HostProgram,
-    run: () => StagePrograms[To],
-  ): StagePrograms[To] => {
+  return ({ name, from, to }, before, run) => {
     const start = performance.now();
     const program = run();
     const milliseconds = performance.now() - start;
@@ -112,17 +145,6 @@ export function runPipeline(fusion: FusionData, context: PassContext, observe: P
     if (!disablePass.includes(name)) observe({ pass: name, program, changed, milliseconds });
     return program;
   };
-  const decomposed = Object.values(fusionPasses).reduce<FusionData>(
-    (program, pass) =>
-      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
-    fusion,
-  );
-  const segmented = step(segment, decomposed, () => segment.run(decomposed, context));
-  return Object.values(hostPasses).reduce<HostProgram>(
-    (program, pass) =>
-      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
-    segmented,
-  );
 }
 
 declare const performance: { readonly now: () => number };

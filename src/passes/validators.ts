@@ -116,17 +116,30 @@ function isFlat(program: HostProgram): readonly Diagnostic[] {
 }
 
 function hasNoStreamAxis(program: HostProgram): readonly Diagnostic[] {
-  const findings: Diagnostic[] = [];
+  return streamAxesLeft(program).map(({ statement, text }) =>
+    finding("a Stream axis is left", statement, text, "only slices without Stream"),
+  );
+}
+
+interface StreamAxisLeft {
+  readonly statement: Statement;
+  /** The axis in its tensor. */
+  readonly text: string;
+  readonly tensor: Tensor;
+}
+
+/** The statements that write a whole tensor with a Stream axis, inside loops too. */
+export function streamAxesLeft(program: HostProgram): readonly StreamAxisLeft[] {
+  const left: StreamAxisLeft[] = [];
   for (const statement of walk(program.body)) {
     if (!isOp(statement) && statement.kind !== "PostOnStream" && statement.kind !== "Communication") continue;
     for (const id of writesOf(statement)) {
       const tensor = at(program.tensors, id);
       const axis = streamAxis(tensor);
-      if (axis === null) continue;
-      findings.push(finding("a Stream axis is left", statement, axisText(tensor, axis), "only slices without Stream"));
+      if (axis !== null) left.push({ statement, tensor, text: axisText(tensor, axis) });
     }
   }
-  return findings;
+  return left;
 }
 
 function hasNoNestedLoop(program: HostProgram): readonly Diagnostic[] {

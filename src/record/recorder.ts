@@ -126,7 +126,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar): number {
       message: `${names} has no value`,
       found: `${printScalar(scalar)} with no value for ${names}`,
       expected: "a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call",
-      help: `pass { scalars: { ${names}: ... } }, or correct the name`,
+      help: `pass { scalars: { ${names}: ... } } (--scalar ${names}=VALUE), or correct the name`,
     });
   }
   // In JavaScript 0 * -1 is -0. It prints as 0 but is a different key.

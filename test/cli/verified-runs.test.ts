@@ -83,7 +83,7 @@ describe.each(options.on.kind.choices)("on %s", (on) => {
     const profile = folder.write("machine.json", JSON.stringify(roundProfile));
     const program = await expectSame(example(name), { ...flags, on, scheduleChoice: "auto", profile }, {});
     const file = example(name);
-    const { source, signature } = await building(file, flags, (of) => buildProgram(file, flags, of));
+    const { source, signature } = await building(file, flags, (of) => buildProgram(file, flags, {}, of));
     const executor = await MultiDeviceExecutor.create(source, {
       devices: flags.devices,
       on: backendFor(on),

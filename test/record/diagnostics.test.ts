@@ -236,7 +236,7 @@ describe("scalars", () => {
         at: FOR i0 from 0 to steps:
         found: steps with no value for steps
         expected: a loop index in its loop, an extent, rank, numberOfStreams, or a scalar passed in the call
-        fix: pass { scalars: { steps: ... } }, or correct the name
+        fix: pass { scalars: { steps: ... } } (--scalar steps=VALUE), or correct the name
         note: on rank 0
       "
     `);

@@ -29,7 +29,7 @@ export async function lowerFile(
   requireRank(rank, devices);
   requireNotLowered(file, options);
   const profile = await profileToChooseWith(flags);
-  const { source, signature, params } = await buildProgram(file, flags, building);
+  const { source, signature, params } = await buildProgram(file, flags, options, building);
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);

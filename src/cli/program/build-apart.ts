@@ -7,9 +7,9 @@ import { packageFile } from "../../backends/package-file.ts";
 import type { Options } from "../../compile/options.ts";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { BuildAnswer, BuildRequest, BuiltData } from "./build-request.ts";
-import { isDumpFile } from "./dump-file.ts";
+import { fileToBuild } from "./dump-file.ts";
 
-type ThreadFlags = Options<"devices" | "set" | "buildTimeout">;
+type ThreadFlags = Options<"devices" | "set" | "buildTimeout" | "reference">;
 
 export interface Building {
   /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
@@ -17,16 +17,18 @@ export interface Building {
 }
 
 /**
- * The result of `work`, while the program file is built; `work` gets null for a dump. What the file prints goes to
+ * The result of `work`, while the program file is built, or a dump's reference; `work` gets null if there is none. What the file prints goes to
  * `print`, because the command's output is its result.
  */
 export async function whileBuilding<T>(
-  file: string,
-  { devices, set, buildTimeout }: ThreadFlags,
+  given: string,
+  flags: ThreadFlags,
   print: (text: string) => void,
   work: (building: Building | null) => Promise<T>,
 ): Promise<T> {
-  if (isDumpFile(file)) return work(null);
+  const file = fileToBuild(given, flags);
+  if (file === null) return work(null);
+  const { devices, set, buildTimeout } = flags;
   const thread = startThread({ file, devices, set }, print);
   const timer = setTimeout(() => {
     thread.end(outOfTime(file, buildTimeout));

@@ -2,17 +2,19 @@
  * Loads a program file or a dump and builds its program for the given devices and parameters. Diagnostics name the
  * option that gave a bad value.
  */
-import type { HasFusionData } from "../../compile/lower.ts";
+import { type HasFusionData, lowerStreams } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
-import type { Options } from "../../compile/options.ts";
+import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Building } from "./build-apart.ts";
+import { isDumpFile } from "./dump-file.ts";
+import { requireKnownScalars } from "./known-scalars.ts";
 import { revived } from "./revive.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { LineOf } from "./statement-lines.ts";
 
-export type BuildFlags = Options<"devices" | "set" | "container" | "roots">;
+export type BuildFlags = Options<"devices" | "set" | "scalar" | "container" | "roots">;
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
@@ -29,16 +31,38 @@ export interface BuiltProgram {
 }
 
 /**
- * `building`: of a program file; null for a dump. Throws what `buildHere` and `loadDump` throw, `program-threw` and
+ * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with
+ * `lowering`. Throws what `buildHere`, `loadDump` and `lowerStreams` throw, `program-threw`, `option-unknown` and
  * `mesh-too-large`.
  */
-export async function buildProgram(file: string, flags: BuildFlags, building: Building | null): Promise<BuiltProgram> {
-  if (building !== null) return fromProgram(building, flags);
-  const { programOfDump } = await import("./program-of-dump.ts");
-  return programOfDump(file, flags);
+export async function buildProgram(
+  file: string,
+  flags: BuildFlags,
+  lowering: GivenOptions<LoweringName>,
+  building: Building | null,
+): Promise<BuiltProgram> {
+  const built = await builtFrom(file, flags, lowering, building);
+  const hosts = "data" in built.source ? [] : built.source;
+  requireKnownScalars(file, hosts, flags.scalar);
+  return built;
 }
 
-async function fromProgram(building: Building, { devices, set }: BuildFlags): Promise<BuiltProgram> {
+async function builtFrom(
+  file: string,
+  flags: BuildFlags,
+  lowering: GivenOptions<LoweringName>,
+  building: Building | null,
+): Promise<BuiltProgram> {
+  if (building !== null && !isDumpFile(file)) return fromProgram(building, flags, lowering);
+  const { programOfDump } = await import("./program-of-dump.ts");
+  return programOfDump(file, flags, building);
+}
+
+async function fromProgram(
+  building: Building,
+  { devices, set }: BuildFlags,
+  lowering: GivenOptions<LoweringName>,
+): Promise<BuiltProgram> {
   const { source, reference, defaults } = revived(await building.result());
   const used = { lineOf: null, containers: null, params: { ...defaults, ...Object.fromEntries(set) } };
   if ("kind" in source) {
@@ -46,11 +70,12 @@ async function fromProgram(building: Building, { devices, set }: BuildFlags): Pr
     const fusion = sourceOf(source);
     return { source: fusion, signature: source, reference: fusion, ...used };
   }
-  const { signature } = lowerAll(source, { devices });
+  const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
+  const { signature } = lowerAll(lowered, { devices });
   requireMeshDevices(signature.tensors, devices);
-  return { source, signature, reference: reference === null ? null : sourceOf(reference), ...used };
+  return { source: lowered, signature, reference: reference === null ? null : sourceOf(reference), ...used };
 }
 
-function sourceOf(data: FusionData): HasFusionData {
+export function sourceOf(data: FusionData): HasFusionData {
   return { data: () => data };
 }

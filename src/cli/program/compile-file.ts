@@ -28,10 +28,10 @@ export async function compileFile(
   sizes: Sizes,
   profile: MachineProfile | null,
 ): Promise<CompiledFile> {
-  const { devices, on } = flags;
+  const { devices, on, scalar: scalars } = flags;
   const schedule = pickOptions(scheduleNames, given);
   const lowered = pickOptions([...loweringNames, "streams"], given);
-  const options: CompileOptions = { ...lowered, devices, on, sizes, schedule, verify: "off" };
+  const options: CompileOptions = { ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
   if (profile === null) return { compiled: tryCompile(source, options), choice: null };
   const { choose } = await import("../../tune/choose/choose.ts");
   const { compilation, reason } = choose(source, options, profile);

@@ -12,6 +12,28 @@ export function isDumpFile(file: string): boolean {
   return dumpExtensions.some((known) => known === extension);
 }
 
+/**
+ * The program file that a command evaluates: FILE, or the reference of a dump; null for a dump without one. Throws
+ * `option-value`.
+ */
+export function fileToBuild(file: string, { reference }: Options<"reference">): string | null {
+  if (!isDumpFile(file)) {
+    if (reference === undefined) return file;
+    return badReference(
+      `${reference} for the program file ${file}`,
+      "a dump: --reference names the Fusion that a dump was made from",
+      "leave --reference out; a file of host programs names its own: program(defaults, build, { reference })",
+    );
+  }
+  if (reference === undefined || !isDumpFile(reference)) return reference ?? null;
+  return badReference(`the dump ${reference}`, "a program file that returns a Fusion", "name a .ts, .js or .mjs file");
+}
+
+export function badReference(found: string, expected: string, help: string): never {
+  const place = { kind: "option", text: "--reference" } as const;
+  return fail({ code: "option-value", message: "the reference cannot be used", place, found, expected, help });
+}
+
 /** The number of devices, from the command line or else from a dump; null if neither has it. */
 export async function givenDevices(
   command: Command,

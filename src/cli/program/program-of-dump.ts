@@ -1,14 +1,36 @@
 /** Loads a dump as a program. A program file does not load this module. */
 import { lowerAll } from "../../compile/lower-all.ts";
-import type { BuildFlags, BuiltProgram } from "./build-program.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
+import type { Building } from "./build-apart.ts";
+import { type BuildFlags, type BuiltProgram, sourceOf } from "./build-program.ts";
+import { badReference } from "./dump-file.ts";
 import { requireKnownParameters } from "./known-parameters.ts";
 import { loadDump } from "./load-dump.ts";
+import { revived } from "./revive.ts";
 import { dumpLines } from "./statement-lines.ts";
 
-/** Throws what `loadDump` throws, and `option-unknown`. */
-export async function programOfDump(file: string, flags: BuildFlags): Promise<BuiltProgram> {
-  requireKnownParameters(file, {}, flags.set);
+/** `building`: of the reference; null without one. Throws what `loadDump` and `building` throw, and `option-unknown`. */
+export async function programOfDump(file: string, flags: BuildFlags, building: Building | null): Promise<BuiltProgram> {
+  if (building === null) requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = lowerAll(hosts, { devices: flags.devices });
-  return { source: hosts, signature, reference: null, lineOf: dumpLines(containers), containers, params: {} };
+  const { reference, params } =
+    building === null ? { reference: null, params: {} } : await referenceFrom(building, flags);
+  return { source: hosts, signature, reference, lineOf: dumpLines(containers), containers, params };
+}
+
+async function referenceFrom(
+  building: Building,
+  { set }: BuildFlags,
+): Promise<{ readonly reference: HasFusionData } & Pick<BuiltProgram, "params">> {
+  const { source, reference, defaults } = revived(await building.result());
+  const fusion = "kind" in source ? source : reference;
+  if (fusion === null) {
+    return badReference(
+      "a file of host programs without a reference",
+      "a program file that returns a Fusion",
+      "return the Fusion that the dump was made from",
+    );
+  }
+  return { reference: sourceOf(fusion), params: { ...defaults, ...Object.fromEntries(set) } };
 }

@@ -22,6 +22,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
+import { requireMatchingReference } from "../program/matching-reference.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
 import { drawInputs, requireInputMemory } from "./inputs.ts";
@@ -74,9 +75,10 @@ export async function runFile(
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
-  const { source, signature, reference, params } = await buildProgram(file, flags, building);
+  const { source, signature, reference, params } = await buildProgram(file, flags, lowering, building);
   if (flags.check && reference === null) nothingToCheckWith(file);
   const sizes = inputSizes(signature, flags.sizes);
+  if (flags.check && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
   step(`lowering for ${flags.devices} devices`);
   const { compiled, choice } = await compileFile(source, flags, given, sizes, profile);
@@ -177,9 +179,12 @@ function nothingToCheckWith(file: string): never {
     message: "--check needs a reference, and this host program has none",
     place: { kind: "option", text: "--check" },
     found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
-    expected:
-      "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
-    help: isDumpFile(file) ? "leave --check out" : "leave --check out, or name a reference",
+    expected: isDumpFile(file)
+      ? "--reference FILE, where FILE returns a Fusion of the same inputs and outputs"
+      : "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
+    help: isDumpFile(file)
+      ? "name a program file with --reference, or leave --check out"
+      : "leave --check out, or name a reference",
   });
 }
 

@@ -11,12 +11,13 @@ import {
   scheduleNames,
 } from "../../compile/options.ts";
 import { pickOptions, printOption } from "../../compile/options/resolve.ts";
+import { isDumpFile } from "../program/dump-file.ts";
 
-const programNames = ["devices", "set", "sizes", "container", "roots"] as const;
+const programNames = ["set", "sizes", "scalar", "reference", "container", "roots"] as const;
 
 export interface Replayed {
   readonly file: string;
-  readonly flags: Options<(typeof programNames)[number]>;
+  readonly flags: Options<"devices" | (typeof programNames)[number]>;
   /** After `verified`. */
   readonly compilation: AnyCompilation;
   /** Whether there is a reference, which `--check` compares with. */
@@ -32,6 +33,8 @@ export function replayCommand({ file, flags, compilation, hasReference }: Replay
   return [
     "braid run",
     quoted(file),
+    // Without the flag, a dump runs on the devices that it names.
+    ...(isDumpFile(file) ? [flagOf("devices"), String(flags.devices)] : flagTexts(["devices"], flags)),
     ...flagTexts(programNames, flags),
     ...flagTexts([...loweringNames, "streams"], options),
     ...flagTexts(scheduleNames, copyStream === "inline" ? schedule : { ...schedule, copyStream }),
@@ -54,5 +57,5 @@ function flagText<K extends OptionName>(name: K, value: OptionValue<K> | undefin
 
 /** As a shell takes it. */
 function quoted(text: string): string {
-  return /^[\w./:=,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\\''`)}'`;
+  return /^[\w./:=,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

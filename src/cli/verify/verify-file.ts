@@ -18,6 +18,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
+import { requireMatchingReference } from "../program/matching-reference.ts";
 import type { Step } from "../terminal/progress.ts";
 import { type LineOf, lineBefore, printedLines } from "../program/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -74,8 +75,9 @@ export async function verifyFile(
     params,
     lineOf: linesOfDump,
     containers,
-  } = await buildProgram(file, flags, building);
+  } = await buildProgram(file, flags, options, building);
   const sizes = inputSizes(signature, flags.sizes);
+  if (flags.reference !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
   const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;

@@ -110,6 +110,7 @@ interface NumbersKind {
 }
 
 export const sizeValues: NumbersKind = { schema: positiveWhole, expected: "a whole number of at least 1" };
+export const wholeValues: NumbersKind = { schema: v.pipe(v.number(), v.safeInteger()), expected: "a whole number" };
 export const anyNumbers: NumbersKind = { schema: v.pipe(v.number(), v.finite()), expected: "a number" };
 
 /** `NAME=VALUE`, several separated by commas. */

@@ -1,6 +1,6 @@
 /** Program options: devices, parameters, sizes, and the container of a dump. */
 import type { ParseOptions } from "../../host/parse/parse.ts";
-import { anyNumbers, namedNumbers, oneOf, seconds, sizeValues, wholeNumber } from "./kinds.ts";
+import { anyNumbers, namedNumbers, oneOf, seconds, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
@@ -28,6 +28,18 @@ export const programRows = {
     kind: namedNumbers(sizeValues, "i0=8"),
     default: new Map(),
     help: "size of a symbolic extent, by its printed name; may be repeated",
+  },
+  scalar: {
+    ...program,
+    kind: namedNumbers(wholeValues, "flag=1"),
+    default: new Map(),
+    help: "value of a scalar that a host program leaves open, such as a predicate (1: true); may be repeated",
+  },
+  reference: {
+    ...program,
+    commands: ["run", "verify"],
+    kind: text("file", "reference.ts"),
+    help: "for a dump: a program file whose Fusion --check compares with; --set is for its parameters",
   },
   container: {
     ...program,
