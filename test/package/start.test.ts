@@ -30,6 +30,7 @@ import { appendFileSync } from "node:fs";
 import { createRequire, register } from "node:module";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
+import { isMainThread } from "node:worker_threads";
 const record = ${JSON.stringify(record)};
 const hooks = \`
   import { appendFileSync } from "node:fs";
@@ -39,7 +40,7 @@ const hooks = \`
   }
 \`;
 register("data:text/javascript," + encodeURIComponent(hooks));
-process.on("exit", () => {
+if (isMainThread) process.on("exit", () => {
   for (const file of Object.keys(createRequire(import.meta.url).cache)) appendFileSync(record, pathToFileURL(file) + "\\n");
 });
 `;
