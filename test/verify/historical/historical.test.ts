@@ -2,10 +2,11 @@
  * Bugs of real projects: the verifier names the two commands that are at fault, the judge agrees, and both let the mended Program pass.
  */
 import { describe, expect, it } from "vitest";
-import { repair, verify } from "braid";
+import { DiagnosticError, link, repair, verify } from "braid";
 import { compareProgram } from "../mutants/compare.ts";
 import type { BugPlace } from "./bug.ts";
 import { historicalBugs } from "./bugs.ts";
+import { oneMoreCollective } from "./one-more-collective.ts";
 
 describe.each(historicalBugs)("$name", ({ wrong, right, finding: expected }) => {
   it("is found, with the places of both commands", () => {
@@ -32,8 +33,19 @@ describe.each(historicalBugs)("$name", ({ wrong, right, finding: expected }) => 
   it("goes away with the insertions that the verifier proposes, where it proposes any", () => {
     const repaired = repair(wrong);
     // A stuck program has too many orders, not too few, and no inserted edge makes a rank take a forgotten signal.
-    const isMended = !["deadlock", "needs-concurrency", "signal-unbalanced", "slot-overrun"].includes(expected.code);
+    const isMended = !["deadlock", "needs-concurrency", "signal-unbalanced", "slot-overrun", "unwritten-read"].includes(
+      expected.code,
+    );
     expect(repaired !== null).toBe(isMended);
     if (repaired !== null) expect(compareProgram(repaired.program)).toEqual({ outcome: "right", disagreement: null });
+  });
+});
+
+// The check that PyTorch has for this hung in the same way.
+describe("pytorch #182281: one rank does a collective more than its peer", () => {
+  it("is refused by link, with both ranks", () => {
+    expect(() => link(oneMoreCollective(true))).toThrow(DiagnosticError);
+    expect(() => link(oneMoreCollective(true))).toThrow(/transfer-mismatch[^]*rank 1/);
+    expect(verify(link(oneMoreCollective(false))).findings).toEqual([]);
   });
 });
