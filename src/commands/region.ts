@@ -30,6 +30,17 @@ export interface Region {
  * No view of an allocated tensor repeats them in another way.
  */
 export function canonicalRegion(buffer: BufferId, offset: number, dims: readonly RegionDim[], bytes: number): Region {
+  const runs = nestedRuns(dims, bytes);
+  invariant(runs !== null, "dims nest, so that no byte is named twice", dims);
+  return { buffer, offset, ...runs };
+}
+
+/** Whether the dims of runs have a canonical form. */
+export function nests(dims: readonly RegionDim[], bytes: number): boolean {
+  return nestedRuns(dims, bytes) !== null;
+}
+
+function nestedRuns(dims: readonly RegionDim[], bytes: number): Pick<Region, "dims" | "bytes"> | null {
   const sorted = dims
     .filter(({ count, stride }) => count > 1 && stride > 0)
     .sort((a, b) => b.stride - a.stride || b.count - a.count);
@@ -44,11 +55,11 @@ export function canonicalRegion(buffer: BufferId, offset: number, dims: readonly
       nested[0] = { count: inner.count + (count - 1) * (stride / inner.stride), stride: inner.stride };
     } else {
       const end = inner === undefined ? run : (inner.count - 1) * inner.stride + run;
-      invariant(stride >= end, "dims nest, so that no byte is named twice", dims);
+      if (stride < end) return null;
       nested.unshift({ count, stride });
     }
   }
-  return { buffer, offset, dims: nested, bytes: run };
+  return { dims: nested, bytes: run };
 }
 
 /** The bytes of a view. */

@@ -62,6 +62,7 @@ export const diagnosticCodes = {
   "rank-missing": "A rank's command list is missing or given twice",
   "memory-limit": "The program needs more memory than the back end can address",
   // verifier
+  "program-malformed": "A Program has a field that no linked Program has",
   "data-race": "Two unordered commands touch the same bytes, and one of them writes",
   "transfer-not-waited": "A transfer's result is used, or its buffer reused, without a Wait",
   "unwritten-read": "Memory is read that this run has not written",

@@ -7,6 +7,7 @@ import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./check/find-problems.ts";
+import { structureProblem } from "./check/structure.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
 import { missingIn, stepsOf } from "./explain/missing.ts";
@@ -51,13 +52,15 @@ export interface ProgramSize {
 }
 
 /**
- * Verifies a linked Program. Time and memory grow with commands times streams. Never throws for a Program that `link`
- * made.
+ * Verifies a linked Program. Time and memory grow with commands times streams. Never throws: a
+ * Program that was made or changed by hand and lacks the structure of one has the finding `program-malformed`.
  */
 export function verify(
   program: Program,
   { counterexamples = true, notes = true, lineOf }: VerifyOptions = {},
 ): VerifyReport {
+  const fault = structureProblem(program);
+  if (fault !== null) return invalidReport(fault);
   const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
   const problems = findProblems(graph, table);
@@ -107,6 +110,11 @@ export function unlinkedReport(lists: readonly CommandList[], { diagnostics }: D
       regions: 0,
     },
   };
+}
+
+function invalidReport(fault: Diagnostic): VerifyReport {
+  const size = { ranks: 0, commands: 0, streams: 0, regions: 0 };
+  return { ok: false, findings: [findingOfLists(fault)], repair: null, size };
 }
 
 /** The report with what link doubts. */

@@ -6,10 +6,9 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
 import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
-import type { CommandList } from "../../command-list.ts";
 import type { Collective } from "../../transfer.ts";
 import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
-import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
+import { type CommandRef, type Listed, type Mismatch, mismatch } from "./problems.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };
 
@@ -22,11 +21,7 @@ const agreed: { readonly [what: string]: (operation: Collective) => string } = {
 };
 
 /** How `use` differs from the collective `anchor`; null if it does not. */
-export function disagreement(
-  lists: readonly CommandList[],
-  anchor: CollectiveUse,
-  use: CollectiveUse,
-): Diagnostic | null {
+export function disagreement(lists: readonly Listed[], anchor: CollectiveUse, use: CollectiveUse): Diagnostic | null {
   for (const [what, textOf] of Object.entries(agreed)) {
     const [found, expected] = [textOf(use.operation), textOf(anchor.operation)];
     if (found === expected) continue;
@@ -43,7 +38,7 @@ export function disagreement(
 }
 
 /** Why the views do not form a collective, or null if they do. `participants` is the whole team in team order. */
-export function unfitViews(lists: readonly CommandList[], participants: readonly CollectiveUse[]): Diagnostic | null {
+export function unfitViews(lists: readonly Listed[], participants: readonly CollectiveUse[]): Diagnostic | null {
   const first = at(participants, 0);
   const problem =
     badKind(first) ??

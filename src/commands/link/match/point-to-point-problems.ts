@@ -2,14 +2,13 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
-import type { CommandList } from "../../command-list.ts";
 import { commonBox, elementCount, type View } from "../../view.ts";
-import { type CommandRef, mismatch } from "./problems.ts";
+import { type CommandRef, type Listed, mismatch } from "./problems.ts";
 
 export type End = CommandRef & { readonly view: View };
 
 /** Why the data of a send does not fit its recv: dtype, size, shape; null if it does. */
-export function viewMismatch(lists: readonly CommandList[], send: End, recv: End): Diagnostic | null {
+export function viewMismatch(lists: readonly Listed[], send: End, recv: End): Diagnostic | null {
   const differing = (what: string, textOf: (view: View) => string): Diagnostic =>
     mismatch(lists, {
       message: `a send from rank ${send.rank} and its recv on rank ${recv.rank} differ in ${what}`,
@@ -38,7 +37,7 @@ export interface Unmatched {
 }
 
 /** Names the first send without a recv, or the reverse. */
-export function unmatched(lists: readonly CommandList[], { from, to, sends, recvs, channel }: Unmatched): Diagnostic {
+export function unmatched(lists: readonly Listed[], { from, to, sends, recvs, channel }: Unmatched): Diagnostic {
   const sendIsLone = sends.length > recvs.length;
   const [longer, shorter] = sendIsLone ? [sends, recvs] : [recvs, sends];
   const [what, other, otherRank] = sendIsLone ? ["send", "recv", to] : ["recv", "send", from];
@@ -56,7 +55,7 @@ export function unmatched(lists: readonly CommandList[], { from, to, sends, recv
   });
 }
 
-function outsidePeer(lists: readonly CommandList[], lone: CommandRef, what: string, peer: number): Diagnostic {
+function outsidePeer(lists: readonly Listed[], lone: CommandRef, what: string, peer: number): Diagnostic {
   return mismatch(lists, {
     message: `the peer of a ${what} is not a rank of the run`,
     at: lone,

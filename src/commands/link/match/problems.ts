@@ -1,8 +1,7 @@
 /** Diagnostics of link, which name the host programs' statements. */
 import type { Diagnostic, Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
-import { originText } from "../../command.ts";
-import type { CommandList } from "../../command-list.ts";
+import { type CommandBase, type Origin, originText } from "../../command.ts";
 
 /** A command of one rank's list. */
 export interface CommandRef {
@@ -10,11 +9,17 @@ export interface CommandRef {
   readonly command: number;
 }
 
-function statementOf(lists: readonly CommandList[], { rank, command }: CommandRef): string {
+/** What messages need of a rank's list, linked or not. */
+export interface Listed {
+  readonly commands: readonly CommandBase[];
+  readonly origins: readonly Origin[];
+}
+
+function statementOf(lists: readonly Listed[], { rank, command }: CommandRef): string {
   return originText(at(at(lists, rank).origins, command));
 }
 
-function placeOf(lists: readonly CommandList[], ref: CommandRef): Place {
+function placeOf(lists: readonly Listed[], ref: CommandRef): Place {
   const { stream } = at(at(lists, ref.rank).commands, ref.command);
   return { kind: "command", rank: ref.rank, stream, text: statementOf(lists, ref) };
 }
@@ -31,7 +36,7 @@ export interface Mismatch {
 }
 
 /** A `transfer-mismatch` that names the statements of both ranks. */
-export function mismatch(lists: readonly CommandList[], problem: Mismatch): Diagnostic {
+export function mismatch(lists: readonly Listed[], problem: Mismatch): Diagnostic {
   const { against } = problem;
   return {
     code: "transfer-mismatch",
