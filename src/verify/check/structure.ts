@@ -25,7 +25,7 @@ export function structureProblem(program: Program): Diagnostic | null {
   try {
     checkTables(program);
     for (const rank of program.ranks) checkRank(program, rank);
-    for (const transfer of program.transfers) checkTransfer(program, transfer);
+    for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
     return null;
   } catch (error) {
     if (error instanceof DiagnosticError) return at(error.diagnostics, 0);
@@ -362,9 +362,8 @@ function checkView(view: View, { program, own }: Setting, where: string, mayBePe
   demand(isAligned && Math.abs(view.offset) < most, `${where}.offset`, view.offset, "a multiple of the dtype's size");
 }
 
-function checkTransfer(program: Program, transfer: LinkedTransfer): void {
-  const { ranks, transfers } = program;
-  const id = transfers.indexOf(transfer);
+function checkTransfer(program: Program, transfer: LinkedTransfer, id: number): void {
+  const { ranks } = program;
   const where = `transfers[${id}]`;
   demand(transfer.id === id, `${where}.id`, transfer.id, String(id));
   demand(transfer.participants.length > 0, `${where}.participants`, 0, "at least one");
