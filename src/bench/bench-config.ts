@@ -33,7 +33,14 @@ const rows: ReadonlyMap<string, readonly [name: string, row: OptionRow]> = new M
 
 /** Throws `file-unreadable`, `option-unknown` and `option-value`. */
 export async function readBenchConfig(file: string): Promise<BenchConfig> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => unreadable(file, systemReason(error)));
+  return parseBenchConfig(
+    await readFile(file, "utf8").catch((error: unknown) => unreadable(file, systemReason(error))),
+    file,
+  );
+}
+
+/** Throws the same as `readBenchConfig`. */
+export function parseBenchConfig(text: string, file: string): BenchConfig {
   const root = objectOf(parsed(text, file), `--config ${file}`);
   const benchmark = objectOf(root["benchmark"], `--config ${file}: benchmark`);
   return Object.fromEntries(

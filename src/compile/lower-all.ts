@@ -4,11 +4,11 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
+import { mostDevices } from "../host/most-devices.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { mostDevices } from "./options/program.ts";
 import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 

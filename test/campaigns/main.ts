@@ -8,6 +8,7 @@ import { format, resolveConfig } from "prettier";
 import { keysOf } from "../../src/support/keys-of.ts";
 import type { Campaign } from "./campaign.ts";
 import { dumps } from "./dumps.ts";
+import { fuzz } from "./fuzz.ts";
 import { interleavings } from "./interleavings.ts";
 import { kills } from "./kills.ts";
 import { mutants } from "./mutants.ts";
@@ -17,6 +18,7 @@ import { workerRuns } from "./worker-runs.ts";
 
 const campaigns = {
   dumps,
+  fuzz,
   interleavings,
   kills,
   mutants,

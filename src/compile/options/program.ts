@@ -1,12 +1,10 @@
 /** Program options: devices, parameters, sizes, and the container of a dump. */
+import { mostDevices } from "../../host/most-devices.ts";
 import type { ParseOptions } from "../../host/parse/parse.ts";
 import { anyNumbers, namedNumbers, oneOf, seconds, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
-
-/** Every rank has a host program and a command list: 65,536 of the smallest take seconds, a million would take minutes. */
-export const mostDevices = 65_536;
 
 export const programRows = {
   devices: {

@@ -4,6 +4,7 @@
  */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { mostDevices } from "../most-devices.ts";
 import type { HostProgram } from "../nodes.ts";
 import { walk } from "../traverse.ts";
 import type { ParsedContainer } from "./container.ts";
@@ -44,6 +45,15 @@ export function rankContainers(
       found: `${count} devices`,
       expected: `at least ${named}, since its meshes name device ${named - 1}`,
       help: `pass ${named} devices, or omit the number`,
+    });
+  }
+  if (count > mostDevices) {
+    return reject({
+      code: "device-count",
+      message: "the dump names more devices than Braid can run",
+      found: `device ${count - 1}`,
+      expected: `at most ${mostDevices} devices, 0 to ${mostDevices - 1}`,
+      help: "correct the meshes and teams of the dump",
     });
   }
   if (chosen.length > 1) {

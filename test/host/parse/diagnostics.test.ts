@@ -260,6 +260,7 @@ describe("which container is whose", () => {
     ["a mesh of some devices", container(`(${mesh("1 2")}) -> ()`), null, null],
     ["a mesh of fewer devices than asked for", container(`(${mesh("0 1")}) -> ()`), 4, null],
     ["no mesh on several devices", container("(T0_g_float[iS0{4}]) -> ()"), 2, null],
+    ["a device that no run has", container(`(${mesh("4294967296")}) -> ()`), null, null],
     ["fewer devices than the meshes name", container(`(${mesh("0 1 2")}) -> ()`), 2, null],
     [
       "a team of some devices",

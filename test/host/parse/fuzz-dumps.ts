@@ -1,6 +1,7 @@
 /** Checks that hold for any text, and the dumps from which fuzzing starts. */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
 import { DiagnosticError, parseContainers, type ParsedContainer, print } from "braid";
 
 const folder = path.resolve(import.meta.dirname, "../../fixtures/dumps");
@@ -23,6 +24,7 @@ function timed(text: string): Outcome {
   const start = performance.now();
   try {
     const containers = parseContainers(text);
+    rankContainers(containers, { file: "dump", devices: null, container: 0 });
     return { containers, code: null, milliseconds: performance.now() - start };
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;

@@ -1,0 +1,103 @@
+/** What reads a user's text, with texts from which fuzzing starts. Dumps are fuzzed by test/host/parse/fuzz-dumps.ts, too. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { Command, CommanderError } from "commander";
+import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
+import { parseBenchConfig } from "../../src/bench/bench-config.ts";
+import { parseImplementations } from "../../src/bench/implementation.ts";
+import { addFlags } from "../../src/cli/flags/option-flags.ts";
+import { usageError } from "../../src/cli/flags/usage-error.ts";
+import type { CommandName } from "../../src/compile/options.ts";
+import { parseInterleaving } from "../../src/machine/interleaving.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { at } from "../../src/support/invariant.ts";
+import { mutatedDump } from "../host/parse/mutate-dump.ts";
+
+interface Reader {
+  readonly starts: readonly string[];
+  /** Throws a DiagnosticError for a text that it refuses. */
+  readonly read: (text: string) => void;
+}
+
+function filesOf(folder: string): readonly string[] {
+  const absolute = path.resolve(import.meta.dirname, "../..", folder);
+  const names = readdirSync(absolute).filter((name) => name.endsWith(".json"));
+  return names.toSorted().map((name) => readFileSync(path.join(absolute, name), "utf8"));
+}
+
+const commandLines = [
+  "run file.hir --devices 4 --sizes i0=8,i2=64 --scalar flag=1 --container 0 --roots era --timeout 0.5 --seed 3 --check",
+  "run file.ts --set M=32 --set K=8.5e3 --backend cuda --p2p rotated --protocol put --streams 2 --repeat 3 --timeline",
+  "verify file.ts --in-place --copy-stream dedicated --group-sizes 1-3-4 --disable-pass deallocate,shrink-stream-buffers",
+  "verify file.log --reference f.ts --report r.html --counterexample o.txt --json",
+  "lower file.ts --rank 1 --style 2026-01 --print-after all --no-overlap --print-lists",
+  "bench --impl braid;form=rotated,linear --impl serial --m 8192 --n 64,128 --dtype bfloat16 --iterations 3",
+  "calibrate --devices 2 --out machine.json --on cuda",
+];
+
+const commands = ["run", "verify", "lower", "bench", "calibrate"] as const satisfies readonly CommandName[];
+
+/** As a shell without quotes splits the line. */
+function readCommandLine(line: string): void {
+  const [name = "", ...words] = line.split(/\s+/);
+  const command = addFlags(new Command().argument("[file]"), commands.find((each) => each === name) ?? "run");
+  command.configureOutput({ writeOut: () => {}, writeErr: () => {} }).exitOverride((error) => {
+    throw error.exitCode === 0 ? error : usageError(error, command);
+  });
+  try {
+    command.parse(words, { from: "user" });
+  } catch (error) {
+    // --help ends so, with status 0.
+    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
+  }
+}
+
+export const readers: Readonly<Record<string, Reader>> = {
+  "command lines": { starts: commandLines, read: readCommandLine },
+  "bench --impl": {
+    starts: [
+      "braid;form=rotated;protocol=get,put;streams=2,8",
+      "braid;form=collective;chunks=4,8;backend=nccl;graph=auto;outputs=2",
+      "serial;backend=cuda;copyStream=dedicated",
+      "torch_async_tp",
+    ],
+    read: (text) => void parseImplementations(text, "--impl"),
+  },
+  profiles: { starts: filesOf("profiles"), read: (text) => void parseProfile(text, "profile.json") },
+  "configuration files": {
+    starts: filesOf("bench/configs"),
+    read: (text) => void parseBenchConfig(text, "config.json"),
+  },
+  interleavings: {
+    starts: ["seed:17", "hold:1:23", "# comment\n0:1\n1:0\n0:2\n"],
+    read: (text) => void parseInterleaving(text),
+  },
+};
+
+export interface FuzzOutcome {
+  /** The reader. */
+  readonly name: string;
+  readonly text: string;
+  readonly refused: boolean;
+  readonly milliseconds: number;
+}
+
+/** Damages one text and reads it. Rethrows anything but a DiagnosticError, with the text. */
+export function fuzzText(seed: number): FuzzOutcome {
+  const names = Object.keys(readers);
+  const name = at(names, seed % names.length);
+  const reader = readers[name];
+  if (reader === undefined) throw new Error(`no reader ${name}`);
+  const text = mutatedDump(seed, reader.starts);
+  const start = performance.now();
+  let refused = false;
+  try {
+    reader.read(text);
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) {
+      throw new Error(`${name}: ${JSON.stringify(text.slice(0, 2000))}`, { cause: error });
+    }
+    refused = true;
+  }
+  return { name, text, refused, milliseconds: performance.now() - start };
+}
