@@ -1,7 +1,7 @@
 /**
  * Starts one process per rank, with the same command and its rank in the environment, and waits until the last has
  * ended. The first failure ends the world: the hub notifies the other ranks, which have a few seconds to report what
- * they were doing and are then killed. A process that never joins, or does not exit after its farewell, is a failure.
+ * they were doing and are then killed. A process that never joins, is stopped, or does not exit after its farewell, is a failure.
  * Rank 0's output is the run's. Every line of other ranks' error output gets their rank as a prefix. No rank outlives
  * this process: each holds a pipe from it and ends when the pipe closes.
  */
@@ -47,6 +47,9 @@ const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Milliseconds that ranks get after such a signal: the user wants the end rather than reports. */
 const interruptedGrace = 500;
+
+/** A machine with other work may keep a process from running for seconds. */
+const leastSilentMilliseconds = 5000;
 
 /** A machine with other work may take seconds to start a process. */
 const leastStartMilliseconds = 60_000;
@@ -104,6 +107,9 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
       const child = startRank(options, rank, hub.port, token);
       children.push(child);
       child.once("exit", () => clearTimeout(watches.get(rank)));
+      watchPulse(child, Math.max(timeout, leastSilentMilliseconds), (seconds) => {
+        endWorld({ rank, reason: `rank ${rank} has been stopped for ${seconds} s` });
+      });
       return finished(child, rank, endWorld);
     });
     const endings = await Promise.all(results);
@@ -130,7 +136,8 @@ function startRank(
   const [program, ...args] = command;
   const child = spawn(program, args, {
     // The rank reads only the end of its standard input, which closes when this process ends.
-    stdio: ["pipe", "pipe", "pipe"],
+    // On the fourth pipe the rank sends its pulse.
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
     env: {
       ...env,
       RANK: String(rank),
@@ -151,6 +158,26 @@ function startRank(
   else byLine(child.stderr, (line) => err(`rank ${rank}: ${line}\n`));
   if (child.pid !== undefined) onStart?.(rank, child.pid);
   return child;
+}
+
+/**
+ * Calls `stopped` if the pulse of a rank ceases for `limit` milliseconds. It counts ticks of its own, because this
+ * process may have been stopped, too.
+ */
+function watchPulse(child: ChildProcess, limit: number, stopped: (seconds: number) => void): void {
+  let silent = 0;
+  const seconds = Math.ceil(limit / 1000);
+  let timer: NodeJS.Timeout | undefined;
+  child.stdio[3]
+    ?.on("error", () => {})
+    .on("data", () => {
+      silent = 0;
+      timer ??= setInterval(() => {
+        silent++;
+        if (silent > seconds) stopped(seconds);
+      }, 1000);
+    });
+  child.once("exit", () => clearInterval(timer));
 }
 
 function byLine(stream: Readable, take: (line: string) => void): void {

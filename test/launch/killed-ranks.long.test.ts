@@ -53,7 +53,15 @@ describe("spawnRanks", () => {
   });
 });
 
-describe("spawnRanks, after the run", () => {
+describe("spawnRanks, after the last exchange", () => {
+  it("kills a rank that is stopped", async () => {
+    const result = await runRanks(3, ["stops", "1"], { timeout: 1000, grace: 500 });
+    expect(result.end).toEqual({ rank: 1, reason: "rank 1 has been stopped for 5 s" });
+    expect(result.signals).toEqual([null, "SIGKILL", null]);
+    expect(result.seconds).toBeLessThan(9);
+    expect(result.pids.filter(isAlive)).toEqual([]);
+  });
+
   it("kills a rank that has left but does not exit", async () => {
     const result = await runRanks(3, ["lingers", "1"], { timeout: 1000, grace: 500 });
     expect(result.end).toEqual({

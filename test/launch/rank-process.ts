@@ -26,6 +26,7 @@ try {
     });
   });
   await Promise.race([work(world), fails]);
+  if (mine && what === "stops") process.kill(process.pid, "SIGSTOP");
   await world.leave();
   if (mine && what === "lingers") process.kill(process.pid, "SIGSTOP");
 } catch (error) {
