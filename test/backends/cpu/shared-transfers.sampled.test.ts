@@ -65,14 +65,16 @@ function viewsOf(list: ListBuilder, type: CollectiveType, position: number, root
   };
   const reads = rule.reads === "all" || position === root;
   const writes = rule.writes === "all" || position === root;
+  if (form === "in place" && reads && writes && rule.inPlace !== "same" && rule.splitsInput) {
+    const input = list.output([ranks, width]);
+    return { input, output: partOf(input, position) };
+  }
   const output = writes ? buffer("output", rule.splitsOutput) : null;
   if (form !== "in place" || output === null || !reads) {
     return { input: reads ? buffer("input", rule.splitsInput) : null, output };
   }
   if (rule.inPlace === "same") return { input: output, output };
-  if (!rule.splitsInput) return { input: partOf(output, position), output };
-  const input = list.output([ranks, width]);
-  return { input, output: partOf(input, position) };
+  return { input: partOf(output, position), output };
 }
 
 const forms: readonly Form[] = ["apart", "in place", "transposed"];

@@ -90,17 +90,13 @@ describe("failures", () => {
   it("a program that cannot go on says what every stream waits for, at once", async () => {
     const program = link(
       buildLists(2, (list, rank) => {
-        for (const team of rank === 0
-          ? [
-              [0, 1],
-              [1, 0],
-            ]
-          : [
-              [1, 0],
-              [0, 1],
-            ]) {
-          list.statement(`Allreduce ${team.join(",")}`);
-          list.collective(0, "Allreduce", { team, reduceOp: "sum", input: list.input([2]), output: list.output([2]) });
+        const collectives = [
+          [0, 1],
+          [1, 0],
+        ].map((team) => ({ team, input: list.input([2]), output: list.output([2]) }));
+        for (const each of rank === 0 ? collectives : collectives.toReversed()) {
+          list.statement(`Allreduce ${each.team.join(",")}`);
+          list.collective(0, "Allreduce", { reduceOp: "sum", ...each });
         }
       }),
     );
