@@ -4,29 +4,17 @@
  * computation or a call of a library can keep this thread from its event loop. The thread sleeps in the system until
  * the pipe closes, so it costs a run nothing.
  */
-import { writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../backends/package-file.ts";
-
-/** The pipe to the launcher on which spawnRanks expects the pulse. */
-const pulsePipe = 3;
+import { sendFirstPulse } from "./pulse.ts";
 
 /**
  * Calls `end` when the launcher has ended. If the process still runs a second later, it is killed. The thread alone
  * does not keep the process alive.
  */
 export function endWithParent(end: () => void): void {
-  firstPulse();
+  sendFirstPulse();
   const watch = new Worker(packageFile("dist/launch/parent-watch.js"), { execArgv: [] });
   watch.on("message", end);
   watch.unref();
-}
-
-/** The launcher expects a pulse from now on. */
-function firstPulse(): void {
-  try {
-    writeSync(pulsePipe, ".");
-  } catch {
-    // The launcher has ended, or another program started the rank.
-  }
 }

@@ -1,15 +1,13 @@
 /**
  * The thread that watches a rank's standard input for the end of its launcher (see end-with-parent.ts). It also sends
- * the launcher a pulse, which stops if the process is stopped.
+ * the pulse, which therefore goes on while the main thread computes.
  */
 import { Socket } from "node:net";
 import process from "node:process";
 import { parentPort } from "node:worker_threads";
+import { sendPulses } from "./pulse.ts";
 
 const stdin = 0;
-/** The pipe to the launcher that spawnRanks adds. */
-const pulsePipe = 3;
-const pulseMilliseconds = 500;
 
 /** Milliseconds that the process gets to end by itself. */
 const grace = 1000;
@@ -23,5 +21,4 @@ new Socket({ fd: stdin })
   })
   .resume();
 
-const pulse = new Socket({ fd: pulsePipe, readable: false }).on("error", () => {});
-setInterval(() => pulse.write("."), pulseMilliseconds);
+sendPulses();

@@ -1,9 +1,9 @@
 /**
  * Starts one process per rank, with the same command and its rank in the environment, and waits until the last has
  * ended. The first failure ends the world: the hub notifies the other ranks, which have a few seconds to report what
- * they were doing and are then killed. A process that never joins, is stopped, or does not exit after its farewell, is a failure.
- * Rank 0's output is the run's. Every line of other ranks' error output gets their rank as a prefix. No rank outlives
- * this process: each holds a pipe from it and ends when the pipe closes.
+ * they were doing and are then killed. A process that never joins, is stopped, or does not exit after its farewell is
+ * a failure. Rank 0's output is the run's. Every line of other ranks' error output gets their rank as a prefix. No rank
+ * outlives this process: each holds a pipe from it and ends when the pipe closes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -11,6 +11,7 @@ import type { Readable } from "node:stream";
 import { hubVariable, tokenVariable } from "./enter-world.ts";
 import { newToken } from "./handshake.ts";
 import { openHub } from "./hub.ts";
+import { watchPulse } from "./pulse.ts";
 import type { Environment } from "./rank-environment.ts";
 import type { LastWords, WorldEnd } from "./world-end.ts";
 
@@ -81,7 +82,6 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
   let reaper: NodeJS.Timeout | undefined;
   const reap = (milliseconds: number): void => {
     clearTimeout(reaper);
-    for (const timer of watches.values()) clearTimeout(timer);
     reaper = setTimeout(() => {
       for (const child of children) child.kill("SIGKILL");
     }, milliseconds);
@@ -122,6 +122,7 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
     };
   } finally {
     clearTimeout(reaper);
+    for (const timer of watches.values()) clearTimeout(timer);
     for (const signal of stopSignals) process.removeListener(signal, interrupt);
     await hub.close();
   }
@@ -135,8 +136,8 @@ function startRank(
 ): ChildProcess {
   const [program, ...args] = command;
   const child = spawn(program, args, {
-    // The rank reads only the end of its standard input, which closes when this process ends.
-    // On the fourth pipe the rank sends its pulse.
+    // The rank reads only the end of its standard input, which closes when this process ends. The fourth pipe is for
+    // its pulse.
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     env: {
       ...env,
@@ -158,26 +159,6 @@ function startRank(
   else byLine(child.stderr, (line) => err(`rank ${rank}: ${line}\n`));
   if (child.pid !== undefined) onStart?.(rank, child.pid);
   return child;
-}
-
-/**
- * Calls `stopped` if the pulse of a rank ceases for `limit` milliseconds. It counts ticks of its own, because this
- * process may have been stopped, too.
- */
-function watchPulse(child: ChildProcess, limit: number, stopped: (seconds: number) => void): void {
-  let silent = 0;
-  const seconds = Math.ceil(limit / 1000);
-  let timer: NodeJS.Timeout | undefined;
-  child.stdio[3]
-    ?.on("error", () => {})
-    .on("data", () => {
-      silent = 0;
-      timer ??= setInterval(() => {
-        silent++;
-        if (silent > seconds) stopped(seconds);
-      }, 1000);
-    });
-  child.once("exit", () => clearInterval(timer));
 }
 
 function byLine(stream: Readable, take: (line: string) => void): void {

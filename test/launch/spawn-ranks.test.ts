@@ -3,6 +3,7 @@
  * ranks that are killed or hang.
  */
 import path from "node:path";
+import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 import { runRanks } from "./run-ranks.ts";
@@ -45,4 +46,19 @@ describe("spawnRanks", () => {
     });
     expect(result.end?.reason).toMatch(/^rank [01] could not be started: .*ENOENT/);
   });
+});
+
+it("leaves no timer when ranks end without joining", async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = timers();
+  const { statuses, end } = await spawnRanks({
+    worldSize: 2,
+    command: [process.execPath, "--eval", ""],
+    env: { PATH: process.env.PATH },
+    timeout: 5000,
+    out: () => {},
+    err: () => {},
+  });
+  expect([statuses, end]).toEqual([[0, 0], null]);
+  expect(timers()).toBeLessThanOrEqual(before);
 });
