@@ -7,7 +7,7 @@ import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { findProblems } from "./check/find-problems.ts";
-import { structureProblem } from "./check/structure.ts";
+import { structureProblem } from "./check/structure/structure.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
 import { missingIn, stepsOf } from "./explain/missing.ts";

@@ -1,0 +1,112 @@
+/** Linked transfers: their participants are the commands of the ranks, and the halves fit by link's own checks. */
+import { disagreement, unfitViews } from "../../../commands/link/match/check-collective.ts";
+import { viewMismatch } from "../../../commands/link/match/point-to-point-problems.ts";
+import type { LinkedTransfer, Program } from "../../../commands/program.ts";
+import type { Collective, PointToPointGroup } from "../../../commands/transfer.ts";
+import { sameNumbers, sameView, type View } from "../../../commands/view.ts";
+import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { at } from "../../../support/invariant.ts";
+import { demand, isCount } from "./demand.ts";
+
+export function checkTransfer(program: Program, transfer: LinkedTransfer, id: number): void {
+  const { ranks } = program;
+  const where = `transfers[${id}]`;
+  demand(transfer.id === id, `${where}.id`, transfer.id, String(id));
+  demand(transfer.participants.length > 0, `${where}.participants`, 0, "at least one");
+  const uses = transfer.participants.map(({ rank, command, operation }, i) => {
+    const place = `${where}.participants[${i}]`;
+    const own = isCount(rank) ? ranks[rank] : undefined;
+    const posted = isCount(command) ? own?.commands[command] : undefined;
+    demand(posted?.kind === "transfer", place, { rank, command }, "a transfer command");
+    demand(own?.transferOf[command] === id, place, { rank, command }, `a command of transfer ${id}`);
+    demand(
+      posted.communicator === transfer.communicator,
+      `${where}.communicator`,
+      transfer.communicator,
+      posted.communicator,
+    );
+    demand(sameOperation(operation, posted.operation), `${place}.operation`, operation, "the operation of its command");
+    return { rank, command, operation };
+  });
+  demand(
+    new Set(uses.map(({ rank, command }) => `${rank} ${command}`)).size === uses.length,
+    `${where}.participants`,
+    uses.length,
+    "separate commands",
+  );
+  if (transfer.kind === "group") return checkEdges(program, transfer, where);
+  demand(transfer.kind === "collective", `${where}.kind`, transfer, "collective or group");
+  const collective = uses.flatMap(({ rank, command, operation }) =>
+    operation.kind === "collective" ? [{ rank, command, operation }] : [],
+  );
+  const first = collective[0];
+  demand(
+    first !== undefined && collective.length === uses.length,
+    `${where}.participants`,
+    uses.length,
+    "collectives only",
+  );
+  const { team } = first.operation;
+  demand(
+    sameNumbers(
+      team,
+      uses.map(({ rank }) => rank),
+    ),
+    `${where}.participants`,
+    uses.map(({ rank }) => rank),
+    `ranks ${team.join(", ")}, the team`,
+  );
+  for (const use of collective) refuse(disagreement(ranks, first, use));
+  refuse(unfitViews(ranks, collective));
+}
+
+function checkEdges(program: Program, transfer: Extract<LinkedTransfer, { kind: "group" }>, where: string): void {
+  const { participants, edges } = transfer;
+  const used = new Set<string>();
+  const opOf = (participant: number, op: number, type: "send" | "recv") => {
+    const posted = participants[participant];
+    const found = posted?.operation.kind === "group" ? posted.operation.ops[op] : undefined;
+    demand(
+      posted !== undefined && found?.type === type,
+      `${where}.edges`,
+      { participant, op },
+      `a ${type} of a participant`,
+    );
+    demand(!used.has(`${participant} ${op}`), `${where}.edges`, { participant, op }, "one edge per send and recv");
+    used.add(`${participant} ${op}`);
+    return { ...found, rank: posted.rank, command: posted.command };
+  };
+  for (const { from, sendOp, to, recvOp } of edges) {
+    const [send, recv] = [opOf(from, sendOp, "send"), opOf(to, recvOp, "recv")];
+    demand(
+      send.peer === recv.rank && recv.peer === send.rank,
+      `${where}.edges`,
+      [send.peer, recv.peer],
+      "peers that name each other",
+    );
+    refuse(viewMismatch(program.ranks, send, recv));
+  }
+  const count = participants.reduce(
+    (sum, { operation }) => sum + (operation.kind === "group" ? operation.ops.length : NaN),
+    0,
+  );
+  demand(used.size === count, `${where}.edges`, used.size, `${count}, one end for each send and recv`);
+}
+
+function refuse(problem: Diagnostic | null): void {
+  if (problem !== null) throw new DiagnosticError([problem]);
+}
+
+function sameOperation(a: Collective | PointToPointGroup, b: Collective | PointToPointGroup): boolean {
+  if (a === b) return true;
+  if (a.kind === "collective" && b.kind === "collective") {
+    const sameSide = (x: View | null, y: View | null): boolean => (x === null || y === null ? x === y : sameView(x, y));
+    const same = a.type === b.type && sameNumbers(a.team, b.team) && a.root === b.root && a.reduceOp === b.reduceOp;
+    return same && sameSide(a.input, b.input) && sameSide(a.output, b.output);
+  }
+  if (a.kind !== "group" || b.kind !== "group" || a.ops.length !== b.ops.length) return false;
+  return a.ops.every(({ type, peer, view }, i) => {
+    const other = at(b.ops, i);
+    return type === other.type && peer === other.peer && sameView(view, other.view);
+  });
+}
