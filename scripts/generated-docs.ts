@@ -1,7 +1,8 @@
 /**
- * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text of
- * test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is generated
- * from the register of codes, tables of options from their schema. `npm run docs` writes them; a test fails if they differ.
+ * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text
+ * of test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is
+ * generated from the register of codes, tables of options from their schema. `npm run docs` writes them; a test fails
+ * if they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

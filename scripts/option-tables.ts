@@ -1,5 +1,6 @@
 /**
- * The tables of options in docs/, made from the schema. A line `<!-- options: TABLE -->` in a page is followed by one of these tables:
+ * The tables of options in docs/, made from the schema. A line `<!-- options: TABLE -->` in a page is followed by one
+ * of these tables:
  *
  *     shared GROUP...   options of these groups that lower, run and verify all take
  *     lower|run|verify  the other options of the command

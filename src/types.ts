@@ -1,6 +1,6 @@
 /**
- * The types that public signatures mention: data of Fusions, host programs, command lists and Programs, and options. Names that the API
- * has a class for end in `Data` here.
+ * The types that public signatures mention: data of Fusions, host programs, command lists and Programs, and options.
+ * Names that the API has a class for end in `Data` here.
  */
 export type * from "./host/nodes.ts";
 export type {

@@ -1,4 +1,7 @@
-/** Files of the package that runs. Modules find them from its root, because a bundle moves code to other folders than the source's. */
+/**
+ * Files of the package that runs. Modules find them from its root, because a bundle moves code to other folders than
+ * the source's.
+ */
 import { existsSync } from "node:fs";
 import { invariant } from "../support/invariant.ts";
 

@@ -1,4 +1,7 @@
-/** The options that only `braid bench` takes. Their flags, help and entries in configuration files are made from these rows. */
+/**
+ * The options that only `braid bench` takes. Their flags, help and entries in configuration files are made from these
+ * rows.
+ */
 import * as v from "valibot";
 import { kindOf, listOf, oneOf, positiveWhole, text, toggle, wholeNumber } from "../compile/options/kinds.ts";
 import type { Target } from "../compile/compile.ts";

@@ -1,4 +1,7 @@
-/** `lower` makes one rank's host program from a Fusion; `runPass` runs a single pass on a host program, hand-built or lowered. */
+/**
+ * `lower` makes one rank's host program from a Fusion; `runPass` runs a single pass on a host program, hand-built or
+ * lowered.
+ */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";

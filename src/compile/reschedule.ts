@@ -1,4 +1,7 @@
-/** One source under many schedules: it is lowered, recorded and linked once, and no rewrite runs twice on the same Program. */
+/**
+ * One source under many schedules: it is lowered, recorded and linked once, and no rewrite runs twice on the same
+ * Program.
+ */
 import type { Program } from "../commands/program.ts";
 import { applySchedule, rewriteOrder, type ScheduleOptions } from "../schedule/schedule.ts";
 import type { AnyCompilation } from "./compile.ts";

@@ -125,9 +125,9 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
    * outputs in order: whole tensors, unless `options` asks for shards. The first run with new sizes or scalars compiles
    * and prepares a Program for them; later runs reuse it.
    *
-   * Throws `input-count`, `input-shape`, `size-mismatch` and `device-count` for tensors that do not fit the program, what
-   * `compile` and the verifier find for new sizes, and what the back end reports: `timed-out`, `stuck`, `gpu-memory` and
-   * others.
+   * Throws `input-count`, `input-shape`, `size-mismatch` and `device-count` for tensors that do not fit the program,
+   * what `compile` and the verifier find for new sizes, and what the back end reports: `timed-out`, `stuck`,
+   * `gpu-memory` and others.
    */
   run(
     inputs: readonly TensorArgument[],

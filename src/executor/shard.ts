@@ -143,8 +143,8 @@ function byteStrides(strides: readonly number[], elementBytes: number): readonly
 }
 
 /**
- * Copies a strided box of bytes between two byte arrays. Trailing axes that are contiguous on both sides are copied as one run;
- * short runs byte by byte, because `TypedArray.set` costs more than it saves below about 64 bytes.
+ * Copies a strided box of bytes between two byte arrays. Trailing axes that are contiguous on both sides are copied as
+ * one run; short runs byte by byte, because `TypedArray.set` costs more than it saves below about 64 bytes.
  */
 interface BoxSide {
   readonly bytes: Uint8Array;

@@ -20,7 +20,9 @@ export const frameKinds = {
   lastWords: 7,
   /** Rank to hub: the rank has finished, and its connection may close. */
   farewell: 8,
-  /** Hub to rank instead of a welcome: the rank may not join; the proof that the hub knows the token, and the reason. */
+  /**
+   * Hub to rank instead of a welcome: the rank may not join; the proof that the hub knows the token, and the reason.
+   */
   refusal: 9,
 } as const;
 

@@ -1,6 +1,7 @@
 /**
- * matmul and linear: sums of products in double, compensated for double operands. The bound is the error of a back end's
- * accumulator, gamma(c) * sum |a||b|, plus the effect of the operands' own errors. Integers wrap as their dtype does.
+ * matmul and linear: sums of products in double, compensated for double operands. The bound is the error of a back
+ * end's accumulator, gamma(c) * sum |a||b|, plus the effect of the operands' own errors. Integers wrap as their dtype
+ * does.
  */
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";

@@ -226,8 +226,9 @@ function nearestFloat32(x: bigint): number {
 }
 
 /**
- * Phi(x). For u = |x| >= 1 the tail is the density divided by Laplace's continued fraction u + 1/(u + 2/(u + 3/(u + ..))),
- * of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3 + u^5/(3 5) + ..
+ * Phi(x). For u = |x| >= 1 the tail is the density divided by Laplace's continued fraction u + 1/(u + 2/(u + 3/(u +
+ * ..))), of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3 + u^5/(3 5) +
+ * ..
  */
 export function normalDistribution(x: number): number {
   if (Number.isNaN(x)) return NaN;

@@ -38,9 +38,8 @@ export interface OracleResult {
 const anyOrder: Arithmetic = { blocksContractions: false, keepsNaN: true };
 
 /**
- * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines. `arithmetic` describes
- * the back end.
- * Throws `input-count`, `input-shape`, `size-mismatch`, `size-missing`, `index-out-of-range`.
+ * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines. `arithmetic`
+ * describes the back end. Throws `input-count`, `input-shape`, `size-mismatch`, `size-missing`, `index-out-of-range`.
  */
 export function evaluateFusion(
   fusion: FusionData,

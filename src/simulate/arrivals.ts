@@ -12,8 +12,8 @@ export interface Starting<Queue> {
 
 export interface Arrivals<Queue> {
   /**
-   * The command at `index` of `rank` arrives at `time`. A participant of a collective needs all others, a participant of
-   * a group its direct peers.
+   * The command at `index` of `rank` arrives at `time`. A participant of a collective needs all others, a participant
+   * of a group its direct peers.
    */
   arrive(rank: number, index: number, queue: Queue, time: number): readonly Starting<Queue>[];
 }

@@ -6,9 +6,9 @@
  *     transfer        [......]             alone at its own
  */
 /**
- * Resources that one command at a time can hold. compute: a rank's device. sms: the SMs that a GEMM leaves free, held by a
- * GEMM that leaves none. local: copies within the rank. out, in: a rank's link in each direction; whether copies share it
- * evenly or follow one another, the last one ends at the same time.
+ * Resources that one command at a time can hold. compute: a rank's device. sms: the SMs that a GEMM leaves free, held
+ * by a GEMM that leaves none. local: copies within the rank. out, in: a rank's link in each direction; whether copies
+ * share it evenly or follow one another, the last one ends at the same time.
  */
 export type Resource = `${"compute" | "sms" | "local" | "out" | "in"} ${number}`;
 

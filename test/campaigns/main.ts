@@ -1,6 +1,6 @@
 /**
- * Runs campaigns and writes their results into results.md: `npm run test:campaign`, or `npm run test:campaign -- NAME [COUNT]` for one. Ends with
- * status 1 where something does not hold.
+ * Runs campaigns and writes their results into results.md: `npm run test:campaign`, or `npm run test:campaign -- NAME
+ * [COUNT]` for one. Ends with status 1 where something does not hold.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";

@@ -1,4 +1,7 @@
-/** Damaged command lines, profiles, configuration files and interleavings are read or refused with a diagnostic, in time. */
+/**
+ * Damaged command lines, profiles, configuration files and interleavings are read or refused with a diagnostic, in
+ * time.
+ */
 import { expect, it } from "vitest";
 import { fuzzText, readers } from "./fuzz-texts.ts";
 import { runs } from "../support/suite.ts";

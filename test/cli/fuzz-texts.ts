@@ -1,4 +1,7 @@
-/** What reads a user's text, with texts from which fuzzing starts. Dumps are fuzzed by test/host/parse/fuzz-dumps.ts, too. */
+/**
+ * What reads a user's text, with texts from which fuzzing starts. Dumps are fuzzed by test/host/parse/fuzz-dumps.ts,
+ * too.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { Command, CommanderError } from "commander";

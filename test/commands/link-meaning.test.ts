@@ -1,4 +1,6 @@
-/** Ranks that post collectives or sends of equal shapes in different orders: an error if certain, otherwise a warning. */
+/**
+ * Ranks that post collectives or sends of equal shapes in different orders: an error if certain, otherwise a warning.
+ */
 import { describe, expect, it } from "vitest";
 import { compile, DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
 import { linkWithWarnings } from "../../src/commands/link/link.ts";

@@ -1,4 +1,6 @@
-/** nvFuser's test_host_irs.cpp: host programs of one device, each with a Fusion that says in one line what it computes. */
+/**
+ * nvFuser's test_host_irs.cpp: host programs of one device, each with a Fusion that says in one line what it computes.
+ */
 import {
   add,
   div,

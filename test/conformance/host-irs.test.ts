@@ -1,6 +1,6 @@
 /**
- * nvFuser's test_host_irs.cpp on one device: proven, and equal to the oracle on the machine and on worker threads. What streams are:
- * test/host/host-irs.test.ts.
+ * nvFuser's test_host_irs.cpp on one device: proven, and equal to the oracle on the machine and on worker threads. What
+ * streams are: test/host/host-irs.test.ts.
  */
 import { describe, expect, it } from "vitest";
 import { link, record, verify } from "braid";

@@ -1,6 +1,6 @@
 /**
- * Stream on a contracted axis itself (nvFuser's HirLowerStreamTest.Matmul_K, which had to refuse it): every iteration adds the product of
- * one index. On one device and with either operand sharded along the axis, against the oracle.
+ * Stream on a contracted axis itself (nvFuser's HirLowerStreamTest.Matmul_K, which had to refuse it): every iteration
+ * adds the product of one index. On one device and with either operand sharded along the axis, against the oracle.
  */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, lower, matmul, permute, set, sum, type TensorView } from "braid";

@@ -1,6 +1,7 @@
 /**
- * Allgather + matmul in the layouts of the back-propagation of matmul + reduce-scatter, as pipelines of every form, against the oracle.
- * Transposed operands are read where they lie; a gathered contraction adds one chunk after the other.
+ * Allgather + matmul in the layouts of the back-propagation of matmul + reduce-scatter, as pipelines of every form,
+ * against the oracle. Transposed operands are read where they lie; a gathered contraction adds one chunk after the
+ * other.
  */
 import { describe, expect, it } from "vitest";
 import {
@@ -70,7 +71,10 @@ describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {
 });
 
 describe("back-propagation of matmul + reduce-scatter", () => {
-  /** Both gradients, on every device of its own A [M, K] and B [K, N], from that of C, which is scattered over its rows or its columns. */
+  /**
+   * Both gradients, on every device of its own A [M, K] and B [K, N], from that of C, which is scattered over its rows
+   * or its columns.
+   */
   function gradients(devices: number, scattered: "rows" | "columns"): Fusion {
     const f = new Fusion();
     const [m, n, k] = [4, 3, 2];

@@ -1,4 +1,7 @@
-/** Every case of test/support/lowered-communications.ts is as many communications as the decision table says, and gives the oracle's result. */
+/**
+ * Every case of test/support/lowered-communications.ts is as many communications as the decision table says, and gives
+ * the oracle's result.
+ */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, squeeze } from "braid";
 import { collectivesOf } from "../support/collectives-of.ts";

@@ -1,6 +1,6 @@
 /**
- * nvFuser's test_multidevice_host_ir.cpp, items 1 to 5, on the machine and on worker threads: proven right, or kept as written with what the
- * verifier finds.
+ * nvFuser's test_multidevice_host_ir.cpp, items 1 to 5, on the machine and on worker threads: proven right, or kept as
+ * written with what the verifier finds.
  */
 import { describe, it } from "vitest";
 import { expectReference } from "../support/expect-reference.ts";

@@ -1,6 +1,7 @@
 /**
- * Worker streams of hand-built programs. nvFuser's tests begin on the workers without waiting for the caller and end without making the caller
- * wait, since they synchronize with the host: such a program is `as written`, and its `joined` twin has both edges.
+ * Worker streams of hand-built programs. nvFuser's tests begin on the workers without waiting for the caller and end
+ * without making the caller wait, since they synchronize with the host: such a program is `as written`, and its
+ * `joined` twin has both edges.
  */
 import type { HostProgramBuilder } from "braid";
 import type { HostStream } from "../../src/host/nodes.ts";

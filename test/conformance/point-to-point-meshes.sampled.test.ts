@@ -1,6 +1,6 @@
 /**
- * Loops over the devices of any mesh: those that do not begin at device 0, are out of order, or have two dimensions, with the axis at any
- * position. Peers are positions along the DID type, not device ids.
+ * Loops over the devices of any mesh: those that do not begin at device 0, are out of order, or have two dimensions,
+ * with the axis at any position. Peers are positions along the DID type, not device ids.
  */
 import { it } from "vitest";
 import { amax, amin, DeviceMesh, type DType, Fusion, prod, set, sum } from "braid";

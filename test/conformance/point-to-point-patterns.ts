@@ -1,4 +1,7 @@
-/** The programs of nvFuser's tests with a DID axis that becomes the Stream axis, and the statements that they are lowered to. */
+/**
+ * The programs of nvFuser's tests with a DID axis that becomes the Stream axis, and the statements that they are
+ * lowered to.
+ */
 import type { Fusion } from "braid";
 import {
   allgather,

@@ -1,6 +1,7 @@
 /**
- * The rings of nvFuser's test_multidevice_host_ir_overlap.cpp and of tests/python/multidevice/test_overlap.py, as hand-built programs: S / D
- * rings of D steps each, step j of ring i on stream i + j. Each has the matmul whose result it computes from the same inputs.
+ * The rings of nvFuser's test_multidevice_host_ir_overlap.cpp and of tests/python/multidevice/test_overlap.py, as
+ * hand-built programs: S / D rings of D steps each, step j of ring i on stream i + j. Each has the matmul whose result
+ * it computes from the same inputs.
  */
 import {
   DeviceMesh,
@@ -17,7 +18,10 @@ import type { HostStream } from "../../src/host/nodes.ts";
 import { type Ending, type Index, onWorkers } from "./on-workers.ts";
 import { type OverlapProgram, sizes } from "./overlap-programs.ts";
 
-/** Items 3 and 4: every partial sum goes straight to the device that keeps it; the sums are made when all have come. K is sharded. */
+/**
+ * Items 3 and 4: every partial sum goes straight to the device that keeps it; the sums are made when all have come. K
+ * is sharded.
+ */
 function ringReduceScatter(devices: number, ending: Ending): HostProgram {
   const h = new HostProgramBuilder();
   const mesh = DeviceMesh.range(devices);
@@ -60,10 +64,16 @@ function ringReduceScatterReference(devices: number): Fusion {
   return f;
 }
 
-/** One step of a ring: `own` goes to the next device, and `other` comes from the previous one; it has come when the result is called. */
+/**
+ * One step of a ring: `own` goes to the next device, and `other` comes from the previous one; it has come when the
+ * result is called.
+ */
 type Exchange = (h: HostProgramBuilder, own: TensorView, other: TensorView, next: HostStream) => () => void;
 
-/** Items 7 to 9: every device multiplies the rows that it holds while it passes them on. A step waits for what the one before it began. */
+/**
+ * Items 7 to 9: every device multiplies the rows that it holds while it passes them on. A step waits for what the one
+ * before it began.
+ */
 function ringAllgather(exchange: Exchange): OverlapProgram["build"] {
   return (devices, ending) => {
     const h = new HostProgramBuilder();
@@ -146,8 +156,8 @@ function ringAllgatherReference(devices: number): Fusion {
 }
 
 /**
- * test_column_parallel_linear_forward_reference: tokens are sharded in rows, the weight in columns. Cyclic: rows go from neighbour to
- * neighbour. Uncyclic: in step j device r sends its own rows to r - j and gets those of r + j.
+ * test_column_parallel_linear_forward_reference: tokens are sharded in rows, the weight in columns. Cyclic: rows go
+ * from neighbour to neighbour. Uncyclic: in step j device r sends its own rows to r - j and gets those of r + j.
  */
 function columnParallelLinear(way: "cyclic" | "uncyclic"): OverlapProgram["build"] {
   return (devices, ending) => {

@@ -1,7 +1,7 @@
 /**
- * nvFuser's test_host_ir_stream_lowering.cpp, the MultiDeviceExecutor twins: Fusions on one device whose Stream axes become
- * loops, or are refused. The statement kinds are nvFuser's; results are compared with the oracle. The whole messages:
- * test/fixtures/stream-parallel-type/error-*.
+ * nvFuser's test_host_ir_stream_lowering.cpp, the MultiDeviceExecutor twins: Fusions on one device whose Stream axes
+ * become loops, or are refused. The statement kinds are nvFuser's; results are compared with the oracle. The whole
+ * messages: test/fixtures/stream-parallel-type/error-*.
  */
 import { describe, expect, it } from "vitest";
 import { abs, add, Fusion, lower, matmul, MultiDeviceExecutor, set, sum, type TensorView } from "braid";

@@ -1,6 +1,6 @@
 /**
- * nvFuser's test_multidevice_stream_parallel_type.cpp, the collective pipelines, on 1 to 8 devices against the oracle. The loops over
- * devices are in point-to-point.test.ts, the forms without Stream in lower-communication.test.ts.
+ * nvFuser's test_multidevice_stream_parallel_type.cpp, the collective pipelines, on 1 to 8 devices against the oracle.
+ * The loops over devices are in point-to-point.test.ts, the forms without Stream in lower-communication.test.ts.
  */
 import { describe, expect, it } from "vitest";
 import { lower } from "braid";

@@ -1,5 +1,6 @@
 /**
- * nvFuser's test_multidevice_pipeline.cpp: two stages on every pair of meshes of its suites. The number of communications is what the decision table says, and the results are the oracle's.
+ * nvFuser's test_multidevice_pipeline.cpp: two stages on every pair of meshes of its suites. The number of
+ * communications is what the decision table says, and the results are the oracle's.
  */
 import { expect, it } from "vitest";
 import { add, DeviceMesh, Fusion, set, sum } from "braid";

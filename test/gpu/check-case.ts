@@ -15,7 +15,10 @@ export interface CheckOptions extends ExecutorOptions {
   readonly repeat: number;
 }
 
-/** One line per output that differs; empty if all is well. All runs are made whatever they give, so that ranks stay in step. */
+/**
+ * One line per output that differs; empty if all is well. All runs are made whatever they give, so that ranks stay in
+ * step.
+ */
 export async function checkCase(
   source: ProgramSource,
   expectations: readonly Expectation[],

@@ -1,6 +1,6 @@
 /**
- * What a program has to give: inputs, and the reference's outputs with their bounds, made once for all runs of it. Random floats, and whole numbers whose
- * sums are exact in any order, in turns.
+ * What a program has to give: inputs, and the reference's outputs with their bounds, made once for all runs of it.
+ * Random floats, and whole numbers whose sums are exact in any order, in turns.
  */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
 import type { Sizes } from "../../src/ir/sizes.ts";

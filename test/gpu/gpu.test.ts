@@ -1,4 +1,7 @@
-/** The CUDA back end on this machine's GPUs: every kernel on one, every program on 2, 4 and 8 as far as there are so many. Skipped without a GPU. */
+/**
+ * The CUDA back end on this machine's GPUs: every kernel on one, every program on 2, 4 and 8 as far as there are so
+ * many. Skipped without a GPU.
+ */
 import { createRequire } from "node:module";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** One Group for many executors, so that communicators, mappings of peers' memory and compiled kernels are made once for a whole list of cases. */
+/**
+ * One Group for many executors, so that communicators, mappings of peers' memory and compiled kernels are made once for
+ * a whole list of cases.
+ */
 import type { Backend, Group } from "../../src/backends/backend.ts";
 
 export interface SharedGroup {

@@ -1,4 +1,7 @@
-/** Programs over several GPUs: the forms of the host IR at sizes that the oracle evaluates in seconds, for any number of devices that divides 24. */
+/**
+ * Programs over several GPUs: the forms of the host IR at sizes that the oracle evaluates in seconds, for any number of
+ * devices that divides 24.
+ */
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, gelu, matmul, set, sum } from "../../src/ir/api/ops.ts";

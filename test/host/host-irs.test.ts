@@ -1,6 +1,6 @@
 /**
- * nvFuser's StreamTest of test_host_irs.cpp, whose other tests are in test/conformance/host-irs.test.ts; and outputs that are views when the
- * program ends.
+ * nvFuser's StreamTest of test_host_irs.cpp, whose other tests are in test/conformance/host-irs.test.ts; and outputs
+ * that are views when the program ends.
  */
 import { describe, expect, it } from "vitest";
 import { HostProgramBuilder, type HostProgram, record } from "braid";

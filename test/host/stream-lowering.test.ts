@@ -1,6 +1,7 @@
 /**
- * nvFuser's test_host_ir_stream_lowering.cpp, the hand-built twins: a host program with computations at top level, through the pass
- * stream-parallel-type alone. The top-level statements are nvFuser's; the program runs with 1, 3 and 8 streams.
+ * nvFuser's test_host_ir_stream_lowering.cpp, the hand-built twins: a host program with computations at top level,
+ * through the pass stream-parallel-type alone. The top-level statements are nvFuser's; the program runs with 1, 3 and 8
+ * streams.
  */
 import { describe, expect, it } from "vitest";
 import { abs, add, Fusion, HostProgramBuilder, type HostProgram, passes, runPass, sum, type TensorView } from "braid";

@@ -17,7 +17,10 @@ const mesh = DeviceMesh.range(2);
 const tensor = (id: number): TensorId => makeId<TensorId>(id);
 const expr = (id: number): ExprId => makeId<ExprId>(id);
 
-/** T0 [2, 4] sharded and T1 [2, 4] whole, both on a mesh and bound; T2 to T4 [4] for slices; one stream; a unit [4] -> [4]. */
+/**
+ * T0 [2, 4] sharded and T1 [2, 4] whole, both on a mesh and bound; T2 to T4 [4] for slices; one stream; a unit [4] ->
+ * [4].
+ */
 function valid(): HostProgram {
   const h = new HostProgramBuilder();
   const x = h.input([2, 4], { mesh, parallel: ["DIDx"] });

@@ -1,4 +1,7 @@
-/** Which axes map to which: pairs are written `operand.axis->output axis`, positions in logical domains, `~` for broadcast. */
+/**
+ * Which axes map to which: pairs are written `operand.axis->output axis`, positions in logical domains, `~` for
+ * broadcast.
+ */
 import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import {

@@ -1,6 +1,7 @@
 /**
- * Every row of src/ir/ops/functions/unary.ts, from the API to the text of kernels: values at edges, the oracle's bounds against
- * exact results nearby, and both directions of dumps. Kernels on the CPU run them in test/kernels/elementwise.test.ts.
+ * Every row of src/ir/ops/functions/unary.ts, from the API to the text of kernels: values at edges, the oracle's bounds
+ * against exact results nearby, and both directions of dumps. Kernels on the CPU run them in
+ * test/kernels/elementwise.test.ts.
  */
 import { Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";

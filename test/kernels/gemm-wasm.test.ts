@@ -1,4 +1,6 @@
-/** The WebAssembly matrix kernels: the checked-in module is the assembled text, and their parts agree with src/numerics. */
+/**
+ * The WebAssembly matrix kernels: the checked-in module is the assembled text, and their parts agree with src/numerics.
+ */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { generate, generatedFile } from "../../scripts/build-wasm.ts";

@@ -1,6 +1,6 @@
 /**
- * Units made from lists of numbers: each list picks one op, its operands among the values so far, and its parameters. Every list makes a
- * valid unit, so fast-check can shrink one by shortening lists and making numbers smaller.
+ * Units made from lists of numbers: each list picks one op, its operands among the values so far, and its parameters.
+ * Every list makes a valid unit, so fast-check can shrink one by shortening lists and making numbers smaller.
  */
 import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
@@ -51,7 +51,10 @@ export function makeUnit(choice: UnitChoice): UnitKernel {
   };
 }
 
-/** A layout of a tensor: as it is, with its axes in reverse, padded, spaced, or, for reading, the same along its first axis. */
+/**
+ * A layout of a tensor: as it is, with its axes in reverse, padded, spaced, or, for reading, the same along its first
+ * axis.
+ */
 function spread(dtype: DType, shape: readonly number[], layout: number, reading: boolean): Operand {
   switch (layout % (reading ? 5 : 4)) {
     case 1: {

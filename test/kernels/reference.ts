@@ -31,7 +31,10 @@ export function reduce(op: ReductionOpType, dtype: DType, values: readonly Value
   return castOf(accumulator, dtype, total);
 }
 
-/** The sum of products in blocks of `first`, each from +0, then the bias, and one rounding. `held` is what the sums start from. */
+/**
+ * The sum of products in blocks of `first`, each from +0, then the bias, and one rounding. `held` is what the sums
+ * start from.
+ */
 export function dot(
   dtype: DType,
   products: readonly (readonly [Value, Value])[],

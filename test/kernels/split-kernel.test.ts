@@ -1,4 +1,6 @@
-/** Parts of a kernel, run last to first, against the whole kernel, bit for bit; and along which axis kernels are cut. */
+/**
+ * Parts of a kernel, run last to first, against the whole kernel, bit for bit; and along which axis kernels are cut.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Kernel } from "../../src/commands/kernel.ts";
@@ -15,7 +17,9 @@ import { buildUnit } from "./unit-builder.ts";
 import { unitChoices } from "./unit-arbitrary.ts";
 import { edges, randomValues } from "./values.ts";
 
-/** Runs the kernel and its parts on equal memories and compares all bytes but the scratch. Returns the number of parts. */
+/**
+ * Runs the kernel and its parts on equal memories and compares all bytes but the scratch. Returns the number of parts.
+ */
 function check(kernel: Kernel, most: number, seed = 1): number {
   const parts = splitKernel(kernel, most);
   const scratch = Math.max(scratchBytes(kernel), ...parts.map((part) => scratchBytes(part.kernel)));

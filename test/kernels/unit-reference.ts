@@ -1,4 +1,7 @@
-/** Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index arithmetic shared. */
+/**
+ * Evaluates the steps of a unit one after the other over row-major lists of elements: slow, and without any index
+ * arithmetic shared.
+ */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";

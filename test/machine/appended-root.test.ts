@@ -1,4 +1,7 @@
-/** Rooted collectives whose root was appended to the team: it gathers without contributing, or scatters without receiving. */
+/**
+ * Rooted collectives whose root was appended to the team: it gathers without contributing, or scatters without
+ * receiving.
+ */
 import { expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { CollectiveType } from "../../src/commands/collectives.ts";

@@ -1,4 +1,6 @@
-/** Steps of callers in a schedule: outputs read early, inputs written late or overwritten early, on the CPU's machine. */
+/**
+ * Steps of callers in a schedule: outputs read early, inputs written late or overwritten early, on the CPU's machine.
+ */
 import { describe, expect, test } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";

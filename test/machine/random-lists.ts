@@ -1,7 +1,7 @@
 /**
- * Random command lists without races, with what they compute. Every rank performs the same random operations on its own buffers, each
- * on a random stream: sums, copies, allreduces and exchanges with the next rank. An operation is ordered after
- * all earlier ones that touch its buffers, by events of the same rank, and not otherwise.
+ * Random command lists without races, with what they compute. Every rank performs the same random operations on its own
+ * buffers, each on a random stream: sums, copies, allreduces and exchanges with the next rank. An operation is ordered
+ * after all earlier ones that touch its buffers, by events of the same rank, and not otherwise.
  */
 import type { EventId } from "../../src/commands/command.ts";
 import type { CommandList } from "../../src/commands/command-list.ts";

@@ -1,6 +1,6 @@
 /**
- * A Compute for tests: one block of floats per arena, as link lays it out, and element by element arithmetic. `alloc` is not its
- * business: temporaries keep what was in them, NaN at first, so that a read of memory nothing wrote shows.
+ * A Compute for tests: one block of floats per arena, as link lays it out, and element by element arithmetic. `alloc`
+ * is not its business: temporaries keep what was in them, NaN at first, so that a read of memory nothing wrote shows.
  */
 import type { Arena, BufferId } from "../../src/commands/buffer.ts";
 import type { Launch } from "../../src/commands/command.ts";

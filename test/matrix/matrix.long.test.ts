@@ -54,7 +54,10 @@ interface Cell {
   readonly code: string;
 }
 
-/** The outcome with every switch at its default, then every other one with the flags that bring it about; flags that change nothing are not named. */
+/**
+ * The outcome with every switch at its default, then every other one with the flags that bring it about; flags that
+ * change nothing are not named.
+ */
 function cellText(cells: readonly Cell[]): string {
   const relevant = switchNames.filter((name) =>
     cells.some(({ switched, code }) =>

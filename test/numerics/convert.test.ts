@@ -1,6 +1,6 @@
 /**
- * half and bfloat16 words. The reference is arithmetic on the definition: a word's value from its fields, and the nearest word by
- * comparing distances in exact double arithmetic.
+ * half and bfloat16 words. The reference is arithmetic on the definition: a word's value from its fields, and the
+ * nearest word by comparing distances in exact double arithmetic.
  */
 import { describe, expect, it } from "vitest";
 import {

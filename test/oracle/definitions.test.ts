@@ -1,6 +1,7 @@
 /**
- * The two statements of every op over all dtypes and edges: the oracle's definitions against the expressions that kernels are made of,
- * and what the oracle says of a Fusion against kernels on the CPU, as generated JavaScript and as WebAssembly.
+ * The two statements of every op over all dtypes and edges: the oracle's definitions against the expressions that
+ * kernels are made of, and what the oracle says of a Fusion against kernels on the CPU, as generated JavaScript and as
+ * WebAssembly.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";

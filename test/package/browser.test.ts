@@ -1,4 +1,7 @@
-/** `braid` runs in a browser: nothing that its entry imports statically comes from Node, or from a package but valibot, which imports nothing. */
+/**
+ * `braid` runs in a browser: nothing that its entry imports statically comes from Node, or from a package but valibot,
+ * which imports nothing.
+ */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

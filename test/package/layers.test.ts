@@ -1,6 +1,6 @@
 /**
- * The layers of src/ (docs/architecture.md): a folder imports only the folders that its row names. The files beside the folders
- * are the package's entry points; nothing but the executor and the command line imports them.
+ * The layers of src/ (docs/architecture.md): a folder imports only the folders that its row names. The files beside the
+ * folders are the package's entry points; nothing but the executor and the command line imports them.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -49,7 +49,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ".": [...core, "compile", "tune", "backends", "executor"],
 };
 
-/** The executor loads back ends by their entry points when they are first asked for; the package's entry exports the executor. */
+/**
+ * The executor loads back ends by their entry points when they are first asked for; the package's entry exports the
+ * executor.
+ */
 const knownPairs: readonly string[] = ["executor and .", ". and executor"];
 
 const source = path.resolve(import.meta.dirname, "../../src");

@@ -1,6 +1,6 @@
 /**
- * The idiom of a communication changes no bit: random fusions on random meshes, their collectives run by a library or as signals, copies
- * from peers and combinations, in any schedule and in repeated runs.
+ * The idiom of a communication changes no bit: random fusions on random meshes, their collectives run by a library or
+ * as signals, copies from peers and combinations, in any schedule and in repeated runs.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

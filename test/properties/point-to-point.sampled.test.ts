@@ -1,6 +1,6 @@
 /**
- * Random loops over the devices: any mesh, any position of the axes, every schedule, with pointwise ops and a matmul around. The result is
- * the oracle's, and get and put, and all numbers of streams, give the same bits.
+ * Random loops over the devices: any mesh, any position of the axes, every schedule, with pointwise ops and a matmul
+ * around. The result is the oracle's, and get and put, and all numbers of streams, give the same bits.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * Random reshardings between random meshes give the oracle's result, and are refused only where Stream asks for what the pages of the
- * passes list.
+ * Random reshardings between random meshes give the oracle's result, and are refused only where Stream asks for what
+ * the pages of the passes list.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

@@ -1,6 +1,7 @@
 /**
- * Random fusions run on 1 to 8 devices and 1 to 8 streams: the oracle's result or a diagnostic, the same bits under every
- * schedule and in both readings of transfers, and a Program that does not depend on the order in which ranks are linked.
+ * Random fusions run on 1 to 8 devices and 1 to 8 streams: the oracle's result or a diagnostic, the same bits under
+ * every schedule and in both readings of transfers, and a Program that does not depend on the order in which ranks are
+ * linked.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

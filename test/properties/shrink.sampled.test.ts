@@ -1,6 +1,7 @@
 /**
- * Slots instead of slices never change a bit and never cost memory: random fusions, and all loops over the devices, lowered with and
- * without shrink-stream-buffers and run in seeded schedules, with eager transfers and with one queue per rank.
+ * Slots instead of slices never change a bit and never cost memory: random fusions, and all loops over the devices,
+ * lowered with and without shrink-stream-buffers and run in seeded schedules, with eager transfers and with one queue
+ * per rank.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * nvFuser's fusions of collectives in chunks: test_multidevice_stream_parallel_type.cpp, items 1 to 6. Chunks lie along the outermost axis, which is the
- * outputs' Stream axis.
+ * nvFuser's fusions of collectives in chunks: test_multidevice_stream_parallel_type.cpp, items 1 to 6. Chunks lie along
+ * the outermost axis, which is the outputs' Stream axis.
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { broadcast, matmul, set, sum } from "../../src/ir/api/ops.ts";
@@ -80,7 +80,10 @@ export function matmulAllreduceChunks(devices: number, { chunks, m, k, n, dtype 
   return f;
 }
 
-/** matmul_RS_through_bcast: [S, D, D, M/SD, K/D] by [D, K/D, N] as [1, D, 1, K/D, N], summed over the devices that share K. */
+/**
+ * matmul_RS_through_bcast: [S, D, D, M/SD, K/D] by [D, K/D, N] as [1, D, 1, K/D, N], summed over the devices that share
+ * K.
+ */
 export function matmulReduceScatterChunks(devices: number, { chunks, m, k, n, dtype }: PipelineSizes): Fusion {
   const f = new Fusion();
   const a = f.input([chunks, devices, devices, m / (chunks * devices), k / devices], dtype);

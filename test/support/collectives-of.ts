@@ -1,8 +1,14 @@
-/** The communications of a Fusion's host programs over all ranks, each counted once: a rank lists those in which it takes part. */
+/**
+ * The communications of a Fusion's host programs over all ranks, each counted once: a rank lists those in which it
+ * takes part.
+ */
 import { type Fusion, lower, type LowerOptions } from "braid";
 import { walk } from "../../src/host/traverse.ts";
 
-/** Kinds of communications with how many there are, in the order of their first appearance: `Allgather 1`, `Gather 3, Scatter 1`. */
+/**
+ * Kinds of communications with how many there are, in the order of their first appearance: `Allgather 1`, `Gather 3,
+ * Scatter 1`.
+ */
 export function collectivesOf(fusion: Fusion, devices: number, options: Omit<LowerOptions, "rank"> = {}): string {
   const counts = new Map<string, number>();
   for (let rank = 0; rank < devices; rank++) {

@@ -1,18 +1,24 @@
 /**
- * How often the functions and loops of this project's sources run: a measure of work that no load of the machine changes. Counts are
- * V8's, one per block of code; what a built-in function does inside is not among them.
+ * How often the functions and loops of this project's sources run: a measure of work that no load of the machine
+ * changes. Counts are V8's, one per block of code; what a built-in function does inside is not among them.
  */
 import { Session } from "node:inspector/promises";
 import { setFlagsFromString } from "node:v8";
 import { vi } from "vitest";
 
 export interface StepCounter {
-  /** The steps of `run`, which must have run before: what runs for the first time is compiled, with counters, and fills tables. */
+  /**
+   * The steps of `run`, which must have run before: what runs for the first time is compiled, with counters, and fills
+   * tables.
+   */
   readonly count: (run: () => void) => Promise<number>;
   readonly stop: () => Promise<void>;
 }
 
-/** Counts the code of modules that are imported from now on, anew if they were loaded before: code that was compiled earlier has no counters. */
+/**
+ * Counts the code of modules that are imported from now on, anew if they were loaded before: code that was compiled
+ * earlier has no counters.
+ */
 export async function startCounting(): Promise<StepCounter> {
   // V8 would else take code that an earlier test file compiled, without counters, from its cache.
   setFlagsFromString("--no-compilation-cache");

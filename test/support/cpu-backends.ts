@@ -1,6 +1,6 @@
 /**
- * The CPU back end in its three forms, for tests that run everything on each: the machine, one worker and two. Workers are started once
- * and serve all tests of a file.
+ * The CPU back end in its three forms, for tests that run everything on each: the machine, one worker and two. Workers
+ * are started once and serve all tests of a file.
  */
 import type { Backend, Group } from "braid";
 import { createCpuBackend } from "braid/cpu";

@@ -1,4 +1,7 @@
-/** The examples of the documentation, loaded as the command line loads them: two ways would map a stack's lines by two source maps. */
+/**
+ * The examples of the documentation, loaded as the command line loads them: two ways would map a stack's lines by two
+ * source maps.
+ */
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import * as braid from "braid";

@@ -1,6 +1,7 @@
 /**
- * Runs a Fusion on some devices, on the machine and on worker threads, and compares every output with the oracle: within the bounds for
- * random floats, and bit for bit for small integers (where the sums are exact). All back ends must give the same bits.
+ * Runs a Fusion on some devices, on the machine and on worker threads, and compares every output with the oracle:
+ * within the bounds for random floats, and bit for bit for small integers (where the sums are exact). All back ends
+ * must give the same bits.
  */
 import { type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "braid";
 import { expect } from "vitest";

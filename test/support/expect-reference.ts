@@ -1,6 +1,7 @@
 /**
- * Runs host programs written by hand on the machine and on worker threads, several times over with other inputs, and compares with the
- * oracle's evaluation of a Fusion that says what they compute, or with what a function says. The verifier must find exactly what is expected of it.
+ * Runs host programs written by hand on the machine and on worker threads, several times over with other inputs, and
+ * compares with the oracle's evaluation of a Fusion that says what they compute, or with what a function says. The
+ * verifier must find exactly what is expected of it.
  */
 import { expect } from "vitest";
 import { type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";

@@ -9,7 +9,9 @@ export interface Fixture {
   /** What the fixture shows, in one line. */
   readonly shows: string;
   readonly options?: LowerOptions;
-  /** All passes that change the Fusion before it is segmented; the fixture's own, if it changes anything, if not given. */
+  /**
+   * All passes that change the Fusion before it is segmented; the fixture's own, if it changes anything, if not given.
+   */
   readonly rewrittenBy?: readonly string[];
   readonly build: () => Fusion;
 }

@@ -1,6 +1,6 @@
 /**
- * Allgather + matmul in every layout of the back-propagation of matmul + reduce-scatter: which axis is gathered, which operand is stored
- * transposed, and whether a chunk is a device's or cut across all devices.
+ * Allgather + matmul in every layout of the back-propagation of matmul + reduce-scatter: which axis is gathered, which
+ * operand is stored transposed, and whether a chunk is a device's or cut across all devices.
  */
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
@@ -22,7 +22,10 @@ export const layouts: readonly Layout[] = (["M", "N", "K"] as const).flatMap((ga
 
 export interface LayoutSize {
   readonly devices: number;
-  /** Chunks along the Stream axis; null: one per device, which an exchange brings. Else each is gathered from all devices. */
+  /**
+   * Chunks along the Stream axis; null: one per device, which an exchange brings. Else each is gathered from all
+   * devices.
+   */
   readonly chunks: number | null;
   readonly dtype?: "float" | "bfloat16" | "half" | "double" | "int";
   /** The extents of the matmul; that of the gathered axis is a chunk's, or a device's part of a chunk. */
@@ -39,7 +42,10 @@ export function layoutFusion({ gathered, operands }: Layout, size: LayoutSize): 
   const depth = gathered === "K" ? k * part : k;
   const f = new Fusion();
   const all: TensorView[] = [];
-  /** An operand of `height` x `width`, and its batch axis of chunks if it has one; `sharded` is the position of the gathered axis. */
+  /**
+   * An operand of `height` x `width`, and its batch axis of chunks if it has one; `sharded` is the position of the
+   * gathered axis.
+   */
   const operand = (height: number, width: number, isChunked: boolean, transposed: boolean, sharded: number | null) => {
     const batch = isChunked ? [chunks ?? devices] : [];
     const stored = f.input([...batch, ...(transposed ? [width, height] : [height, width])], dtype);

@@ -1,6 +1,7 @@
 /**
- * nvFuser's fusions with a DID type on a split axis: test_multidevice_lower_communication.cpp, items 5, 10 and 12 to 18. Memory is contiguous here; where
- * nvFuser's pass lays out a result along another axis, it has that as its allocation domain.
+ * nvFuser's fusions with a DID type on a split axis: test_multidevice_lower_communication.cpp, items 5, 10 and 12 to
+ * 18. Memory is contiguous here; where nvFuser's pass lays out a result along another axis, it has that as its
+ * allocation domain.
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { set, sum } from "../../src/ir/api/ops.ts";
@@ -112,7 +113,10 @@ function allgatherUnpacked(devices: number): Fusion {
   return f;
 }
 
-/** Allgather_NoncontiguousOutput: row-major shards of columns become a column-major output; sizes are known at run time only. */
+/**
+ * Allgather_NoncontiguousOutput: row-major shards of columns become a column-major output; sizes are known at run time
+ * only.
+ */
 function allgatherTransposed(devices: number): Fusion {
   const f = new Fusion();
   const x = f.input([null, null]);

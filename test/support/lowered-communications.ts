@@ -1,6 +1,6 @@
 /**
- * nvFuser's test_multidevice_lower_communication.cpp without loop splits, as a table: one resharding op per Fusion, on whole tensors, and every row of the
- * decision table between meshes that are not 0 .. n-1 in order.
+ * nvFuser's test_multidevice_lower_communication.cpp without loop splits, as a table: one resharding op per Fusion, on
+ * whole tensors, and every row of the decision table between meshes that are not 0 .. n-1 in order.
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { amax, set, squeeze, sum } from "../../src/ir/api/ops.ts";

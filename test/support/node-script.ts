@@ -1,6 +1,6 @@
 /**
- * Builds a TypeScript file of the tests into one module that Node runs as a process of its own. A loader of TypeScript would take half a
- * second in each process, and six the first time.
+ * Builds a TypeScript file of the tests into one module that Node runs as a process of its own. A loader of TypeScript
+ * would take half a second in each process, and six the first time.
  */
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";

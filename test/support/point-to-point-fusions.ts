@@ -1,5 +1,6 @@
 /**
- * nvFuser's fusions of a matmul and point-to-point communication, and the communication alone: test_multidevice_stream_parallel_type.cpp, items 7 to
+ * nvFuser's fusions of a matmul and point-to-point communication, and the communication alone:
+ * test_multidevice_stream_parallel_type.cpp, items 7 to
  * 11. Sizes are those of one device's part.
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";

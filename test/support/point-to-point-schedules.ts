@@ -1,4 +1,7 @@
-/** Every schedule of a loop over the devices, as lowering options: nvFuser's names of its parameters, and those that Braid has beside. */
+/**
+ * Every schedule of a loop over the devices, as lowering options: nvFuser's names of its parameters, and those that
+ * Braid has beside.
+ */
 import type { LowerOptions } from "braid";
 
 export type ScheduleOptions = Omit<LowerOptions, "rank" | "onPass">;

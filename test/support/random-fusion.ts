@@ -1,6 +1,7 @@
 /**
- * Random sharded Fusions for property tests. A recipe is plain numbers, so that fast-check can shrink it; `buildFusion` reads them
- * modulo what is possible, so that every recipe makes a Fusion. Lowering may still refuse it with a diagnostic.
+ * Random sharded Fusions for property tests. A recipe is plain numbers, so that fast-check can shrink it; `buildFusion`
+ * reads them modulo what is possible, so that every recipe makes a Fusion. Lowering may still refuse it with a
+ * diagnostic.
  */
 import fc from "fast-check";
 import {

@@ -1,6 +1,7 @@
 /**
- * Random Fusions that move a sharded axis to a Stream axis, so that lowering makes a loop over the devices: gathers, exchanges and
- * reductions on any mesh, with other ops around. A recipe is plain numbers, so that fast-check can shrink it.
+ * Random Fusions that move a sharded axis to a Stream axis, so that lowering makes a loop over the devices: gathers,
+ * exchanges and reductions on any mesh, with other ops around. A recipe is plain numbers, so that fast-check can shrink
+ * it.
  */
 import fc from "fast-check";
 import { add, DeviceMesh, Fusion, matmul, set, sum } from "braid";

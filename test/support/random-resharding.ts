@@ -1,7 +1,7 @@
 /**
- * Random reshardings for property tests: one op between tensors on random meshes (overlapping, disjoint, permuted, of one and two
- * dimensions), each sharded on random axes, whole or split. A recipe is plain numbers, so that fast-check can shrink it;
- * `buildResharding` reads them modulo what is possible, so that every recipe makes a Fusion.
+ * Random reshardings for property tests: one op between tensors on random meshes (overlapping, disjoint, permuted, of
+ * one and two dimensions), each sharded on random axes, whole or split. A recipe is plain numbers, so that fast-check
+ * can shrink it; `buildResharding` reads them modulo what is possible, so that every recipe makes a Fusion.
  */
 import fc from "fast-check";
 import {

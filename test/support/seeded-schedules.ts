@@ -26,7 +26,10 @@ export function linked(fusion: Fusion, { devices, streams = 4, ...options }: Loo
   );
 }
 
-/** Two runs on random inputs, so that the second finds slots and temporaries as the first has left them: all shards of all outputs. */
+/**
+ * Two runs on random inputs, so that the second finds slots and temporaries as the first has left them: all shards of
+ * all outputs.
+ */
 export async function bitsOf(fusion: Fusion, program: Program, cpu: CpuOptions): Promise<Buffer> {
   const { inputs, tensors } = fusion.data();
   const wholes = inputs.map((id) => {

@@ -11,7 +11,10 @@ export function combinations<Case extends object>(dimensions: {
   ) as readonly Case[];
 }
 
-/** Quick has every n-th case, and the first case with each value of a property that is still missing then. Long has the rest. */
+/**
+ * Quick has every n-th case, and the first case with each value of a property that is still missing then. Long has the
+ * rest.
+ */
 export function splitCases<Case extends object>(
   cases: readonly Case[],
   every: number,

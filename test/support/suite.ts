@@ -1,6 +1,6 @@
 /**
- * The suite that runs: `npm test` runs "quick", `npm run test:all` also "long". Files named `*.sampled.test.ts` are in both. Quick runs a
- * sample of their cases and fewer runs of their properties; long runs the other cases and all runs.
+ * The suite that runs: `npm test` runs "quick", `npm run test:all` also "long". Files named `*.sampled.test.ts` are in
+ * both. Quick runs a sample of their cases and fewer runs of their properties; long runs the other cases and all runs.
  */
 import { inject } from "vitest";
 import { splitCases } from "./split-cases.ts";

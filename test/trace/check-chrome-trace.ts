@@ -85,7 +85,10 @@ function nanoseconds(microseconds: number | undefined): number {
   return whole;
 }
 
-/** Every process and track with slices is named once; no number is 0, and no track has the number of a process or of another track. */
+/**
+ * Every process and track with slices is named once; no number is 0, and no track has the number of a process or of
+ * another track.
+ */
 function checkNames(events: readonly RawEvent[], tracks: Iterable<string>): void {
   const named = (name: string): readonly RawEvent[] =>
     events.filter((event) => event.ph === "M" && event.name === name);

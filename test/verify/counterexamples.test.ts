@@ -1,6 +1,7 @@
 /**
- * Counterexamples: for every wait of the examples that is left out on one rank, and makes the program wrong, the repaired program verifies and gives the right
- * bits, and where one run can show the race the schedule makes an output differ.
+ * Counterexamples: for every wait of the examples that is left out on one rank, and makes the program wrong, the
+ * repaired program verifies and gives the right bits, and where one run can show the race the schedule makes an output
+ * differ.
  */
 import { describe, expect, test } from "vitest";
 import {

@@ -1,4 +1,6 @@
-/** Temporaries to which link gave one place: the second tenant may move in when nothing needs the first one any more. */
+/**
+ * Temporaries to which link gave one place: the second tenant may move in when nothing needs the first one any more.
+ */
 import { describe, expect, test } from "vitest";
 import { type CommandList, link, type Program, repair, verify } from "braid";
 import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";

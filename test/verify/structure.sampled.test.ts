@@ -1,4 +1,7 @@
-/** The verifier on values of type Program that no recording makes: a finding, never an exception, never ok if it matters. */
+/**
+ * The verifier on values of type Program that no recording makes: a finding, never an exception, never ok if it
+ * matters.
+ */
 import { describe, expect, it } from "vitest";
 import { compile, type Program, verify } from "braid";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";

@@ -1,4 +1,6 @@
-/** Findings about native code: the foreign-function interface, BLAS, and the NVIDIA stack that the CUDA back end needs. */
+/**
+ * Findings about native code: the foreign-function interface, BLAS, and the NVIDIA stack that the CUDA back end needs.
+ */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cudaFindings } from "./cuda.ts";

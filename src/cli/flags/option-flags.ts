@@ -21,7 +21,9 @@ export function programCommand(name: CommandName): Command {
   return addFlags(new Command(name).argument("<file>", file), name);
 }
 
-/** Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group. */
+/**
+ * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.
+ */
 export function addFlags(command: Command, name: CommandName, own: Readonly<Record<string, OptionRow>> = {}): Command {
   const rows = [...Object.entries(own), ...namesOf(name).map((each) => [each, rowOf(each)] as const)];
   for (const group of keysOf(optionGroups)) {

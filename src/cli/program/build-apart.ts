@@ -17,8 +17,8 @@ export interface Building {
 }
 
 /**
- * The result of `work`, while the program file is built, or a dump's reference; `work` gets null if there is none. What the file prints goes to
- * `print`, because the command's output is its result.
+ * The result of `work`, while the program file is built, or a dump's reference; `work` gets null if there is none. What
+ * the file prints goes to `print`, because the command's output is its result.
  */
 export async function whileBuilding<T>(
   given: string,

@@ -9,7 +9,9 @@ import { loadDump } from "./load-dump.ts";
 import { revived } from "./revive.ts";
 import { dumpLines } from "./statement-lines.ts";
 
-/** `building`: of the reference; null without one. Throws what `loadDump` and `building` throw, and `option-unknown`. */
+/**
+ * `building`: of the reference; null without one. Throws what `loadDump` and `building` throw, and `option-unknown`.
+ */
 export async function programOfDump(file: string, flags: BuildFlags, building: Building | null): Promise<BuiltProgram> {
   if (building === null) requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);

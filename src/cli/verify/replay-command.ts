@@ -24,7 +24,9 @@ export interface Replayed {
   readonly hasReference: boolean;
 }
 
-/** `order` is the file of the interleaving. Interleavings run on the CPU, so what `--on cuda` implies becomes a flag. */
+/**
+ * `order` is the file of the interleaving. Interleavings run on the CPU, so what `--on cuda` implies becomes a flag.
+ */
 export function replayCommand({ file, flags, compilation, hasReference }: Replayed, order: string): string {
   const { options, recorded, program, reported } = compilation;
   // A schedule moves commands, so what was found in the recorded list happens without it.

@@ -4,9 +4,9 @@
  * broadcast and 16-bit operands need no other code. The scheme is from Goto and van de Geijn, "Anatomy of
  * High-Performance Matrix Multiplication" (ACM TOMS 34, 2008).
  *
- * Each element adds its terms in the accumulator's type in the order of numerics/sum-order.ts: a block over k from +0 in
- * increasing k, then the sums of blocks. A GEMM that accumulates starts the last level from the element of c. The bits
- * of an element therefore do not depend on how this driver, or its caller, divides m and n.
+ * Each element adds its terms in the accumulator's type in the order of numerics/sum-order.ts: a block over k from +0
+ * in increasing k, then the sums of blocks. A GEMM that accumulates starts the last level from the element of c. The
+ * bits of an element therefore do not depend on how this driver, or its caller, divides m and n.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../numerics/sum-order.ts";
@@ -24,8 +24,8 @@ export function instantiateGemm(memory: WasmMemory): WasmExports {
 }
 
 /**
- * Extents of a packed block; along k it has `contractionBlock` elements. A block of a (256 KiB) stays in the L2 cache, a
- * strip of b (8 KiB) in the L1 cache. Measured on 1024^3 in float and double, extents between half and twice these
+ * Extents of a packed block; along k it has `contractionBlock` elements. A block of a (256 KiB) stays in the L2 cache,
+ * a strip of b (8 KiB) in the L1 cache. Measured on 1024^3 in float and double, extents between half and twice these
  * values change the time by at most 5 %.
  */
 const mostRows = 256;

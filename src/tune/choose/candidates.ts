@@ -1,6 +1,6 @@
 /**
- * The candidates of `scheduleChoice: "auto"`: lowering options and rewrites, each of which is the fastest for some program and shape. Forms
- * that lowering rejects and rewrites that change nothing are left out.
+ * The candidates of `scheduleChoice: "auto"`: lowering options and rewrites, each of which is the fastest for some
+ * program and shape. Forms that lowering rejects and rewrites that change nothing are left out.
  */
 import type { Program } from "../../commands/program.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -67,10 +67,16 @@ const usual: Choice = { name: "", schedule: {} };
 /** A group size that covers all following chunks: more than there ever are. */
 const all = 1_000_000;
 
-/** For GEMMs that copies wait for: they leave no gaps. With two streams a GPU may start with the second, which delays every copy. */
+/**
+ * For GEMMs that copies wait for: they leave no gaps. With two streams a GPU may start with the second, which delays
+ * every copy.
+ */
 const oneStream: Choice = { name: "", schedule: { computeStreams: 1 } };
 
-/** For GEMMs that wait for copies: on two streams they fill each other's gaps. The model lacks this, so two streams win at equal times. */
+/**
+ * For GEMMs that wait for copies: on two streams they fill each other's gaps. The model lacks this, so two streams win
+ * at equal times.
+ */
 const twoStreams: ChoiceRow = [
   { name: "", schedule: { computeStreams: 2 } },
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
@@ -84,25 +90,31 @@ const ownChunk: ChoiceRow = [
 ];
 
 const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
-/** For programs whose only communication is kernels in peers' memory: without a margin, those find free SMs only by chance. */
+/**
+ * For programs whose only communication is kernels in peers' memory: without a margin, those find free SMs only by
+ * chance.
+ */
 const smMarginForKernels: ChoiceRow = [
   { name: "", schedule: { smMargin: measuredMargin } },
   { name: "no margin", schedule: {} },
 ];
 
 /**
- * Saves batches of memory operations, whose cost the model lacks. Tried on the fastest schedules only, and kept if it costs at most
- * `finishingSaves` there.
+ * Saves batches of memory operations, whose cost the model lacks. Tried on the fastest schedules only, and kept if it
+ * costs at most `finishingSaves` there.
  */
 export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
 
-/** Milliseconds. A batch between two copies takes 5 us or more; an event, which the model counts, takes less than one. */
+/**
+ * Milliseconds. A batch between two copies takes 5 us or more; an event, which the model counts, takes less than one.
+ */
 export const finishingSaves = 0.001;
 
 /**
- * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first. If two rows set one
- * option, the later row wins. Group sizes are in order of arrival; the last size repeats. Copies above 32 MiB are never faster by a kernel.
- * Programs that communicate only by kernels in peers' memory have few choices, because no chunks arrive one by one.
+ * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first.
+ * If two rows set one option, the later row wins. Group sizes are in order of arrival; the last size repeats. Copies
+ * above 32 MiB are never faster by a kernel. Programs that communicate only by kernels in peers' memory have few
+ * choices, because no chunks arrive one by one.
  */
 export function choicesFor(program: Program): readonly ChoiceRow[] {
   const { kernels, copies, feedsGemms } = peerTraffic(program);
@@ -133,7 +145,10 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
   ];
 }
 
-/** Each partial result when it arrives, pairs, halves, and all partial results of peers, which leaves only the rank's own, computed last. */
+/**
+ * Each partial result when it arrives, pairs, halves, and all partial results of peers, which leaves only the rank's
+ * own, computed last.
+ */
 function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
   const parts = kernels.map((kernel) =>
     kernel.kind === "reduction" && kernel.axes.length === 1 ? (kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] ?? 1) : 1,

@@ -1,6 +1,6 @@
 /**
- * `scheduleChoice: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the fastest. The choice
- * depends on the program, its sizes and the profile alone, so that every rank makes the same one.
+ * `scheduleChoice: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the
+ * fastest. The choice depends on the program, its sizes and the profile alone, so that every rank makes the same one.
  */
 import type { Program } from "../../commands/program.ts";
 import {
@@ -64,8 +64,8 @@ export interface CompiledCandidate extends Considered {
 export const candidateStreams = 64;
 
 /**
- * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no candidate or name a schedule,
- * and the serial form's error if no candidate can be compiled.
+ * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no
+ * candidate or name a schedule, and the serial form's error if no candidate can be compiled.
  */
 export function choose(
   source: ProgramSource | Lowered,

@@ -1,7 +1,7 @@
 /**
- * Corrects predicted times by the errors that the simulation had against measurements on GPUs (docs/simulation.md). A candidate's time is
- * multiplied by `correction`, and must then beat the serial form by `marginToSerial`. Both depend only on the commands, not on shapes or
- * machines.
+ * Corrects predicted times by the errors that the simulation had against measurements on GPUs (docs/simulation.md). A
+ * candidate's time is multiplied by `correction`, and must then beat the serial form by `marginToSerial`. Both depend
+ * only on the commands, not on shapes or machines.
  */
 import type { Kernel } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
@@ -11,22 +11,31 @@ import { at } from "../../support/invariant.ts";
 import { peerTraffic } from "./peer-traffic.ts";
 import type { Combination } from "./search.ts";
 
-/** For chunks cut in two: the model lacks the slowdown of many small GEMMs beside copies. For chunks cut in four it is twice as large. */
+/**
+ * For chunks cut in two: the model lacks the slowdown of many small GEMMs beside copies. For chunks cut in four it is
+ * twice as large.
+ */
 const cutting = 0.03;
 
-/** Up to `fewKernels` kernels in peers' memory per rank cost nothing; each doubling beyond that slows GEMMs by `manyKernels`. */
+/**
+ * Up to `fewKernels` kernels in peers' memory per rank cost nothing; each doubling beyond that slows GEMMs by
+ * `manyKernels`.
+ */
 const fewKernels = 4;
 const manyKernels = 0.06;
 
-/** For copies that send a sum of received data: the sum finds no free SMs before the GEMMs beside it end, so the copies wait longer. */
+/**
+ * For copies that send a sum of received data: the sum finds no free SMs before the GEMMs beside it end, so the copies
+ * wait longer.
+ */
 const relaying = 0.05;
 
 /** The gain that each unusual choice must bring; smaller differences of predicted times mean nothing. */
 const oddity = 0.015;
 
 /**
- * On 4 x H200, schedules that were slower than the serial form had corrected predictions of less than 3 % faster with copies over links, and
- * of at most 5 % faster with kernels in peers' memory.
+ * On 4 x H200, schedules that were slower than the serial form had corrected predictions of less than 3 % faster with
+ * copies over links, and of at most 5 % faster with kernels in peers' memory.
  */
 const marginOfCopies = 0.03;
 const marginOfKernels = 0.05;

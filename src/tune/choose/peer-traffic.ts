@@ -1,4 +1,6 @@
-/** How the ranks of a program access each other's memory. The choices of a schedule and the model's errors depend on it. */
+/**
+ * How the ranks of a program access each other's memory. The choices of a schedule and the model's errors depend on it.
+ */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";

@@ -1,6 +1,7 @@
 /**
- * A beam search over rows of choices, whose combinations are too many to simulate. It starts with the usual choice of every row. Row after
- * row, it tries every alternative with each of the best combinations so far, and keeps the best of all these.
+ * A beam search over rows of choices, whose combinations are too many to simulate. It starts with the usual choice of
+ * every row. Row after row, it tries every alternative with each of the best combinations so far, and keeps the best of
+ * all these.
  */
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { Choice, ChoiceRow } from "./candidates.ts";

@@ -1,7 +1,7 @@
 /**
- * Finds races (conflicts): keeps the last access of each region per chain. That is enough to find whether any earlier access conflicts with the next
- * one, because earlier accesses of a chain happen before its last. Two accesses conflict if their regions share bytes,
- * at least one writes, and neither happens before the other.
+ * Finds races (conflicts): keeps the last access of each region per chain. That is enough to find whether any earlier
+ * access conflicts with the next one, because earlier accesses of a chain happen before its last. Two accesses conflict
+ * if their regions share bytes, at least one writes, and neither happens before the other.
  */
 import { at } from "../../support/invariant.ts";
 import type { RegionTable } from "./region-table.ts";

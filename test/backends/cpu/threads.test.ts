@@ -1,6 +1,6 @@
 /**
- * The CPU back end on worker threads: streams that wait for each other, and every way a run can fail, with a new run in the same group
- * afterwards. random-pauses.sampled.test.ts runs many programs many times.
+ * The CPU back end on worker threads: streams that wait for each other, and every way a run can fail, with a new run in
+ * the same group afterwards. random-pauses.sampled.test.ts runs many programs many times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DiagnosticError, type Group, link } from "braid";

@@ -1,6 +1,7 @@
 /**
- * Runs a large case on a back end and compares what this rank gets: all of it with the product by one GPU alone, and sampled rows with the same in double.
- * Signs have to agree in every bit; random numbers within the error of the sampled rows.
+ * Runs a large case on a back end and compares what this rank gets: all of it with the product by one GPU alone, and
+ * sampled rows with the same in double. Signs have to agree in every bit; random numbers within the error of the
+ * sampled rows.
  */
 import type { ExecutorOptions } from "../../../src/executor/executor-options.ts";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";

@@ -1,6 +1,6 @@
 /**
- * Gemms with communication at sizes that the oracle cannot evaluate: A [M, K] by B [K, N], laid out over the devices as nvFuser's tests do. A case says
- * which part of each matrix a rank holds, in the order of its local buffer.
+ * Gemms with communication at sizes that the oracle cannot evaluate: A [M, K] by B [K, N], laid out over the devices as
+ * nvFuser's tests do. A case says which part of each matrix a rank holds, in the order of its local buffer.
  */
 import type { Fusion } from "../../../src/ir/api/fusion.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";

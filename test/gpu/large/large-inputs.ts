@@ -1,4 +1,7 @@
-/** A pair of matrices, their product by one GPU without communication, and rows of it in double: what a large case is checked against. */
+/**
+ * A pair of matrices, their product by one GPU without communication, and rows of it in double: what a large case is
+ * checked against.
+ */
 import type { Backend } from "../../../src/backends/backend.ts";
 import { isSharded } from "../../../src/executor/tensor-arguments.ts";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
@@ -12,8 +15,9 @@ import { drawMatrix, type LargeDType, type LargeMatrix, type MatrixPart, partOf 
 import { type SampledRows, sampleRows } from "./sampled-rows.ts";
 
 /**
- * signs: -1, 0 and 1, so thinly that sums over K, and over any part of it, stay below the 256 up to which bfloat16 holds every whole number: in any order,
- * with any roundings, the result has the same bits. uniform: numbers in [-1, 1), rounded to the dtype.
+ * signs: -1, 0 and 1, so thinly that sums over K, and over any part of it, stay below the 256 up to which bfloat16
+ * holds every whole number: in any order, with any roundings, the result has the same bits. uniform: numbers in [-1,
+ * 1), rounded to the dtype.
  */
 export type LargeMode = "signs" | "uniform";
 

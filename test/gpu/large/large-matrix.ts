@@ -1,6 +1,6 @@
 /**
- * Matrices of gigabytes as functions of the position: a drawn piece, repeated row by row. Its length is a prime, so that no two rows are equal, and any
- * part can be made on any rank without the rest.
+ * Matrices of gigabytes as functions of the position: a drawn piece, repeated row by row. Its length is a prime, so
+ * that no two rows are equal, and any part can be made on any rank without the rest.
  */
 import { dtypes } from "../../../src/numerics/dtype.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../../src/numerics/tensor/host-tensor.ts";

@@ -1,9 +1,11 @@
 /**
- * Rows of a product in double, from the very numbers that the devices are given, with the error that a device may make in each element.
+ * Rows of a product in double, from the very numbers that the devices are given, with the error that a device may make
+ * in each element.
  *
- * The bound is that of the oracle (src/oracle/tolerance.ts) but for the accumulator's: over tens of thousands of products the worst case says nothing, so
- * sqrt(c) takes the place of c there, with lambda = 8 (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019). Where devices
- * share K, each rounds its part to the dtype and so does every hop of the wire.
+ * The bound is that of the oracle (src/oracle/tolerance.ts) but for the accumulator's: over tens of thousands of
+ * products the worst case says nothing, so sqrt(c) takes the place of c there, with lambda = 8 (Higham and Mary, "A new
+ * approach to probabilistic rounding error analysis", 2019). Where devices share K, each rounds its part to the dtype
+ * and so does every hop of the wire.
  */
 import { accumulatorOf, dtypes } from "../../../src/numerics/dtype.ts";
 import { at } from "../../../src/support/invariant.ts";

@@ -1,6 +1,7 @@
 /**
- * Host programs written by hand: test_multidevice_host_ir.cpp, test_multidevice_host_ir_overlap.cpp and test_multidevice_communications.cpp. Those of test/conformance, which are
- * proven right there, and what they leave to machines with peers' memory. A program whose collectives go through NCCL runs through peer memory as well.
+ * Host programs written by hand: test_multidevice_host_ir.cpp, test_multidevice_host_ir_overlap.cpp and
+ * test_multidevice_communications.cpp. Those of test/conformance, which are proven right there, and what they leave to
+ * machines with peers' memory. A program whose collectives go through NCCL runs through peer memory as well.
  */
 import type { HostProgram, Statement } from "../../../src/host/nodes.ts";
 import { walk } from "../../../src/host/traverse.ts";

@@ -1,6 +1,6 @@
 /**
- * test_multidevice_lower_communication.cpp: its table, and, with test_multidevice_lower_communication_cuda.cpp, collectives of up to 256 MiB. A smaller mesh
- * leaves devices of the world without work.
+ * test_multidevice_lower_communication.cpp: its table, and, with test_multidevice_lower_communication_cuda.cpp,
+ * collectives of up to 256 MiB. A smaller mesh leaves devices of the world without work.
  */
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
@@ -88,7 +88,10 @@ function sizedFusion({ shape, reduces, rootedInput, rootedOutput }: Sized, eleme
   return f;
 }
 
-/** The numbers of bytes of nvFuser's CUDA tests that differ in kind: one piece, LowerCollectiveCudaTest's, several chunks, the largest. */
+/**
+ * The numbers of bytes of nvFuser's CUDA tests that differ in kind: one piece, LowerCollectiveCudaTest's, several
+ * chunks, the largest.
+ */
 const messages = [128 * kib, 2 * mib, 64 * mib, 256 * mib];
 
 const large: readonly ReferenceCase[] = sized.flatMap((each) =>

@@ -1,4 +1,7 @@
-/** Expectations for large tensors that are only moved, or added up over the devices: whole numbers, made by repeating a drawn piece. */
+/**
+ * Expectations for large tensors that are only moved, or added up over the devices: whole numbers, made by repeating a
+ * drawn piece.
+ */
 import { emptyTensor, type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { Expectation } from "../expectation.ts";

@@ -1,7 +1,7 @@
 /**
- * Items 6 and 7 of test_multidevice_host_ir.cpp. Item 6 reads the parts of all devices through a SymmetricContiguousView,
- * which Braid lacks: here an Allgather in symmetric memory gives every device the same tensor. Item 7 is a loop that
- * leaves out a chunk on each device.
+ * Items 6 and 7 of test_multidevice_host_ir.cpp. Item 6 reads the parts of all devices through a
+ * SymmetricContiguousView, which Braid lacks: here an Allgather in symmetric memory gives every device the same tensor.
+ * Item 7 is a loop that leaves out a chunk on each device.
  */
 import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
 import { Fusion } from "../../../src/ir/api/fusion.ts";

@@ -1,6 +1,6 @@
 /**
- * test_multidevice_stream_parallel_type.cpp at its own sizes but for the products of 32768 x 32768 x 1024, which are test/gpu/large's. Item 9 is a
- * program's structure; here it runs.
+ * test_multidevice_stream_parallel_type.cpp at its own sizes but for the products of 32768 x 32768 x 1024, which are
+ * test/gpu/large's. Item 9 is a program's structure; here it runs.
  */
 import {
   allgatherChunks,

@@ -1,6 +1,6 @@
 /**
- * The dumps of the fixtures: read, printed back, and run on the machine and on workers with the results that the oracle computes from a
- * Fusion on whole tensors, which knows nothing of the dump.
+ * The dumps of the fixtures: read, printed back, and run on the machine and on workers with the results that the oracle
+ * computes from a Fusion on whole tensors, which knows nothing of the dump.
  */
 import { describe, expect, it } from "vitest";
 import { compile, Fusion, matmul, parse, print, sum } from "braid";

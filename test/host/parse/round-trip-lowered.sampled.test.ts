@@ -1,4 +1,7 @@
-/** `parse` is the inverse of `print` for every example, in every variant of lowering, and for all loops over the devices. */
+/**
+ * `parse` is the inverse of `print` for every example, in every variant of lowering, and for all loops over the
+ * devices.
+ */
 import { expect, it } from "vitest";
 import { DiagnosticError, type Fusion, type HostProgram, isFusion, lower, type LowerOptions } from "braid";
 import { exampleFiles, loadExample } from "../../support/example-program.ts";

@@ -1,4 +1,7 @@
-/** `parse` is the inverse of `print` for every fixture of a pass, the programs of nvFuser's dumps, and hand-built programs of everything that prints. */
+/**
+ * `parse` is the inverse of `print` for every fixture of a pass, the programs of nvFuser's dumps, and hand-built
+ * programs of everything that prints.
+ */
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";

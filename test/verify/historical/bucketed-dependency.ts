@@ -1,6 +1,7 @@
 /**
- * pytorch #175812 (iv). Bucketing joins collectives, and an op that needs the first of a bucket and makes the input of the last one then depends on itself. Here,
- * the op comes after the bucket, whose second half reads what the op has not written.
+ * pytorch #175812 (iv). Bucketing joins collectives, and an op that needs the first of a bucket and makes the input of
+ * the last one then depends on itself. Here, the op comes after the bucket, whose second half reads what the op has not
+ * written.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

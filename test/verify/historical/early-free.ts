@@ -1,7 +1,8 @@
 /**
- * tt-metal #57458. A fused all-gather + matmul took its gather buffer anew for each call, from memory that the host had just given back, and peers wrote their parts
- * into it as soon as they got there: the barrier that the caller passed was not used. On a device that lagged behind, the op before still read what lay there. Every device
- * alone was right; its own queue kept the free behind the read.
+ * tt-metal #57458. A fused all-gather + matmul took its gather buffer anew for each call, from memory that the host had
+ * just given back, and peers wrote their parts into it as soon as they got there: the barrier that the caller passed
+ * was not used. On a device that lagged behind, the op before still read what lay there. Every device alone was right;
+ * its own queue kept the free behind the read.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,6 +1,7 @@
 /**
- * nvFuser's column_parallel test had a cyclic reference that kept every buffer until the end. Without it, a buffer that the library's hidden stream still sent was
- * freed with no event between the two. Here, an allgather on the communicator's stream, whose input is freed before the Wait.
+ * nvFuser's column_parallel test had a cyclic reference that kept every buffer until the end. Without it, a buffer that
+ * the library's hidden stream still sent was freed with no event between the two. Here, an allgather on the
+ * communicator's stream, whose input is freed before the Wait.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

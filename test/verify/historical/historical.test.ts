@@ -1,5 +1,6 @@
 /**
- * Bugs of real projects: the verifier names the two commands that are at fault, the judge agrees, and both let the mended Program pass.
+ * Bugs of real projects: the verifier names the two commands that are at fault, the judge agrees, and both let the
+ * mended Program pass.
  */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, link, repair, verify } from "braid";

@@ -1,7 +1,8 @@
 /**
- * TransformerEngine #2056. The chunks of a split GEMM run on streams of their own, each behind the copy of its chunk. Which one the device starts first followed
- * from the order of the launches and CUDA_DEVICE_MAX_CONNECTIONS=1; a captured graph keeps edges alone, and lost it. Here, the second GEMM adds to what the
- * first one wrote, and only the order of the launches says so.
+ * TransformerEngine #2056. The chunks of a split GEMM run on streams of their own, each behind the copy of its chunk.
+ * Which one the device starts first followed from the order of the launches and CUDA_DEVICE_MAX_CONNECTIONS=1; a
+ * captured graph keeps edges alone, and lost it. Here, the second GEMM adds to what the first one wrote, and only the
+ * order of the launches says so.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,7 +1,8 @@
 /**
- * nvFuser #3058. Matmul and reduce-scatter, overlapped by a hand-written host program: chunk j is multiplied and scattered on stream j modulo the number of streams. The statement
- * that lets one stream wait for another did not exist yet; the pull request added it, and with it a synchronization that this program lacked: nothing
- * joined the workers with the caller's stream, which goes on to read the result.
+ * nvFuser #3058. Matmul and reduce-scatter, overlapped by a hand-written host program: chunk j is multiplied and
+ * scattered on stream j modulo the number of streams. The statement that lets one stream wait for another did not exist
+ * yet; the pull request added it, and with it a synchronization that this program lacked: nothing joined the workers
+ * with the caller's stream, which goes on to read the result.
  */
 import { DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
 import { type HistoricalBug, programOf } from "./bug.ts";

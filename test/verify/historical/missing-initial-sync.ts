@@ -1,7 +1,8 @@
 /**
- * nvFuser #3913. The loop over the chunks of an overlapped matmul set a worker stream at the start of each iteration, and did not let it wait for the
- * stream that the program was called on. What the caller had queued before, such as the kernel that makes the matmul's input, might not be done. The fix
- * was a Synchronize at the start of the body; later it moved to a loop of its own (#4217, #4402), which is the loop left out here.
+ * nvFuser #3913. The loop over the chunks of an overlapped matmul set a worker stream at the start of each iteration,
+ * and did not let it wait for the stream that the program was called on. What the caller had queued before, such as the
+ * kernel that makes the matmul's input, might not be done. The fix was a Synchronize at the start of the body; later it
+ * moved to a loop of its own (#4217, #4402), which is the loop left out here.
  */
 import { DeviceMesh, Fusion, type HostProgram, lower, matmul } from "braid";
 import { type HistoricalBug, programOf } from "./bug.ts";

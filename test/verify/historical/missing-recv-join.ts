@@ -1,7 +1,8 @@
 /**
- * TransformerEngine #1067. A ring exchange under a matmul + reduce-scatter, with streams for computing, sending and receiving. When the overlap code moved
- * to another folder, the record of the receive stream's event and the main stream's wait for it were lost: main still waited for the compute
- * and send streams, and the kernel that adds up the chunks could start before the last of them had come.
+ * TransformerEngine #1067. A ring exchange under a matmul + reduce-scatter, with streams for computing, sending and
+ * receiving. When the overlap code moved to another folder, the record of the receive stream's event and the main
+ * stream's wait for it were lost: main still waited for the compute and send streams, and the kernel that adds up the
+ * chunks could start before the last of them had come.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,6 +1,7 @@
 /**
- * pytorch #182281. A check that all ranks compile the same graph is a collective itself, and a rank that takes its graph from a cache skips it: the next collective
- * of that rank meets the check of its peers. Here, rank 1 gathers once more than rank 0.
+ * pytorch #182281. A check that all ranks compile the same graph is a collective itself, and a rank that takes its
+ * graph from a cache skips it: the next collective of that rank meets the check of its peers. Here, rank 1 gathers once
+ * more than rank 0.
  */
 import type { CommandList } from "../../../src/commands/command-list.ts";
 import { buildLists } from "../../machine/list-builder.ts";

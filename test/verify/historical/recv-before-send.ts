@@ -1,6 +1,7 @@
 /**
- * One-sided exchanges in nvFuser's CUDA idiom. Under get a recv waits on its stream for the sender's signal, and a send gives that signal: ranks that post the recv
- * before the send on one stream wait for each other for ever, so that lowering issues send, recv for get and recv, send for put.
+ * One-sided exchanges in nvFuser's CUDA idiom. Under get a recv waits on its stream for the sender's signal, and a send
+ * gives that signal: ranks that post the recv before the send on one stream wait for each other for ever, so that
+ * lowering issues send, recv for get and recv, send for put.
  */
 import { DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
 import { type HistoricalBug, programOf } from "./bug.ts";

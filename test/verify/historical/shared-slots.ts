@@ -1,7 +1,9 @@
 /**
- * pytorch #192581. A symmetric-memory allocation has one pad of signals for all process groups that use it. A slot of the pad is chosen by channel and by
- * the rank within the group; which group it is does not count. A group of ranks 0 and 1 and another of more ranks use one slot for signals from 0 to 1 on
- * channel 0: a signal of one completes a wait of the other, and a signal that comes while the last one is not yet taken is lost. Here, two gets on streams of their own.
+ * pytorch #192581. A symmetric-memory allocation has one pad of signals for all process groups that use it. A slot of
+ * the pad is chosen by channel and by the rank within the group; which group it is does not count. A group of ranks 0
+ * and 1 and another of more ranks use one slot for signals from 0 to 1 on channel 0: a signal of one completes a wait
+ * of the other, and a signal that comes while the last one is not yet taken is lost. Here, two gets on streams of their
+ * own.
  */
 import { link, type Program } from "braid";
 import type { Command } from "../../../src/commands/command.ts";

@@ -1,6 +1,7 @@
 /**
- * torchtitan's distributed/linear.py: its header warns that every fused op takes the group's one workspace from offset 0. Two ops in flight on two streams then
- * write the same bytes. Here, two products in one workspace, on streams that nothing orders.
+ * torchtitan's distributed/linear.py: its header warns that every fused op takes the group's one workspace from offset
+ * 0. Two ops in flight on two streams then write the same bytes. Here, two products in one workspace, on streams that
+ * nothing orders.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,6 +1,7 @@
 /**
- * pytorch #189228. All-reduces over symmetric memory begin with a barrier among the ranks, and are meant for one stream; from two streams, ranks that are skewed
- * begin with different ones, and each waits for a signal that its peer would send later. Here, both are on one stream, in the order in which each rank takes them.
+ * pytorch #189228. All-reduces over symmetric memory begin with a barrier among the ranks, and are meant for one
+ * stream; from two streams, ranks that are skewed begin with different ones, and each waits for a signal that its peer
+ * would send later. Here, both are on one stream, in the order in which each rank takes them.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,7 +1,8 @@
 /**
- * nvFuser's first pipeline of sends and receives (#4515): iteration i exchanges with peer i, so that every rank takes its peers in the same order.
- * The recv and the send of an iteration are one NCCL group. Apart, each is a kernel that ends when the other side has come, and
- * both ranks of a pair wait in their recv; issued in the other order, both wait in their send, or pass only where it is buffered.
+ * nvFuser's first pipeline of sends and receives (#4515): iteration i exchanges with peer i, so that every rank takes
+ * its peers in the same order. The recv and the send of an iteration are one NCCL group. Apart, each is a kernel that
+ * ends when the other side has come, and both ranks of a pair wait in their recv; issued in the other order, both wait
+ * in their send, or pass only where it is buffered.
  */
 import { DeviceMesh, type HostProgram, HostProgramBuilder, link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,8 +1,9 @@
 /**
- * nvFuser #5259, a note of its description. Buffers that peers copy from are known by handles, which ranks exchange once and keep. Without an allocation
- * cache a rank may get another buffer for the same tensor later on; it then exchanges handles again, while its peer still has the old one
- * and goes on: the one that asks waits for ever. A Program's buffers stay where they are from run to run, so that here it is one run: two
- * gets, and rank 1 allocates its half anew for the second one.
+ * nvFuser #5259, a note of its description. Buffers that peers copy from are known by handles, which ranks exchange
+ * once and keep. Without an allocation cache a rank may get another buffer for the same tensor later on; it then
+ * exchanges handles again, while its peer still has the old one and goes on: the one that asks waits for ever. A
+ * Program's buffers stay where they are from run to run, so that here it is one run: two gets, and rank 1 allocates its
+ * half anew for the second one.
  */
 import { link, type Program } from "braid";
 import { buildLists } from "../../machine/list-builder.ts";

@@ -1,6 +1,7 @@
 /**
- * Every order in which a small World can run, by search: commands that touch memory, and transfers, take two steps, start and completion. What races
- * here is what is under way at the same time in some reachable state; nothing is held and nothing is inferred.
+ * Every order in which a small World can run, by search: commands that touch memory, and transfers, take two steps,
+ * start and completion. What races here is what is under way at the same time in some reachable state; nothing is held
+ * and nothing is inferred.
  */
 import { at, invariant } from "../../../src/support/invariant.ts";
 import type { Program } from "../../../src/commands/program.ts";

@@ -1,7 +1,8 @@
 /**
- * The judge: says what is wrong with a Program by running it, without a graph, a clock or a rule about edges. To know whether two
- * commands are ordered it holds the completion of one and looks whether the other can start; two commands race when each can start
- * while the other is held and they touch one byte, at least one of them writing. It is slow, and the verifier is tested against it.
+ * The judge: says what is wrong with a Program by running it, without a graph, a clock or a rule about edges. To know
+ * whether two commands are ordered it holds the completion of one and looks whether the other can start; two commands
+ * race when each can start while the other is held and they touch one byte, at least one of them writing. It is slow,
+ * and the verifier is tested against it.
  */
 import { at } from "../../../src/support/invariant.ts";
 import type { Program } from "../../../src/commands/program.ts";
@@ -99,7 +100,9 @@ function isUnbalanced({ nodes, slotCount }: World): boolean {
 
 const undefinedByte = 255;
 
-/** Every byte holds the number of the run that wrote it, from 1; what a caller wrote holds that of the run that follows. */
+/**
+ * Every byte holds the number of the run that wrote it, from 1; what a caller wrote holds that of the run that follows.
+ */
 function lookAtMemory(
   world: World,
   accesses: readonly NodeRanges[],
@@ -108,7 +111,10 @@ function lookAtMemory(
   const { nodes, program } = world;
   const written = new Uint8Array(memory.bytes).fill(undefinedByte);
   const allocated = allocatedBuffers(program);
-  /** The run in which a buffer was allocated and not yet freed; what a list never frees is given back when its run is over. */
+  /**
+   * The run in which a buffer was allocated and not yet freed; what a list never frees is given back when its run is
+   * over.
+   */
   const liveIn = new Map<number, number>();
   /** A buffer that is never allocated lives all the time. */
   const lives = (buffer: number, run: number): boolean => !allocated.has(buffer) || liveIn.get(buffer) === run;

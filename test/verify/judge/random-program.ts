@@ -1,4 +1,7 @@
-/** Random linked Programs of a few commands, right and wrong ones alike: two or three ranks, two streams each, every kind of edge. */
+/**
+ * Random linked Programs of a few commands, right and wrong ones alike: two or three ranks, two streams each, every
+ * kind of edge.
+ */
 import { at } from "../../../src/support/invariant.ts";
 import type { BufferId, PlacedBuffer } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId, TransferId } from "../../../src/commands/command.ts";

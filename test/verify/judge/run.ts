@@ -1,6 +1,6 @@
 /**
- * One run of a World as far as it goes, while at most one command is held: it starts, and does not complete. What has started then does not depend on
- * the order of the steps, unless a slot is signalled twice, which is told.
+ * One run of a World as far as it goes, while at most one command is held: it starts, and does not complete. What has
+ * started then does not depend on the order of the steps, unless a slot is signalled twice, which is told.
  */
 import { at } from "../../../src/support/invariant.ts";
 import type { World } from "./world.ts";

@@ -1,8 +1,9 @@
 /**
- * What the judge runs: the commands of consecutive runs of a Program and what its caller does between them, as nodes in queues. Nothing here
- * orders two queues: that comes out of running them.
+ * What the judge runs: the commands of consecutive runs of a Program and what its caller does between them, as nodes in
+ * queues. Nothing here orders two queues: that comes out of running them.
  *
- * The caller of each rank, on stream 0, reads every output and writes every input between runs, and does not wait for other streams.
+ * The caller of each rank, on stream 0, reads every output and writes every input between runs, and does not wait for
+ * other streams.
  */
 import { at } from "../../../src/support/invariant.ts";
 import { accesses } from "../../../src/commands/accesses.ts";

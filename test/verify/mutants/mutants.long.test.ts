@@ -1,4 +1,7 @@
-/** On a part of all mutants, different ones for every number of devices and streams, verifier and judge agree. counts.md has all of them. */
+/**
+ * On a part of all mutants, different ones for every number of devices and streams, verifier and judge agree. counts.md
+ * has all of them.
+ */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link } from "braid";
 import { verify } from "../../../src/verify/verify.ts";

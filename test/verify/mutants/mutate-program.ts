@@ -1,6 +1,7 @@
 /**
- * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another stream, a wait for another event, a signal on
- * another slot of the same two ranks, a shorter copy, or a buffer laid where another one is.
+ * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another
+ * stream, a wait for another event, a signal on another slot of the same two ranks, a shorter copy, or a buffer laid
+ * where another one is.
  */
 import type { Command } from "../../../src/commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";

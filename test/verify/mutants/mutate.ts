@@ -1,6 +1,7 @@
 /**
- * Every single change of synchronization or communication in the command lists of a program: one command deleted, aimed elsewhere, or swapped
- * with the next of its stream or list. Mutants are lists before link, as a recorder with a bug would make them.
+ * Every single change of synchronization or communication in the command lists of a program: one command deleted, aimed
+ * elsewhere, or swapped with the next of its stream or list. Mutants are lists before link, as a recorder with a bug
+ * would make them.
  */
 import type { CommandStreamId, EventId } from "../../../src/commands/command.ts";
 import type { CommandList, OneSided, UnlinkedCommand } from "../../../src/commands/command-list.ts";
@@ -148,7 +149,10 @@ function* retargeted(list: CommandList, index: number, command: UnlinkedCommand)
   }
 }
 
-/** Later commands: the next of the list on another stream where one of the two orders streams, and the next of the same stream. */
+/**
+ * Later commands: the next of the list on another stream where one of the two orders streams, and the next of the same
+ * stream.
+ */
 function swapPartners({ commands }: CommandList, index: number): readonly number[] {
   const own = at(commands, index);
   const next = commands.findIndex(({ stream }, i) => i > index && stream === own.stream);

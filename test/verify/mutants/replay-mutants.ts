@@ -1,4 +1,7 @@
-/** Replays the wrong ones among every `step`-th mutant of the programs, and counts what the verifier's schedules and repairs do. */
+/**
+ * Replays the wrong ones among every `step`-th mutant of the programs, and counts what the verifier's schedules and
+ * repairs do.
+ */
 import { link } from "../../../src/commands/link/link.ts";
 import { mutants } from "./mutate.ts";
 import type { SmallProgram } from "./programs.ts";

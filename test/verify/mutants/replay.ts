@@ -1,6 +1,7 @@
 /**
- * What a wrong mutant shows when it runs: whether some order gives outputs unlike the intact program's, searched without the verifier, and whether the
- * verifier's schedules give one and its repair takes it away. Outputs are compared as bits, after one run on the machine.
+ * What a wrong mutant shows when it runs: whether some order gives outputs unlike the intact program's, searched
+ * without the verifier, and whether the verifier's schedules give one and its repair takes it away. Outputs are
+ * compared as bits, after one run on the machine.
  */
 import type { CommandList } from "../../../src/commands/command-list.ts";
 import { link } from "../../../src/commands/link/link.ts";

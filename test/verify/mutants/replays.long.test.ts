@@ -1,6 +1,7 @@
 /**
- * Wherever an order of a wrong mutant gives other outputs, a schedule of the verifier does; the repaired program gives the intact one's. A part of all
- * mutants; `npm run test:campaign -- replays` replays more of them, and replays.md has the numbers.
+ * Wherever an order of a wrong mutant gives other outputs, a schedule of the verifier does; the repaired program gives
+ * the intact one's. A part of all mutants; `npm run test:campaign -- replays` replays more of them, and replays.md has
+ * the numbers.
  */
 import { describe, expect, it } from "vitest";
 import { replayMutants } from "./replay-mutants.ts";

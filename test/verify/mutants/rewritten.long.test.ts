@@ -1,6 +1,6 @@
 /**
- * Programs under every rewrite of docs/schedules.md, and what a rewrite with a bug might make of them: the verifier passes the former, and of the latter its verdict is the
- * judge's. Drawn at random, from seeds that the test names.
+ * Programs under every rewrite of docs/schedules.md, and what a rewrite with a bug might make of them: the verifier
+ * passes the former, and of the latter its verdict is the judge's. Drawn at random, from seeds that the test names.
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link, type Program } from "braid";

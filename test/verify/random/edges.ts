@@ -1,6 +1,6 @@
 /**
- * The edges of a program, as what can be taken away from its lists: one command alone, as a recorder with a bug would forget it, or an edge whole, which leaves
- * all that remains well formed.
+ * The edges of a program, as what can be taken away from its lists: one command alone, as a recorder with a bug would
+ * forget it, or an edge whole, which leaves all that remains well formed.
  */
 import type { CommandList, SignalRank, SignalPeer, UnlinkedCommand } from "../../../src/commands/command-list.ts";
 import { at } from "../../../src/support/invariant.ts";

@@ -1,6 +1,7 @@
 /**
- * Random fusions in every idiom of communication, on 1 to 8 devices and streams, lowered: the verifier finds nothing wrong with any.
- * 2026-11-21, npm run test:campaign -- random-programs: 10,000 programs of 1,231,186 commands, 7,930 with several streams, 7,689 with communication: no false alarm.
+ * Random fusions in every idiom of communication, on 1 to 8 devices and streams, lowered: the verifier finds nothing
+ * wrong with any. 2026-11-21, npm run test:campaign -- random-programs: 10,000 programs of 1,231,186 commands, 7,930
+ * with several streams, 7,689 with communication: no false alarm.
  */
 import { expect, it } from "vitest";
 import { checkPrograms } from "./false-alarms.ts";

@@ -1,4 +1,7 @@
-/** Draws programs that lowering made, and counts those that the verifier says are wrong: each would be a false alarm, or a bug of the lowering. */
+/**
+ * Draws programs that lowering made, and counts those that the verifier says are wrong: each would be a false alarm, or
+ * a bug of the lowering.
+ */
 import fc from "fast-check";
 import { link, verify } from "braid";
 import { recordSetting, settings } from "./random-setting.ts";

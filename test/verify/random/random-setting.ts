@@ -1,6 +1,6 @@
 /**
- * Random Fusions under random options, lowered and recorded for every rank: what the verifier must let pass. Half are chains of random ops,
- * half loops over the devices, so that every idiom of communication is common.
+ * Random Fusions under random options, lowered and recorded for every rank: what the verifier must let pass. Half are
+ * chains of random ops, half loops over the devices, so that every idiom of communication is common.
  */
 import fc from "fast-check";
 import { type CommandList, DiagnosticError, type Fusion, lower, record } from "braid";

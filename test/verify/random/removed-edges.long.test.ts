@@ -1,6 +1,6 @@
 /**
- * Random lowered programs without one edge, whole or by half: the verifier's verdict is the judge's.
- * 2026-11-21, npm run test:campaign -- random-programs: 1,000 programs, 841 of them wrong without the edge, 159 right: no disagreement.
+ * Random lowered programs without one edge, whole or by half: the verifier's verdict is the judge's. 2026-11-21, npm
+ * run test:campaign -- random-programs: 1,000 programs, 841 of them wrong without the edge, 159 right: no disagreement.
  */
 import { expect, it } from "vitest";
 import { edgeKinds } from "./edges.ts";

@@ -1,5 +1,6 @@
 /**
- * Takes one edge out of random lowered programs, and compares the verifier's verdict on what is left with the judge's. The intact program is right by both.
+ * Takes one edge out of random lowered programs, and compares the verifier's verdict on what is left with the judge's.
+ * The intact program is right by both.
  */
 import fc from "fast-check";
 import type { CommandList } from "braid";

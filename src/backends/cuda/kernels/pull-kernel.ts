@@ -21,7 +21,9 @@ const words = [
 ] as const;
 const byteWord = { bytes: 1, type: "unsigned char" } as const;
 
-/** Copies `bytes` contiguous bytes, at least 1, from input 0 to output 0. Both addresses are multiples of `alignment`. */
+/**
+ * Copies `bytes` contiguous bytes, at least 1, from input 0 to output 0. Both addresses are multiples of `alignment`.
+ */
 export function pullKernel(bytes: number, alignment: number): KernelSource {
   const word = words.find((each) => alignment % each.bytes === 0) ?? byteWord;
   const count = Math.floor(bytes / word.bytes);

@@ -41,7 +41,10 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   /** The nest's loop variables, from the positions p0, p1 and so on. */
   const variables = ({ nest, prefix }: BodyContext): readonly string[] =>
     nest.loops.map(({ atom }, position) => `const ${type} ${loopName(`${prefix}i`, atom)} = p${position};`);
-  /** A loop over a thread's share of the tile, `step` elements along `column` at a time: `row` and `column` count from the tile's corner. */
+  /**
+   * A loop over a thread's share of the tile, `step` elements along `column` at a time: `row` and `column` count from
+   * the tile's corner.
+   */
   const share = (step: number, row: number, column: number, body: readonly string[]): readonly string[] => [
     "#pragma unroll",
     `for (int u = 0; u < ${(side * side) / step / blockThreads}; u++) {`,

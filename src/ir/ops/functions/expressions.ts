@@ -1,5 +1,6 @@
 /**
- * The semantics of ops on single elements, as scalar expressions for every dtype, from which kernel generators emit code.
+ * The semantics of ops on single elements, as scalar expressions for every dtype, from which kernel generators emit
+ * code.
  *
  * - float, half and bfloat16 compute in float32: an op rounds to float32, then once to its dtype. double computes in
  * double.

@@ -1,7 +1,7 @@
 /**
  * The functions that reductions and reducing collectives apply to elements, one row each. Reductions accumulate float,
- * half and bfloat16 in float32 and double in double, in the order of numerics/sum-order.ts. They round once, at the end.
- * Integers wrap.
+ * half and bfloat16 in float32 and double in double, in the order of numerics/sum-order.ts. They round once, at the
+ * end. Integers wrap.
  */
 import type { DType } from "../../../numerics/dtype.ts";
 import { apply, type Expression } from "../../../numerics/scalar/expression.ts";

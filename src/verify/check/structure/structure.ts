@@ -11,7 +11,9 @@ import { invalid } from "./demand.ts";
 import { checkTables } from "./tables.ts";
 import { checkTransfer } from "./transfers.ts";
 
-/** The first fault: `program-malformed`, or `transfer-mismatch` between the halves of a transfer. Null if there is none. */
+/**
+ * The first fault: `program-malformed`, or `transfer-mismatch` between the halves of a transfer. Null if there is none.
+ */
 export function structureProblem(program: Program): Diagnostic | null {
   try {
     checkTables(program);

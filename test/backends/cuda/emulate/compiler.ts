@@ -6,7 +6,10 @@ import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 
-/** What changes the code. A precompiled header serves compilations with the same ones alone; fake-libraries.cpp names them too. */
+/**
+ * What changes the code. A precompiled header serves compilations with the same ones alone; fake-libraries.cpp names
+ * them too.
+ */
 const flags = ["-std=c++17", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing"];
 
 const cache = path.resolve(import.meta.dirname, "../../../../node_modules/.cache/braid-tests");
@@ -36,7 +39,10 @@ export function headerFolder(): string {
   });
 }
 
-/** A folder that `build` fills, once for these sources and cuda-on-cpu.hpp: other test files, processes and runs find it as it is. */
+/**
+ * A folder that `build` fills, once for these sources and cuda-on-cpu.hpp: other test files, processes and runs find it
+ * as it is.
+ */
 export function builtFolder(name: string, sources: readonly string[], build: (folder: string) => void): string {
   const hash = createHash("sha256")
     .update(flags.join(" "))

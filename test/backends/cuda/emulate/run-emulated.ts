@@ -39,7 +39,9 @@ interface Laid {
 
 const guard = 0xa5;
 
-/** Row-major elements of every output of every case. Throws where a byte beside the outputs and the scratch was written. */
+/**
+ * Row-major elements of every output of every case. Throws where a byte beside the outputs and the scratch was written.
+ */
 export function runEmulated(
   cases: readonly EmulatedCase[],
   alignments: readonly number[] = [256],

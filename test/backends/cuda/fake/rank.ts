@@ -17,7 +17,9 @@ if (who === null) throw new Error("no rank in the environment");
 const world = await enterWorld(who, process.env, 20_000);
 const devices = world.worldSize;
 
-/** All-gather and product by chunks, a sum over devices by kernels of several blocks, and a change of the sharded axis. */
+/**
+ * All-gather and product by chunks, a sum over devices by kernels of several blocks, and a change of the sharded axis.
+ */
 const programs: Readonly<Record<string, () => Fusion>> = {
   ring: () => {
     const f = new Fusion();
@@ -54,7 +56,9 @@ const programs: Readonly<Record<string, () => Fusion>> = {
   contraction: () => layoutFusion({ gathered: "K", operands: "TN" }, { devices, chunks: null, dtype: "half" }),
 };
 
-/** The ring under a schedule: the own chunk in place, copies by a kernel on a copy stream, GEMMs on the caller's stream. */
+/**
+ * The ring under a schedule: the own chunk in place, copies by a kernel on a copy stream, GEMMs on the caller's stream.
+ */
 const schedule: ScheduleOptions = {
   inPlace: true,
   splitChunks: 2,

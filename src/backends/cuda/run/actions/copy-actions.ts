@@ -84,7 +84,9 @@ function encodePlaneCopy(copy: PlaneCopy, blocks: HostBlocks): number {
   return address;
 }
 
-/** srcMemoryType at 16, srcDevice at 32, srcPitch at 48; dst the same from 56 on; WidthInBytes at 112, Height at 120. */
+/**
+ * srcMemoryType at 16, srcDevice at 32, srcPitch at 48; dst the same from 56 on; WidthInBytes at 112, Height at 120.
+ */
 export function writePlaneCopy(view: DataView, copy: PlaneCopy): void {
   const side = (start: number, address: number, pitch: number): void => {
     view.setUint32(start + 16, CU_MEMORYTYPE_DEVICE, true);
