@@ -71,8 +71,7 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
 
 /**
  * Splits the loop axis at `position` in two. `factor` is the extent of the inner axis if `inner` is true, otherwise of
- * the outer. The outer axis gets the number `nextId`, the inner one `nextId + 1`. Throws `uneven-split`,
- * `bad-argument`.
+ * the outer. The outer axis gets the number `nextId`, the inner one `nextId + 1`. Throws `bad-argument`.
  */
 export function splitAxis(
   tensor: Tensor,
@@ -84,16 +83,6 @@ export function splitAxis(
 ): Tensor {
   const axis = at(tensor.domain.loop, position);
   requireSerial(axis, "split", place);
-  const extent = constantValue(axis.extent);
-  if (extent !== null && extent % factor !== 0) {
-    reject(place, {
-      code: "uneven-split",
-      message: `axis ${printIterDomain(axis)} is not divisible by ${factor}`,
-      found: `extent ${extent}, factor ${factor}`,
-      expected: "a factor that divides the extent",
-      help: "choose another factor or another size",
-    });
-  }
   const rest = foldCeilDiv(axis.extent, constant(factor));
   const outer = derived(axis.iterType, inner ? rest : constant(factor), nextId);
   const innerAxis = derived(axis.iterType, inner ? constant(factor) : rest, nextId + 1);

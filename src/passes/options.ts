@@ -8,6 +8,10 @@ export interface LoweringOptions {
   readonly p2p: "linear" | "rotated" | "broadcast";
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: OneSidedProtocol;
+  /** Whether tensors without an annotation get meshes and shardings from their neighbours. */
+  readonly propagate: boolean;
+  /** Restores nvFuser's refusals, and the communication that Braid avoids. */
+  readonly nvfuserLimits: boolean;
   /** If false, Stream axes are ignored, and all communication of an op comes before or after all of its computation. */
   readonly overlap: boolean;
   /** Stream i+1 waits for the point-to-point communication of stream i, in the first round over the streams. */

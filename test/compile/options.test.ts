@@ -52,6 +52,8 @@ const values: readonly (readonly [(typeof loweringNames)[number] | (typeof sched
     ["backend", "cuda", "cuda"],
     ["p2p", "broadcast", "broadcast"],
     ["protocol", "put", "put"],
+    ["propagate", "false", false],
+    ["nvfuserLimits", "true", true],
     ["overlap", "false", false],
     ["interStreamSync", "true", true],
     ["insertReshardingAfter", "true", true],

@@ -27,6 +27,15 @@ describe("split and merge", () => {
     expect(x.extents.map((extent) => printScalar(extent))).toEqual(["12", "i2"]);
   });
 
+  it("make parts that round up, of which later ones are shorter", () => {
+    const x = new Fusion().input([10, 7]);
+    x.split(0, 4);
+    const outer = x.outerSplit(-1, 3);
+    expect(String(x)).toBe("T0_g_float[iS2{3}, iS3{4}, iS4{3}, iS5{3}]");
+    expect(String(outer)).toBe("iS4{3}");
+    expect(String(x.outerSplit(0, 2))).toBe("iS6{2}");
+  });
+
   it("merge neighbours, the outer's place first", () => {
     const f = new Fusion();
     const x = f.input([2, 3, null]);

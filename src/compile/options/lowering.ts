@@ -24,6 +24,18 @@ export const loweringRows = {
     default: "get",
     help: "who copies in one-sided point-to-point: the receiver (get) or the sender (put); with --backend cuda only",
   },
+  propagate: {
+    ...lowering,
+    kind: toggle,
+    default: true,
+    help: "leave tensors without an annotation as they are, instead of deriving their shardings",
+  },
+  nvfuserLimits: {
+    ...lowering,
+    kind: toggle,
+    default: false,
+    help: "refuse what nvFuser refuses and communicate where it does, to compare dumps",
+  },
   overlap: {
     ...lowering,
     kind: toggle,

@@ -70,18 +70,23 @@ export class TensorView implements TensorHandle {
   }
 
   /**
-   * Splits axis `axis` of the loop domain in two, outer before inner.
-   * Throws `axis-out-of-range`, `bad-extent`, `uneven-split`, `bad-argument` (a parallelized axis).
+   * Splits axis `axis` of the loop domain in two, outer before inner. Parts have ceil(extent / parts) elements; later
+   * ones may be shorter or empty. Throws `axis-out-of-range`, `bad-extent`, `bad-argument` (a parallelized axis).
    */
   split(axis: number, factor: number, { inner = true }: SplitOptions = {}): this {
-    const tensor = this.data();
-    const { builder } = this[internals];
-    const place = this.#call("split", axis, factor, ...(inner ? [] : [{ code: "{ inner: false }" }]));
-    const position = resolveAxis(axis, tensor.domain.loop.length, place);
-    requireExtent(factor, place);
-    replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
-    builder.iterDomainCount += 2;
-    return this;
+    return this.#split("split", axis, factor, inner);
+  }
+
+  /**
+   * Splits axis `axis` of the loop domain into `parts` parts and returns the axis of the parts, the outer one. Parts
+   * have ceil(extent / parts) elements; later ones may be shorter or empty. Counts axes as `split` does.
+   * Throws `axis-out-of-range`, `bad-extent`, `bad-argument` (a parallelized axis).
+   */
+  outerSplit(axis: number, parts: number): IterDomain {
+    this.#split("outerSplit", axis, parts, false);
+    const { loop } = this.data().domain;
+    // The inner axis stands behind the outer one, and a negative number counts from the end.
+    return new IterDomain(this, at(loop, axis < 0 ? loop.length + axis - 1 : axis));
   }
 
   /** Merges axis `axis` of the loop domain with the one after it. Throws `axis-out-of-range`, `bad-argument`. */
@@ -150,6 +155,22 @@ export class TensorView implements TensorHandle {
   /** nvFuser's text: `T2_g_float[iStreamIdx6{i0}, iS7{i6}, rS10{i4}] (DeviceMesh{0 1})`. */
   toString(): string {
     return printTensor(this.data());
+  }
+
+  #split(method: "split" | "outerSplit", axis: number, factor: number, inner: boolean): this {
+    const tensor = this.data();
+    const { builder } = this[internals];
+    const place = this.#call(
+      method,
+      axis,
+      factor,
+      ...(method === "split" && !inner ? [{ code: "{ inner: false }" }] : []),
+    );
+    const position = resolveAxis(axis, tensor.domain.loop.length, place);
+    requireExtent(factor, place);
+    replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
+    builder.iterDomainCount += 2;
+    return this;
   }
 
   #call(method: string, ...args: readonly CallArgument[]): Call {
