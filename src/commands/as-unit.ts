@@ -3,6 +3,7 @@ import type { Shapes } from "../ir/ops/row.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type {
+  BinaryKernel,
   CombineKernel,
   FillKernel,
   Kernel,
@@ -36,7 +37,7 @@ function stepOf(kernel: Exclude<OpKernel, UnitKernel>, inputs: readonly number[]
     case "cast":
       return { kind: "Cast", to: at(kernel.outputs, 0).dtype, inputs, output };
     case "binary":
-      return { kind: "Binary", op: kernel.op, inputs, output };
+      return { kind: "Binary", op: kernel.op, inputs, output, ...scalarOf(kernel) };
     case "reduction":
       return { kind: "Reduction", op: kernel.op, axes: kernel.axes, inputs, output };
     case "matmul":
@@ -46,6 +47,10 @@ function stepOf(kernel: Exclude<OpKernel, UnitKernel>, inputs: readonly number[]
     default:
       return unreachable(kernel);
   }
+}
+
+function scalarOf({ scalar }: BinaryKernel): Pick<BinaryKernel, "scalar"> {
+  return scalar === undefined ? {} : { scalar };
 }
 
 function accumulation({ accumulate }: MatmulKernel | LinearKernel): { readonly accumulate?: true } {

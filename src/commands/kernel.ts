@@ -8,6 +8,7 @@
  * with `accumulate` also read their output.
  */
 import type { DType } from "../numerics/dtype.ts";
+import type { NumberOperand } from "../ir/ops/number-operand.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 
 export interface Operand {
@@ -33,6 +34,8 @@ export interface CastKernel extends KernelBase {
 export interface BinaryKernel extends KernelBase {
   readonly kind: "binary";
   readonly op: BinaryOpType;
+  /** The operand that is a number. The kernel then has one input. */
+  readonly scalar?: NumberOperand;
 }
 /** The output has the input's axes without `axes`. */
 export interface ReductionKernel extends KernelBase {

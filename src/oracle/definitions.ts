@@ -146,6 +146,12 @@ export function binaryOf(op: BinaryOpType, dtype: DType, x: Element, y: Element)
     : wrap(dtype, integer(BigInt(x), BigInt(y)));
 }
 
+/** A number that a program names, as an operand beside tensors of the dtype. 16-bit dtypes compute in float32. */
+export function numberOf(dtype: DType, text: string): Element {
+  if (dtype === "int64") return BigInt(text);
+  return dtype === "double" || dtype === "int" ? Number(text) : Math.fround(Number(text));
+}
+
 /** Two elements, or an accumulator of the dtype and an element. */
 export function combinationOf(op: ReductionOpType, dtype: DType, x: Element, y: Element): Element {
   const { float, integer } = reductionDefinitions[op];

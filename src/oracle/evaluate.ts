@@ -9,7 +9,7 @@ import { axisMap } from "../ir/ops/axis-map.ts";
 import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import type { LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
+import type { BinaryOp, LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -17,6 +17,7 @@ import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { linear, matmul } from "./contraction.ts";
+import { numberOf } from "./definitions.ts";
 import type { Arithmetic } from "./tolerance.ts";
 import { fromTensor, toTensor, type Value } from "./value.ts";
 import { binary, cast, unary } from "./pointwise.ts";
@@ -123,7 +124,7 @@ function evaluateOp(
     case "Cast":
       return cast(first, op.to);
     case "Binary":
-      return binary(op.op, first, at(operands, 1), shape);
+      return binary(op.op, ...binaryOperands(op, operands, shape), shape);
     case "Reduction":
       return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes), arithmetic);
     case "Broadcast":
@@ -148,6 +149,16 @@ function evaluateOp(
     default:
       return unreachable(op);
   }
+}
+
+/** Both operands; a number has one element, which every index reads. */
+function binaryOperands({ scalar }: BinaryOp, operands: readonly Value[], shape: readonly number[]): [Value, Value] {
+  const first = at(operands, 0);
+  if (scalar === undefined) return [first, at(operands, 1)];
+  const { dtype } = first;
+  const elements = [numberOf(dtype, scalar.text)];
+  const number: Value = { dtype, shape: shape.map(() => 1), elements, bounds: new Float64Array(1) };
+  return scalar.position === 0 ? [number, first] : [first, number];
 }
 
 /**

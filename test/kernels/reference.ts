@@ -12,6 +12,7 @@ import { keysOf } from "../../src/support/keys-of.ts";
 export {
   binaryOf as binary,
   castOf as cast,
+  numberOf,
   roundTo as toDType,
   unaryOf as unary,
 } from "../../src/oracle/definitions.ts";

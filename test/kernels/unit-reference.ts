@@ -7,7 +7,7 @@ import type { DType } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
-import { binary, cast, dot, reduce, unary } from "./reference.ts";
+import { binary, cast, dot, numberOf, reduce, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";
 
 interface Tensor {
@@ -57,7 +57,7 @@ function element(
     case "Cast":
       return cast(first.dtype, step.to, read(first, index));
     case "Binary":
-      return binary(step.op, dtype, read(first, index), read(at(operands, 1), index));
+      return binary(step.op, dtype, ...sides(step, operands, dtype, index));
     case "Reduction": {
       const kept = index.values();
       const reduced = first.shape.map((extent, axis) =>
@@ -98,6 +98,18 @@ function element(
     case "Linear":
       return linearElement(first, at(operands, 1), operands[2], index);
   }
+}
+
+function sides(
+  { scalar }: Extract<UnitStep, { kind: "Binary" }>,
+  operands: readonly Tensor[],
+  dtype: DType,
+  index: Index,
+): [Value, Value] {
+  const first = read(at(operands, 0), index);
+  if (scalar === undefined) return [first, read(at(operands, 1), index)];
+  const number = numberOf(dtype, scalar.text);
+  return scalar.position === 0 ? [number, first] : [first, number];
 }
 
 /** The element at `index`; an axis of one element takes any. */

@@ -1,5 +1,6 @@
 /** The computations of a HostProgramBuilder. Each method appends one statement to the current scope. */
 import { requireDType } from "../../ir/api/fusion.ts";
+import type { BinaryOperand } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -11,6 +12,7 @@ import { reshapeSpec } from "../../ir/ops/kinds/reshape.ts";
 import { selectSpec } from "../../ir/ops/kinds/select.ts";
 import { sliceSpec } from "../../ir/ops/kinds/slice.ts";
 import { squeezeSpec } from "../../ir/ops/kinds/squeeze.ts";
+import { splitOperands } from "../../ir/ops/number-operand.ts";
 import type { BinaryOpType, OpSpec, ReductionOpType, UnaryOpType } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import type { DType } from "../../numerics/dtype.ts";
@@ -61,27 +63,28 @@ export class HostComputations {
    * The elementwise sum. Operands have one dtype; axes of one element broadcast.
    * Throws `shape-mismatch`, `dtype-mismatch`.
    */
-  add(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
+  add(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
     return this.#binary("add", a, b, options);
   }
 
   /** The elementwise difference, as `add`. */
-  sub(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
+  sub(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
     return this.#binary("sub", a, b, options);
   }
 
   /** The elementwise product, as `add`. */
-  mul(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
+  mul(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
     return this.#binary("mul", a, b, options);
   }
 
   /** The elementwise quotient, as `add`. */
-  div(a: TensorView, b: TensorView, options: OutputOption = {}): TensorView {
+  div(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
     return this.#binary("div", a, b, options);
   }
 
-  #binary(op: BinaryOpType, a: TensorView, b: TensorView, options: OutputOption): TensorView {
-    return compute(this.state, op, [a, b], [], options, () => ({ kind: "Binary", op }));
+  #binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand, options: OutputOption): TensorView {
+    const { tensors, number } = splitOperands(op, a, b);
+    return compute(this.state, op, tensors, [], options, () => ({ kind: "Binary", op, ...number }), number.scalar);
   }
 
   /** A function, such as `relu`, of every element. Throws `dtype-mismatch`. */

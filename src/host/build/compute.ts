@@ -3,6 +3,7 @@ import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { AxisShape } from "../../ir/domain.ts";
 import { type Call, call, type CallArgument, reject, shapeText } from "../../ir/ops/call.ts";
+import { type NumberOperand, operandArguments } from "../../ir/ops/number-operand.ts";
 import { opOf, type OpSpec } from "../../ir/ops/op.ts";
 import { inferOutput, type OutputShape } from "../../ir/ops/rows.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
@@ -14,7 +15,8 @@ import { addLike } from "./tensors.ts";
 
 /**
  * Appends the op over `operands` that a call of `method` asks for. `args` are the call's other arguments, which
- * diagnostics show. Throws `foreign-tensor`, `shape-mismatch`, `dtype-mismatch`, and any error of `specOf`.
+ * diagnostics show, and `scalar` is an operand that is a number. Throws `foreign-tensor`, `shape-mismatch`,
+ * `dtype-mismatch`, and any error of `specOf`.
  */
 export function compute(
   state: BuilderState,
@@ -23,11 +25,12 @@ export function compute(
   args: readonly CallArgument[],
   { out }: OutputOption,
   specOf: (place: Call) => OpSpec,
+  scalar?: NumberOperand,
 ): TensorView {
   operands.forEach((operand, i) => {
     requireTensor(operand, method, i);
   });
-  const place = call(method, ...operands.map(({ id }) => ({ tensor: id })), ...args);
+  const place = call(method, ...operandArguments(operands, scalar), ...args);
   const inputs = operands.map((operand) => ownId(state, operand, place));
   const tensors = operands.map((operand) => operand.data());
   const spec = specOf(place);

@@ -19,7 +19,9 @@ import { selectSpec } from "../ops/kinds/select.ts";
 import { sliceSpec } from "../ops/kinds/slice.ts";
 import { squeezeSpec } from "../ops/kinds/squeeze.ts";
 import { promoteDTypes } from "../ops/dtype-rules.ts";
+import { operandArguments, promoteNumber, requireNumberFits, splitOperands } from "../ops/number-operand.ts";
 import type { Scalar } from "../scalar/scalar.ts";
+import { at } from "../../support/invariant.ts";
 import { printScalar } from "../scalar/print.ts";
 import { requireDType } from "./fusion.ts";
 import { commonBuilder, internals, requireTensor } from "./handle.ts";
@@ -47,31 +49,44 @@ export function set(tensor: TensorView): TensorView {
   return apply({ kind: "Set" }, [tensor], callOf("set", [tensor]));
 }
 
-function binary(op: BinaryOpType, a: TensorView, b: TensorView): TensorView {
-  const place = callOf(op, [a, b]);
-  commonBuilder([a, b], place);
+/** An operand of `add`, `sub`, `mul` and `div`; at least one of the two is a tensor. */
+export type BinaryOperand = TensorView | number | bigint;
+
+function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): TensorView {
+  const { tensors, number } = splitOperands(op, a, b);
+  tensors.forEach((tensor, i) => {
+    requireTensor(tensor, op, number.scalar?.position === 0 ? 1 : i);
+  });
+  const place = call(op, ...operandArguments(tensors, number.scalar));
+  commonBuilder(tensors, place);
+  const first = at(tensors, 0);
+  const second = tensors[1] ?? first;
   // Checked before the casts are appended, so that a failing call changes nothing.
-  binaryAxes(a.data(), b.data(), place);
-  const dtype = promoteDTypes(a.dtype, b.dtype);
-  return apply({ kind: "Binary", op }, [castTo(a, dtype, place), castTo(b, dtype, place)], place);
+  binaryAxes(first.data(), second.data(), place);
+  const { scalar } = number;
+  const dtype = scalar === undefined ? promoteDTypes(first.dtype, second.dtype) : promoteNumber(first.dtype, scalar);
+  if (scalar !== undefined) requireNumberFits(scalar, dtype, place);
+  const operands = tensors.map((tensor) => castTo(tensor, dtype, place));
+  return apply({ kind: "Binary", op, ...number }, operands, place);
 }
 
 /**
  * The elementwise sum of operands of equal rank. An axis of extent 1, or one made by `broadcast`, broadcasts to the
- * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch.
+ * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch. One operand may be a number;
+ * the result then has the tensor's dtype, but a fractional number makes integers float.
  * Throws `shape-mismatch`, `dtype-mismatch` (bool), `foreign-tensor`, `bad-argument`.
  */
-export function add(a: TensorView, b: TensorView): TensorView {
+export function add(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("add", a, b);
 }
 
 /** The elementwise difference. Shapes, dtypes and errors as in `add`. */
-export function sub(a: TensorView, b: TensorView): TensorView {
+export function sub(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("sub", a, b);
 }
 
 /** The elementwise product. Shapes, dtypes and errors as in `add`. */
-export function mul(a: TensorView, b: TensorView): TensorView {
+export function mul(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("mul", a, b);
 }
 
@@ -79,7 +94,7 @@ export function mul(a: TensorView, b: TensorView): TensorView {
  * The elementwise quotient. Shapes, dtypes and errors as in `add`. Integers divide as in nvFuser's `div`: the quotient
  * truncates toward zero and is 0 for a zero divisor.
  */
-export function div(a: TensorView, b: TensorView): TensorView {
+export function div(a: BinaryOperand, b: BinaryOperand): TensorView {
   return binary("div", a, b);
 }
 

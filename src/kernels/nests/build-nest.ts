@@ -161,7 +161,7 @@ function createBody(graph: UnitGraph, space: IndexSpace): Body {
         return apply(castExpression(dtypeOf(first), dtypeOf(value)), read(first, index));
       case "Binary": {
         const operands = step.inputs.map((input) => read(input, stretched(at(values, input).shape, index)));
-        return apply(binaryExpression(step.op, dtypeOf(value)), ...operands);
+        return apply(binaryExpression(step.op, dtypeOf(value), step.scalar), ...operands);
       }
       case "Reduction":
       case "Matmul":

@@ -83,10 +83,11 @@ function recordCast(statement: CastOp, recorder: Recorder): void {
 }
 
 function recordBinary(statement: BinaryOp, recorder: Recorder): void {
-  const { op } = statement;
+  const { op, scalar } = statement;
   launchPointwise(recorder, statement, true, (inputs, outputs): BinaryKernel => ({
     kind: "binary",
     op,
+    ...(scalar === undefined ? {} : { scalar }),
     inputs,
     outputs,
   }));

@@ -15,6 +15,7 @@ import { createRandom } from "../../../src/support/random.ts";
 import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, unary } from "../../kernels/reference.ts";
 import { count, operand, type Values } from "../../kernels/run-kernel.ts";
 import { evaluateUnit } from "../../kernels/unit-reference.ts";
+import { numberCases, withNumber } from "../../kernels/number-cases.ts";
 import { edgePairs, edges } from "../../kernels/values.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { differences, type Expected, wholeValues } from "./emulate/differences.ts";
@@ -47,6 +48,13 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
         const expected = [left.map((x, i) => binary(op, dtype, x, at(right, i)))];
         cases.push({ name: `${op} ${dtype}`, kernel, inputs: [left, right], expected });
       }
+    }
+    for (const { op, dtype, scalar } of numberCases) {
+      const values = edges[dtype];
+      const flat = operand(dtype, [values.length]);
+      const kernel: Kernel = { kind: "binary", op, scalar, inputs: [flat], outputs: [flat] };
+      const expected = [withNumber({ op, dtype, scalar }, values)];
+      cases.push({ name: `${op} ${dtype} ${scalar.text}`, kernel, inputs: [values], expected });
     }
     for (const from of keysOf(dtypes)) {
       for (const to of keysOf(dtypes)) {

@@ -56,7 +56,7 @@ const unsupported: readonly Case[] = [
   ["an op that Braid does not have", changed(sets, "Set( T2_l_float[iS4{i2}], cache_op=Streaming )", "where(T2, T3)")],
   [
     "a scalar operand",
-    () => container("(T0_g_float[iS0{8}]) -> ()", "T1_g_float[iS1{8}]", "   = T0_g_float[iS0{8}]", "   * double(2);"),
+    () => container("(T0_g_float[iS0{8}]) -> ()", "T1_g_float[iS1{8}]", "   = T0_g_float[iS0{8}]", "   * d4;"),
   ],
   [
     "an operator between tensors",

@@ -11,7 +11,7 @@ const sizes = { i0: 3, i2: 4, i3: 4, i4: 3 };
 
 const kernels: readonly (readonly [op: string, from: string | RegExp, to: string])[] = [
   ["lgammaf", "expf(", "lgammaf("],
-  ["*", /\* T6_l_float\[.*\];/u, "* double(2);"],
+  ["*", /\* T6_l_float\[.*\];/u, "* d4;"],
   ["%", "   * T6", "   % T6"],
   ["where", /= -T3_l_float\[.*\];/u, "= where(b3, T3_l_float[iS6{i0}, iS7{i2}], double(0));"],
 ];

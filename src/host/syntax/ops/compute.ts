@@ -19,6 +19,8 @@ import {
   skipSpace,
   take,
 } from "../text/scanner.ts";
+import type { PrintContext } from "../context.ts";
+import { printNumber, readNumber } from "./numbers.ts";
 import { reducedAxes } from "./implied-axes.ts";
 import { ofOne, opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
 
@@ -85,15 +87,21 @@ export function readCastInParentheses(context: OpContext, output: Tensor): Op {
 /** `<lhs>` and, on the next line, `+ <rhs>;`. It has no name, so `readBinary` parses text that begins with a tensor. */
 export const binarySyntax: OpSyntax<BinaryOp> = {
   print: (op, context, indent) =>
-    `${printOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${printOperand(op, 1, context)};`,
+    `${binaryOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${binaryOperand(op, 1, context)};`,
   readers: {},
 };
+
+function binaryOperand(op: BinaryOp, position: 0 | 1, context: PrintContext): string {
+  const { scalar } = op;
+  if (scalar?.position === position) return printNumber(scalar, at(context.program.tensors, op.output).dtype);
+  return printOperand(op, scalar === undefined ? position : 0, context);
+}
 
 const binarySigns = keysOf(binaryFunctions).map((op) => [binaryFunctions[op].symbol, op] as const);
 
 export function readBinary(context: OpContext, output: Tensor): Op {
   const { scanner } = context;
-  const lhs = operand(context);
+  const lhs = tensorOrNumber(context);
   skipSpace(scanner);
   const { position } = scanner;
   const op = binarySigns.find(([sign]) => take(scanner, sign));
@@ -105,9 +113,18 @@ export function readBinary(context: OpContext, output: Tensor): Op {
       help: "write the program with these operators",
     });
   }
-  const rhs = operand(context);
+  const rhs = typeof lhs === "string" ? operand(context) : tensorOrNumber(context);
   expectAcrossLines(scanner, ";");
-  return { kind: "Binary", op: op[1], inputs: [lhs.id, rhs.id], output: output.id };
+  const number = [lhs, rhs].findIndex((side) => typeof side === "string");
+  const inputs = [lhs, rhs].flatMap((side) => (typeof side === "string" ? [] : [side.id]));
+  const binary = { kind: "Binary", op: op[1], inputs, output: output.id } as const;
+  const text = number < 0 ? undefined : [lhs, rhs][number];
+  return typeof text === "string" ? { ...binary, scalar: { position: number === 0 ? 0 : 1, text } } : binary;
+}
+
+function tensorOrNumber(context: OpContext): Tensor | string {
+  skipSpace(context.scanner);
+  return readNumber(context.scanner) ?? operand(context);
 }
 
 export const reductionSyntax: OpSyntax<ReductionOp> = {

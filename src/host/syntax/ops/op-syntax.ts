@@ -43,8 +43,8 @@ function failOperand(scanner: Scanner): never {
   failAt(source, position, {
     code: "dump-unsupported",
     message: "an operand of an op is a scalar",
-    expected: "tensors alone",
-    help: "make the scalar a tensor; Braid's ops take no scalar operands",
+    expected: "a tensor, or a number beside + - * /",
+    help: "make the scalar an input of no axes, or write its value",
   });
 }
 

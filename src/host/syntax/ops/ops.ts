@@ -19,6 +19,7 @@ import {
   reductionSyntax,
   unarySyntax,
 } from "./compute.ts";
+import { atNumber } from "./numbers.ts";
 import { linearSyntax, matmulSyntax } from "./contractions.ts";
 import type { OpContext, OpReader, OpSyntax } from "./op-syntax.ts";
 import {
@@ -70,7 +71,7 @@ export function parseComputed<T>(
   const { scanner } = context;
   expectAcrossLines(scanner, "=");
   skipSpace(scanner);
-  if (atTensor(scanner)) return readBinary(context, output);
+  if (atTensor(scanner) || atNumber(scanner)) return readBinary(context, output);
   const start = scanner.position;
   if (scanner.text.startsWith("(", start)) return readCastInParentheses(context, output);
   if (take(scanner, "-")) return readNegation(context, output);

@@ -20,6 +20,7 @@ import {
   type ScalarType,
 } from "../../../numerics/scalar/expression.ts";
 import type { Value } from "../../../numerics/tensor/storage.ts";
+import { type NumberOperand, numberValue } from "../number-operand.ts";
 import { binaryFunctions, type BinaryOpType } from "./binary.ts";
 import { reductionFunctions, type ReductionOpType } from "./reduction.ts";
 import { unaryFunctions, type UnaryOpType } from "./unary.ts";
@@ -29,10 +30,14 @@ export function unaryExpression(op: UnaryOpType, dtype: DType): Expression {
   return roundTo(dtype, unaryFunctions[op].expression(operand(computeType[dtype], 0)));
 }
 
-/** Operands 0 and 1 are values of `dtype`. */
-export function binaryExpression(op: BinaryOpType, dtype: DType): Expression {
+/** Operands 0 and 1 are values of `dtype`. With `scalar`, operand 0 is the only one. */
+export function binaryExpression(op: BinaryOpType, dtype: DType, scalar?: NumberOperand): Expression {
   const type = computeType[dtype];
-  return roundTo(dtype, binaryFunctions[op].expression(operand(type, 0), operand(type, 1)));
+  const { expression } = binaryFunctions[op];
+  const first = operand(type, 0);
+  if (scalar === undefined) return roundTo(dtype, expression(first, operand(type, 1)));
+  const number: Expression = { kind: "constant", type, value: numberValue(scalar, type) };
+  return roundTo(dtype, scalar.position === 0 ? expression(number, first) : expression(first, number));
 }
 
 /** Operand 0 is a value of `from`. */

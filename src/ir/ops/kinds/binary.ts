@@ -1,7 +1,7 @@
 /**
- * An elementwise function of two operands of equal rank (a row of functions/binary.ts). Two axes are compatible if
- * their extents are equal, or if one is a broadcast or has the constant extent 1. The result has the other's extent
- * then.
+ * An elementwise function of two operands of equal rank (a row of functions/binary.ts). One operand may be a number.
+ * Two axes are compatible if their extents are equal, or if one is a broadcast or has the constant extent 1. The result
+ * has the other's extent then.
  */
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, isUnitAxis, type Tensor, withoutReductions } from "../../domain.ts";
@@ -9,22 +9,46 @@ import { extentsDiffer } from "../../scalar/fold.ts";
 import { type Call, reject, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
 import type { BinaryOpType } from "../functions/binary.ts";
-import type { OpBase, OpRow } from "../row.ts";
+import { type NumberOperand, requireNumberFits } from "../number-operand.ts";
+import type { OpBase, OpRow, SpecOf } from "../row.ts";
 import { elementwise } from "./families.ts";
 
 export interface BinaryOp extends OpBase {
   readonly kind: "Binary";
   readonly op: BinaryOpType;
+  /** The operand that is a number. The op then has one input. */
+  readonly scalar?: NumberOperand;
 }
 
 export const binaryRow: OpRow<BinaryOp> = {
   ...elementwise,
-  operands: [2, 2],
+  operands: [1, 2],
   standalone: true,
-  dtype: numberDType,
-  shape: (_, operands, place) => ({ axes: binaryAxes(at(operands, 0), at(operands, 1), place) }),
+  dtype: (spec, operands, place) => {
+    requireTwo(spec, operands, place);
+    const dtype = numberDType(spec, operands, place);
+    if (spec.scalar !== undefined) requireNumberFits(spec.scalar, dtype, place);
+    return dtype;
+  },
+  shape: ({ scalar }, operands, place) => ({
+    axes:
+      scalar === undefined
+        ? binaryAxes(at(operands, 0), at(operands, 1), place)
+        : withoutReductions(at(operands, 0).domain.logical),
+  }),
   respec: (op) => op,
 };
+
+function requireTwo({ op, scalar }: SpecOf<BinaryOp>, { length }: readonly Tensor[], place: Call): void {
+  if (length === (scalar === undefined ? 2 : 1)) return;
+  reject(place, {
+    code: "bad-argument",
+    message: `${op} takes two operands, of which one may be a number`,
+    found: `${length} tensor${length === 1 ? "" : "s"} and ${scalar === undefined ? "no" : "a"} number`,
+    expected: "two tensors, or a tensor and a number",
+    help: "give the op two operands",
+  });
+}
 
 /** The axes of the result. Throws `shape-mismatch`. */
 export function binaryAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShape[] {

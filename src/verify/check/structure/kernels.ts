@@ -10,7 +10,7 @@ import { demand, demandCounts, isCount } from "./demand.ts";
 const kernelForms: { readonly [K in Kernel["kind"]]: readonly [number, number, number, number, boolean] } = {
   unary: [1, 1, 1, 1, true],
   cast: [1, 1, 1, 1, true],
-  binary: [2, 2, 1, 1, true],
+  binary: [1, 2, 1, 1, true],
   reduction: [1, 1, 1, 1, false],
   matmul: [2, 2, 1, 1, false],
   linear: [2, 3, 1, 1, false],
@@ -36,6 +36,15 @@ export function checkKernel(kernel: Kernel, where: string): void {
     outputs.length,
     `from ${fewestOut} to ${mostOut}`,
   );
+  if (kind === "binary") {
+    const tensors = kernel.scalar === undefined ? 2 : 1;
+    demand(
+      inputs.length === tensors,
+      `${where}.inputs`,
+      inputs.length,
+      `${tensors}, and the number if the kernel has one`,
+    );
+  }
   const operands = [...inputs, ...outputs];
   for (const operand of operands) checkBox(operand, where);
   if (!sameShapes) return;
