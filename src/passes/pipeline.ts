@@ -13,6 +13,7 @@ import { foldPermutes } from "./prepare/fold-permutes.ts";
 import { foldSums } from "./prepare/fold-sums.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
 import { placeCasts } from "./prepare/place-casts.ts";
+import { placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
@@ -25,6 +26,7 @@ import { stageChecks } from "./validators.ts";
 
 const fusionPasses = {
   removeDeadOps,
+  placeScalars,
   placeCasts,
   ignoreStreamAxes,
   foldPermutes,

@@ -61,19 +61,35 @@ function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): TensorVie
   commonBuilder(tensors, place);
   const first = at(tensors, 0);
   const second = tensors[1] ?? first;
-  // Checked before the casts are appended, so that a failing call changes nothing.
-  binaryAxes(first.data(), second.data(), place);
   const { scalar } = number;
-  const dtype = scalar === undefined ? promoteDTypes(first.dtype, second.dtype) : promoteNumber(first.dtype, scalar);
+  // Checked before the casts are appended, so that a failing call changes nothing.
+  if (first.rank > 0 && second.rank > 0) binaryAxes(first.data(), second.data(), place);
+  const dtype = scalar === undefined ? commonDType(first, second) : promoteNumber(first.dtype, scalar);
   if (scalar !== undefined) requireNumberFits(scalar, dtype, place);
-  const operands = tensors.map((tensor) => castTo(tensor, dtype, place));
+  const rank = Math.max(first.rank, second.rank);
+  const operands = tensors.map((tensor) => stretchTo(castTo(tensor, dtype, place), rank, place));
   return apply({ kind: "Binary", op, ...number }, operands, place);
+}
+
+/** As in PyTorch, a tensor without axes does not widen a dtype of its family. */
+function commonDType(a: TensorView, b: TensorView): DType {
+  const common = promoteDTypes(a.dtype, b.dtype);
+  if ((a.rank === 0) === (b.rank === 0)) return common;
+  const { dtype } = a.rank === 0 ? b : a;
+  return dtypes[dtype].family === dtypes[common].family ? dtype : common;
+}
+
+/** Gives a tensor without axes `rank` broadcast axes. */
+function stretchTo(tensor: TensorView, rank: number, place: Call): TensorView {
+  if (tensor.rank === rank) return tensor;
+  const flags = Array.from({ length: rank }, () => true);
+  return apply(broadcastSpec(tensor.data(), flags, place), [tensor], place);
 }
 
 /**
  * The elementwise sum of operands of equal rank. An axis of extent 1, or one made by `broadcast`, broadcasts to the
- * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch. One operand may be a number;
- * the result then has the tensor's dtype, but a fractional number makes integers float.
+ * other's extent. Operands of different dtypes are cast to the wider one, as in PyTorch. One operand may be a number,
+ * or a tensor without axes. The result then has the other's dtype, but a fractional number makes integers float.
  * Throws `shape-mismatch`, `dtype-mismatch` (bool), `foreign-tensor`, `bad-argument`.
  */
 export function add(a: BinaryOperand, b: BinaryOperand): TensorView {

@@ -92,7 +92,7 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
   const changes: OperandChange[] = [];
   op.inputs.forEach((input, operand) => {
     const producer = at(tensors, input);
-    const meshDiffers = !sameMesh(producer.mesh, consumer.mesh);
+    const meshDiffers = !sameMesh(producer.mesh, consumer.mesh) && !isScalarOn(producer, consumer.mesh);
     if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
     pairs ??= axisMap(op, tensors);
     const own = pairs.filter((pair) => pair.operand === operand);
@@ -100,6 +100,12 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
     if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
   return changes;
+}
+
+/** Whether a tensor without axes, or of broadcast axes alone, is on every device of the mesh (place-scalars). */
+function isScalarOn({ domain, mesh }: Tensor, devices: DeviceMesh | null): boolean {
+  if (mesh === null || devices === null || domain.loop.some(({ iterType }) => iterType === "iteration")) return false;
+  return devices.devices.every((device) => mesh.has(device));
 }
 
 function isSharded(tensor: Tensor): boolean {
