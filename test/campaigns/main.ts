@@ -7,6 +7,7 @@ import process from "node:process";
 import { format, resolveConfig } from "prettier";
 import { keysOf } from "../../src/support/keys-of.ts";
 import type { Campaign } from "./campaign.ts";
+import { closure } from "./closure.ts";
 import { dumps } from "./dumps.ts";
 import { fuzz } from "./fuzz.ts";
 import { interleavings } from "./interleavings.ts";
@@ -17,6 +18,7 @@ import { replays } from "./replays.ts";
 import { workerRuns } from "./worker-runs.ts";
 
 const campaigns = {
+  closure,
   dumps,
   fuzz,
   interleavings,

@@ -1,7 +1,7 @@
-/** The verifier's verdict on a mutant beside the judge's. */
+/** The verifier's verdict on a mutant beside the judge's, or another one's. */
 import { type CommandList, DiagnosticError, link, type Program } from "braid";
 import { verify } from "../../../src/verify/verify.ts";
-import { judge } from "../judge/judge.ts";
+import { judge, type Verdict } from "../judge/judge.ts";
 import { type Change, type MutatedKind, type Mutant, mutants } from "./mutate.ts";
 import type { SmallProgram } from "./programs.ts";
 
@@ -36,12 +36,21 @@ export function compare(lists: readonly CommandList[]): Comparison {
 }
 
 export function compareProgram(program: Program): Comparison {
-  const verdict = judge(program);
-  const { ok, findings } = verify(program);
-  const codes = new Set(findings.flatMap(({ code, severity }) => (severity === "error" ? [code] : [])));
+  return compareVerdict(program, judge(program), {});
+}
+
+/** `kinds`: more codes of findings, each with whether the verdict has it. `isSettled`: whether the commands can run. */
+export function compareVerdict(
+  program: Program,
+  verdict: Verdict,
+  kinds: Readonly<Record<string, boolean>>,
+  isSettled = true,
+): Comparison {
+  const { ok, findings } = verify(program, { counterexamples: false });
+  const codes = new Set<string>(findings.flatMap(({ code, severity }) => (severity === "error" ? [code] : [])));
   // Commands after a deadlock are never reached. After an overrun, or with signals that no wait takes, the result
   // depends on the order.
-  const settled = !verdict.deadlock && !verdict.unbalanced;
+  const settled = isSettled && !verdict.deadlock && !verdict.unbalanced;
   // Lifetimes that an order breaks have the codes of those that break in every order.
   const tellsRaces = settled && !verdict.overrun && !verdict.lifetime;
   const said = {
@@ -49,19 +58,21 @@ export function compareProgram(program: Program): Comparison {
     needsConcurrency: settled && codes.has("needs-concurrency"),
     overrun: settled && codes.has("slot-overrun"),
     races: tellsRaces && [...codes].some((code) => raceCodes.has(code)),
+    ...Object.fromEntries(Object.keys(kinds).map((code) => [code, codes.has(code)])),
   };
   const expected = {
     ok: verdict.ok,
     needsConcurrency: settled && verdict.needsConcurrency,
     overrun: settled && verdict.overrun,
     races: tellsRaces && verdict.races.length > 0,
+    ...kinds,
   };
   const agree = JSON.stringify(said) === JSON.stringify(expected);
   return {
     outcome: verdict.ok ? "right" : "wrong",
     disagreement: agree
       ? null
-      : `verifier ${JSON.stringify(said)} by ${[...codes].join(", ")}; judge ${JSON.stringify(expected)}`,
+      : `verifier ${JSON.stringify(said)} by ${[...codes].join(", ")}; expected ${JSON.stringify(expected)}`,
   };
 }
 

@@ -1,8 +1,9 @@
 /**
  * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another
- * stream, a wait for another event, a signal on another slot of the same two ranks, a shorter copy, or a buffer laid
- * where another one is.
+ * stream, a wait for another event, a signal on another slot of the same two ranks, a shorter copy, a buffer laid where
+ * another one is, or a command on another buffer.
  */
+import type { BufferId, BufferRef } from "../../../src/commands/buffer.ts";
 import type { Command } from "../../../src/commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";
 import type { View } from "../../../src/commands/view.ts";
@@ -10,7 +11,7 @@ import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import type { Random } from "../../../src/support/random.ts";
 
-export const changes = ["delete", "swap", "stream", "event", "slot", "shorten", "place"] as const;
+export const changes = ["delete", "swap", "move", "stream", "event", "slot", "shorten", "place", "buffer"] as const;
 export type ProgramChange = (typeof changes)[number];
 
 export interface ProgramMutant {
@@ -36,6 +37,10 @@ export function mutateProgram(program: Program, change: ProgramChange, random: R
       const other = index + 1 + random.integer(4);
       if (other >= list.commands.length) return null;
       return mutant(`swapped with ${other}`, reordered(program, list, swapped(list, index, other)));
+    }
+    case "move": {
+      const to = random.integer(list.commands.length);
+      return to === index ? null : mutant(`moved to ${to}`, reordered(program, list, moved(list, index, to)));
     }
     case "stream": {
       const { id } = at(list.streams, random.integer(list.streams.length));
@@ -64,6 +69,18 @@ export function mutateProgram(program: Program, change: ProgramChange, random: R
     }
     case "place":
       return movedBuffer(program, random);
+    case "buffer": {
+      const own = buffersOf(command);
+      if (own.length === 0) return null;
+      const old = at(program.buffers, at(own, random.integer(own.length)));
+      const others = program.buffers.filter(
+        ({ id, rank, bytes, dtype, arena }) =>
+          id !== old.id && rank === old.rank && bytes === old.bytes && dtype === old.dtype && arena === old.arena,
+      );
+      if (others.length === 0) return null;
+      const { id, name } = at(others, random.integer(others.length));
+      return mutant(`on ${name} in place of ${old.name}`, put(withBuffer(command, old.id, id)));
+    }
   }
 }
 
@@ -76,6 +93,27 @@ function without({ commands }: RankProgram, index: number): Order {
 
 function swapped({ commands }: RankProgram, a: number, b: number): Order {
   return commands.map((_, i) => (i === a ? b : i === b ? a : i));
+}
+
+function moved({ commands }: RankProgram, from: number, to: number): Order {
+  const order = [...commands.keys()].filter((index) => index !== from);
+  order.splice(to, 0, from);
+  return order;
+}
+
+/** The buffers of a launch or copy. A transfer's are compared between ranks, a combination's are of several ranks. */
+function buffersOf(command: Command): readonly BufferId[] {
+  if (command.kind === "copy") return [command.source.buffer, command.destination.buffer];
+  return command.kind === "launch" ? [...command.inputs, ...command.outputs].map(({ buffer }) => buffer) : [];
+}
+
+function withBuffer(command: Command, from: BufferId, to: BufferId): Command {
+  const swap = <R extends BufferRef>(ref: R): R => (ref.buffer === from ? { ...ref, buffer: to } : ref);
+  if (command.kind === "copy") {
+    return { ...command, source: swap(command.source), destination: swap(command.destination) };
+  }
+  if (command.kind !== "launch") return command;
+  return { ...command, inputs: command.inputs.map(swap), outputs: command.outputs.map(swap) };
 }
 
 function reordered(program: Program, list: RankProgram, order: Order): Program {
