@@ -15,6 +15,7 @@ import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
 import { placeCasts } from "./prepare/place-casts.ts";
 import { placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
+import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
 import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
@@ -26,6 +27,7 @@ import { stageChecks } from "./validators.ts";
 
 const fusionPasses = {
   removeDeadOps,
+  propagateShardings,
   placeScalars,
   placeCasts,
   ignoreStreamAxes,

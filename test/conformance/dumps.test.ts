@@ -285,7 +285,7 @@ const dumped: readonly DumpedFusion[] = [
 ];
 
 /** nvFuser neither frees nor shrinks. */
-const unchanged = { deallocate: false, shrink: false } as const;
+const unchanged = { deallocate: false, shrink: false, nvfuserLimits: true } as const;
 
 describe.each(dumped)("$name", ({ style, options = {}, build, name, edit = (dump) => dump }) => {
   it("prints as nvFuser printed it", () => {

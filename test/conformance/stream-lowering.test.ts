@@ -40,6 +40,8 @@ function streamed(tensor: TensorView, axis: number): TensorView {
   return tensor;
 }
 
+const limits = { nvfuserLimits: true } as const;
+
 describe.each(cases)("$name", ({ build, kinds }) => {
   const make = (): Fusion => {
     const f = new Fusion();
@@ -48,9 +50,11 @@ describe.each(cases)("$name", ({ build, kinds }) => {
   };
 
   it("has nvFuser's top-level statements", () => {
-    expect(lower(make()).body.map((statement) => statement.kind)).toEqual(kinds);
+    expect(lower(make(), limits).body.map((statement) => statement.kind)).toEqual(kinds);
     const withoutFrees = kinds.filter((kind) => kind !== "Deallocate");
-    expect(lower(make(), { deallocate: false }).body.map((statement) => statement.kind)).toEqual(withoutFrees);
+    expect(lower(make(), { ...limits, deallocate: false }).body.map((statement) => statement.kind)).toEqual(
+      withoutFrees,
+    );
   });
 
   it.each([1, 3, 8])("gives the oracle's result on %i streams", async (streams) => {
@@ -71,6 +75,6 @@ describe("what the executor refuses", () => {
   it.each(refused)("%s", async (_, build, code) => {
     const f = new Fusion();
     f.output(build(f));
-    await expect(MultiDeviceExecutor.create(f, { devices: 1 })).rejects.toThrow(`error[${code}]`);
+    await expect(MultiDeviceExecutor.create(f, { devices: 1, ...limits })).rejects.toThrow(`error[${code}]`);
   });
 });

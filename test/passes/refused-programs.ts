@@ -162,7 +162,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
     instead: "Stream on the reader's output, whose loop slices the input",
     devices: 1,
     code: "stream-on-input",
-    refused: [{ fusion: fusion((f) => set(on(null, f.input([4, 6]), "Stream"))) }],
+    refused: [{ fusion: fusion((f) => set(on(null, f.input([4, 6]), "Stream"))), options: { propagate: false } }],
     rewrites: [{ fusion: fusion((f) => on(null, set(f.input([4, 6])), "Stream")) }],
   },
   {
@@ -241,12 +241,15 @@ export const checked: readonly RefusedProgram[] = [
   },
   {
     what: "a mesh on some tensors only, or a DID type without one",
-    instead: "a mesh on every input and every result of an op",
+    instead: "a mesh on an input or a weight (with `--no-propagate`: on every tensor)",
     devices: 2,
     code: "mesh-missing",
     refused: [
-      { fusion: fusion((f) => set(on(two, f.input([2, 4]), "DIDx"))) },
-      { fusion: fusion((f) => matmul(on(null, f.input([2, 3, 4]), "DIDx"), f.input([4, 2]))) },
+      { fusion: fusion((f) => set(on(two, f.input([2, 4]), "DIDx"))), options: { propagate: false } },
+      {
+        fusion: fusion((f) => matmul(on(null, f.input([2, 3, 4]), "DIDx"), f.input([4, 2]))),
+        options: { propagate: false },
+      },
     ],
     rewrites: [{ fusion: fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")))) }],
   },

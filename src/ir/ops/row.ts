@@ -84,6 +84,11 @@ export interface AxisPair {
   readonly consumer: IterDomain;
   /** The operand has one element along the axis, and the output may have more: every index reads the same element. */
   readonly broadcast: boolean;
+  /**
+   * The two are the outermost axes of groups that a reshape rearranges, and may differ in extent. Only parts split off
+   * from the outside, as many as divide both evenly, have the same elements.
+   */
+  readonly outermost: boolean;
 }
 
 /** The index along an axis of an operand: that along an axis of the output, or 0 for null, plus an offset. */

@@ -74,7 +74,8 @@ export function countOf(shape: readonly number[]): number {
 /** Pairs of operand and output axes with the same index, and helpers with which the rows of ops list them. */
 export function pair(operand: number, producer: IterDomain, consumer: IterDomain): AxisPair {
   const widened = producer.iterType === "broadcast" && consumer.iterType !== "broadcast";
-  return { operand, producer, consumer, broadcast: widened || (isUnitAxis(producer) && !isUnitAxis(consumer)) };
+  const broadcast = widened || (isUnitAxis(producer) && !isUnitAxis(consumer));
+  return { operand, producer, consumer, broadcast, outermost: false };
 }
 
 /** Pairs axis i of `producers` with axis i of `consumers`. `consumers` may have more axes. */

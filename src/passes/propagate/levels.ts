@@ -1,0 +1,166 @@
+/**
+ * The sharding of one logical axis as levels, outermost first: each level splits off parts, and the last one leaves the
+ * rest.
+ *
+ *   i0 split outer 4 (Stream), its inner axis split outer 2 (DIDx)     levels 4 Stream, 2 DIDx; rest Serial
+ *
+ * An axis whose outer parts are split again, or that was merged, has no levels: it is read as one that nothing follows.
+ */
+import type { IterDomain, IterDomainId, ParallelType, TensorDomain, Transform } from "../../ir/domain.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { constantValue, foldCeilDiv } from "../../ir/scalar/fold.ts";
+import { at } from "../../support/invariant.ts";
+import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
+
+export interface Level {
+  readonly factor: number;
+  /** If true, `factor` is the extent of the rest; otherwise it is the number of parts. */
+  readonly innerSplit: boolean;
+  readonly type: ParallelType;
+}
+
+export interface AxisLevels {
+  readonly levels: readonly Level[];
+  /** The type of the rest: of the whole axis if there are no levels. */
+  readonly rest: ParallelType;
+}
+
+type Split = Extract<Transform, { readonly kind: "split" }>;
+
+function splitOf({ transforms }: TensorDomain, id: IterDomainId): Split | null {
+  const found = transforms.find((each): each is Split => each.kind === "split" && each.input === id);
+  return found ?? null;
+}
+
+function typeOf({ loop }: TensorDomain, id: IterDomainId): ParallelType | null {
+  return loop.find((axis) => axis.id === id)?.parallelType ?? null;
+}
+
+/** The levels of a logical axis; null for an axis without levels. */
+export function levelsOf(domain: TensorDomain, axis: IterDomain): AxisLevels | null {
+  const levels: Level[] = [];
+  let { id } = axis;
+  for (let split = splitOf(domain, id); split !== null; split = splitOf(domain, id)) {
+    const type = typeOf(domain, split.outer);
+    if (type === null) return null;
+    levels.push({ factor: split.factor, innerSplit: split.innerSplit, type });
+    id = split.inner;
+  }
+  const rest = typeOf(domain, id);
+  return rest === null ? null : { levels, rest };
+}
+
+/** The levels with only the types that `keeps` accepts, without trailing levels of no type. Null if none is left. */
+export function selectTypes({ levels, rest }: AxisLevels, keeps: (type: ParallelType) => boolean): AxisLevels | null {
+  const kept = (type: ParallelType): ParallelType => (type !== "Serial" && keeps(type) ? type : "Serial");
+  const chosen = levels.map((level): Level => ({ ...level, type: kept(level.type) }));
+  const ownRest = kept(rest);
+  if (ownRest !== "Serial") return { levels: chosen, rest: ownRest };
+  const last = chosen.findLastIndex(({ type }) => type !== "Serial");
+  return last < 0 ? null : { levels: chosen.slice(0, last + 1), rest: "Serial" };
+}
+
+/** Whether every level splits off `factor` parts that divide the extent evenly, at this and at all deeper levels. */
+export function dividesEvenly({ levels, rest }: AxisLevels, { extent }: IterDomain): boolean {
+  let size = constantValue(extent);
+  for (const { factor, innerSplit } of levels) {
+    if (innerSplit || (factor !== 1 && (size === null || size % factor !== 0))) return false;
+    size = size === null ? null : size / factor;
+  }
+  return rest === "Serial";
+}
+
+/** A domain under change, and the types that an axis of it has got. */
+export interface Sharded {
+  readonly domain: TensorDomain;
+  readonly added: readonly ParallelType[];
+}
+
+/**
+ * Puts `wanted` on an axis. A level that the axis has already is shared if both split alike and only one of the two has
+ * a type. Stops at the first level that differs.
+ */
+export function addLevels(edit: TensorEdit, domain: TensorDomain, axis: IterDomain, wanted: AxisLevels): Sharded {
+  const own = levelsOf(domain, axis);
+  if (own === null) return { domain, added: [] };
+  const fitting = fittingLevels(own, wanted);
+  const added: ParallelType[] = [];
+  let result = domain;
+  let { id } = axis;
+  const setType = (part: IterDomainId, type: ParallelType): void => {
+    if (type === "Serial") return;
+    added.push(type);
+    result = withType(result, part, type);
+  };
+  for (const level of fitting.levels) {
+    const known = splitOf(result, id);
+    const made = known === null ? withSplit(edit, result, id, level) : { domain: result, split: known };
+    result = made.domain;
+    setType(made.split.outer, level.type);
+    id = made.split.inner;
+  }
+  setType(id, fitting.rest);
+  return { domain: result, added };
+}
+
+/** The levels of `wanted` that an axis with levels `own` can get, with only the types that are new to it. */
+function fittingLevels(own: AxisLevels, wanted: AxisLevels): AxisLevels {
+  const levels: Level[] = [];
+  for (const [i, level] of wanted.levels.entries()) {
+    const known = own.levels[i];
+    if (known === undefined) {
+      if (own.rest !== "Serial") return withoutEmptyLevels(levels, own);
+      levels.push(level);
+      continue;
+    }
+    const isAlike = known.factor === level.factor && known.innerSplit === level.innerSplit;
+    if (!isAlike || (known.type !== "Serial" && level.type !== "Serial")) return withoutEmptyLevels(levels, own);
+    levels.push(level);
+  }
+  const isRestFree = own.rest === "Serial" && own.levels.length <= levels.length;
+  return isRestFree && wanted.rest !== "Serial" ? { levels, rest: wanted.rest } : withoutEmptyLevels(levels, own);
+}
+
+/** Without trailing levels that have no type and that the axis does not have. */
+function withoutEmptyLevels(levels: readonly Level[], own: AxisLevels): AxisLevels {
+  const last = levels.findLastIndex(({ type }, i) => type !== "Serial" || i < own.levels.length);
+  return { levels: levels.slice(0, last + 1), rest: "Serial" };
+}
+
+function withSplit(
+  edit: TensorEdit,
+  domain: TensorDomain,
+  input: IterDomainId,
+  { factor, innerSplit }: Level,
+): { readonly domain: TensorDomain; readonly split: Split } {
+  const whole = at(
+    domain.loop,
+    domain.loop.findIndex(({ id }) => id === input),
+  );
+  const parts = constant(factor);
+  const rest = foldCeilDiv(whole.extent, parts);
+  const outer = addAxis(edit, { extent: innerSplit ? rest : parts, iterType: whole.iterType });
+  const inner = addAxis(edit, { extent: innerSplit ? parts : rest, iterType: whole.iterType });
+  const split: Split = { kind: "split", input, outer: outer.id, inner: inner.id, factor, innerSplit };
+  const replace = (axes: readonly IterDomain[]): readonly IterDomain[] =>
+    axes.flatMap((axis) => (axis.id === input ? [outer, inner] : [axis]));
+  // An order of memory that lists logical axes stays as it is.
+  const lists = domain.allocation?.some(({ id }) => id === input) === true;
+  const isLogical = domain.logical.some(({ id }) => id === input);
+  const allocation = lists && !isLogical && domain.allocation !== null ? replace(domain.allocation) : domain.allocation;
+  return {
+    domain: { ...domain, transforms: [...domain.transforms, split], loop: replace(domain.loop), allocation },
+    split,
+  };
+}
+
+/** The type stands on the axis wherever a domain lists it. */
+function withType({ logical, transforms, loop, allocation }: TensorDomain, id: IterDomainId, type: ParallelType) {
+  const typed = (axis: IterDomain): IterDomain => (axis.id === id ? { ...axis, parallelType: type } : axis);
+  return {
+    logical: logical.map(typed),
+    transforms,
+    loop: loop.map(typed),
+    allocation: allocation?.map(typed) ?? null,
+  } satisfies TensorDomain;
+}

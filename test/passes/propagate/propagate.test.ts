@@ -1,0 +1,314 @@
+/** Which shardings spread where: the examples of nvFuser's PropagateShardings, by what a tensor prints as. */
+import { describe, expect, it } from "vitest";
+import {
+  add,
+  type DeviceMesh as Mesh,
+  DeviceMesh,
+  Fusion,
+  type FusionData,
+  linear,
+  lower,
+  type LowerOptions,
+  matmul,
+  mul,
+  permute,
+  relu,
+  reshape,
+  set,
+  sum,
+  type TensorView,
+} from "braid";
+import { printTensor } from "../../../src/ir/print-tensor.ts";
+
+/** The Fusion after the pass, and its tensors as text. */
+function propagated(f: Fusion, options: LowerOptions = {}): (tensor: TensorView) => string {
+  let result: FusionData = f.data();
+  try {
+    lower(f, {
+      ...options,
+      onPass: ({ pass, program }) => {
+        if (pass === "propagate-shardings" && program.kind === "Fusion") result = program;
+      },
+    });
+  } catch {
+    // What the passes after it refuse is tested with them.
+  }
+  return (tensor) => {
+    const data = result.tensors[tensor.id];
+    if (data === undefined) throw new Error(`no T${tensor.id}`);
+    return shape(printTensor(data));
+  };
+}
+
+/** `[sS3{2} ..]` without numbers and mesh: Stream is s, DIDx x, DIDy y, a reduced axis r, other axes their extents. */
+function shape(text: string): string {
+  const axes = /\[(?<axes>.*)\]/u.exec(text)?.groups?.axes ?? "";
+  return axes
+    .split(", ")
+    .map((axis) => {
+      const found = /^(?<reduced>[rib])(?<type>S|streamIdx|deviceIdx\.[xy])\d+\{(?<extent>.*)\}$/u.exec(axis)?.groups;
+      const type =
+        found?.type?.startsWith("device") === true ? found.type.slice(-1) : found?.type === "streamIdx" ? "s" : "";
+      return `${found?.reduced === "r" ? "r" : ""}${type}${found?.extent ?? axis}`;
+    })
+    .join(" ");
+}
+
+const on = (mesh: Mesh, ...tensors: readonly TensorView[]): void => {
+  for (const tensor of tensors) tensor.setDeviceMesh(mesh);
+};
+const two = DeviceMesh.range(2);
+const grid = new DeviceMesh([
+  [0, 1, 2],
+  [3, 4, 5],
+]);
+
+describe("forward", () => {
+  it("1: a Megatron MLP needs annotated weights only", () => {
+    const f = new Fusion();
+    const [x, w1, w2] = [f.input([6, 4]), f.input([16, 4]), f.input([4, 16])];
+    const y1 = linear(x, w1);
+    const g = relu(y1);
+    const y2 = linear(g, w2);
+    f.output(y2);
+    on(two, x, w1, w2);
+    w1.outerSplit(0, 2).parallelize("DIDx");
+    w2.outerSplit(1, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(y1)).toBe("6 x2 8 r4");
+    expect(text(g)).toBe("6 x2 8");
+    expect(text(y2)).toBe("6 4 rx2 r8");
+    expect(text(x)).toBe("6 4");
+  });
+
+  it("2: weights come before activations, and operands with more parallel axes before others", () => {
+    const f = new Fusion();
+    const [x, w1, w2] = [f.input([6, 4]), f.input([16, 4]), f.input([4, 16])];
+    const y1 = linear(x, w1);
+    const y2 = linear(y1, w2);
+    const z = add(y2, x);
+    f.output(z);
+    on(two, x, w1, w2);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    w1.outerSplit(0, 2).parallelize("DIDx");
+    w2.outerSplit(1, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(y1)).toBe("6 x2 8 r4");
+    expect(text(z)).toBe("x2 3 4");
+    expect(text(y2)).toBe("x2 3 4 rx2 r8");
+  });
+
+  it("3: types of a 2-D mesh spread apart from each other", () => {
+    const f = new Fusion();
+    const [x, w1, w2] = [f.input([8, 5, 4]), f.input([12, 4]), f.input([4, 12])];
+    const y1 = linear(x, w1);
+    const y2 = linear(y1, w2);
+    f.output(y2);
+    on(grid, x, w1, w2);
+    x.outerSplit(0, 2).parallelize("DIDy");
+    w1.outerSplit(0, 3).parallelize("DIDx");
+    w2.outerSplit(1, 3).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(y1)).toBe("y2 4 5 x3 4 r4");
+    expect(text(y2)).toBe("y2 4 5 4 rx3 r4");
+  });
+
+  it("5: Stream needs no mesh", () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([6, 4]), f.input([4, 6])];
+    const y = matmul(x, w);
+    f.output(y);
+    w.outerSplit(1, 3).parallelize("Stream");
+    expect(propagated(f)(y)).toBe("6 s3 2 r4");
+  });
+
+  it("7: operands that tie decide in their order, and the other one is resharded", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([2, 3, 2]), f.input([2, 3, 2])];
+    const c = add(a, b);
+    f.output(c);
+    on(two, a, b);
+    a.axis(0).parallelize("DIDx");
+    b.axis(2).parallelize("DIDx");
+    expect(propagated(f)(c)).toBe("x2 3 2");
+  });
+
+  it("8: nothing is overwritten", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([6, 4]), f.input([6, 4])];
+    const c = set(b);
+    const d = add(a, c);
+    f.output(d);
+    on(grid, a, b);
+    a.outerSplit(0, 3).parallelize("DIDx");
+    b.outerSplit(0, 2).parallelize("DIDy");
+    const text = propagated(f);
+    expect(text(c)).toBe("y2 3 4");
+    expect(text(d)).toBe("x3 2 4");
+  });
+
+  it("10: a reduction over a sharded axis leaves the type free for another axis", () => {
+    const f = new Fusion();
+    const [x, w, y] = [f.input([6, 8]), f.input([4, 8]), f.input([6, 4])];
+    const u = linear(x, w);
+    const v = add(y, u);
+    f.output(v);
+    on(two, x, w, y);
+    x.outerSplit(1, 2).parallelize("DIDx");
+    w.outerSplit(1, 2).parallelize("DIDx");
+    y.outerSplit(1, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(u)).toBe("6 x2 2 rx2 r4");
+    expect(text(v)).toBe("6 x2 2");
+  });
+
+  it("moves along with a permute, and stops at a broadcast axis", () => {
+    const f = new Fusion();
+    const [x, scale] = [f.input([6, 4]), f.input([1, 6])];
+    const y = permute(x, [1, 0]);
+    const z = mul(y, scale);
+    f.output(z);
+    on(two, x);
+    x.outerSplit(1, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(y)).toBe("x2 2 6");
+    expect(text(z)).toBe("x2 2 6");
+    expect(text(scale)).toBe("1 6");
+  });
+});
+
+describe("backward", () => {
+  it("6: Stream goes back to a fusion input, on parts only", () => {
+    const f = new Fusion();
+    const a = f.input([6, 4]);
+    const b = add(a, a);
+    const c = add(b, b);
+    f.output(c);
+    c.outerSplit(0, 3).parallelize("Stream");
+    const text = propagated(f);
+    expect(text(b)).toBe("s3 2 4");
+    expect(text(a)).toBe("s3 2 4");
+  });
+
+  it("9: an axis that the producer left free", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([6, 4]), f.input([6, 4])];
+    const c = set(b);
+    const d = add(a, c);
+    f.output(d);
+    on(grid, a, b);
+    a.outerSplit(0, 3).parallelize("DIDx");
+    b.outerSplit(1, 2).parallelize("DIDy");
+    const text = propagated(f);
+    expect(text(c)).toBe("x3 2 y2 2");
+    expect(text(d)).toBe("x3 2 y2 2");
+  });
+
+  it("an input without an annotation is replicated on the mesh of its reader", () => {
+    const f = new Fusion();
+    const [a, b] = [f.input([6]), f.input([6])];
+    f.output(add(a, b));
+    on(two, a);
+    a.outerSplit(0, 2).parallelize("DIDx");
+    expect(propagated(f)(b)).toBe("6");
+  });
+});
+
+describe("chunks and devices on one axis", () => {
+  const rows = (): { f: Fusion; x: TensorView; out: TensorView; z: TensorView } => {
+    const f = new Fusion();
+    const [x, h, w] = [f.input([16, 4]), f.input([16, 8]), f.input([4, 8])];
+    const out = linear(h, w);
+    const z = add(x, out);
+    f.output(z);
+    on(two, x, h, w);
+    x.outerSplit(0, 4);
+    x.outerSplit(1, 2).parallelize("DIDx");
+    h.outerSplit(1, 2).parallelize("DIDx");
+    w.outerSplit(1, 2).parallelize("DIDx");
+    return { f, x, out, z };
+  };
+
+  it("share a split that both have: each chunk is spread over the devices", () => {
+    const { f, x, out, z } = rows();
+    out.outerSplit(0, 4).parallelize("Stream");
+    const text = propagated(f);
+    expect(text(z)).toBe("s4 x2 2 4");
+    expect(text(out)).toBe("s4 x2 2 4 rx2 r4");
+    expect(text(x)).toBe("s4 x2 2 4");
+  });
+
+  it("stay apart if they are split differently", () => {
+    const { f, z, out } = rows();
+    out.outerSplit(0, 8).parallelize("Stream");
+    const text = propagated(f);
+    expect(text(z)).toBe("4 x2 2 4");
+    expect(text(out)).toBe("s8 2 4 rx2 r4");
+  });
+});
+
+describe("what does not spread", () => {
+  it("anything onto a tensor with a mesh", () => {
+    const f = new Fusion();
+    const x = f.input([6, 4]);
+    const y = relu(x);
+    const z = relu(y);
+    f.output(z);
+    on(two, x, y);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    const text = propagated(f);
+    expect(text(y)).toBe("6 4");
+    expect(text(z)).toBe("6 4");
+  });
+
+  it.each([{ propagate: false }, { nvfuserLimits: true }])("anything with %o", (options) => {
+    const f = new Fusion();
+    const x = f.input([6, 4]);
+    const y = relu(x);
+    f.output(y);
+    on(two, x);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    expect(propagated(f, options)(y)).toBe("6 4");
+  });
+
+  it("Stream onto an axis that an op reduces, unless chunks are accumulated", () => {
+    const build = (): readonly [Fusion, TensorView, TensorView] => {
+      const f = new Fusion();
+      const [grad, x] = [f.input([16, 6]), f.input([16, 4])];
+      const w = matmul(permute(grad, [1, 0]), x);
+      const b = sum(grad, [0]);
+      f.output(w);
+      f.output(b);
+      grad.outerSplit(0, 4).parallelize("Stream");
+      return [f, w, b];
+    };
+    const [f, w, b] = build();
+    expect(propagated(f)(w)).toBe("6 4 r4 r4");
+    expect(propagated(f)(b)).toBe("r4 r4 6");
+    const [again, accumulated] = build();
+    expect(propagated(again, { accumulate: true })(accumulated)).toBe("6 4 rs4 r4");
+  });
+
+  it("a program that is annotated whole", () => {
+    const f = new Fusion();
+    const x = f.input([2, 4]);
+    const y = relu(x);
+    f.output(y);
+    on(two, x, y);
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("DIDx");
+    const changes: boolean[] = [];
+    lower(f, { onPass: ({ pass, changed }) => pass === "propagate-shardings" && changes.push(changed) });
+    expect(changes).toEqual([false]);
+  });
+
+  it("parts through a reshape that do not divide its axes", () => {
+    const f = new Fusion();
+    const x = f.input([6, 3]);
+    const y = reshape(x, [3, 2, 3]);
+    f.output(y);
+    on(two, x);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    expect(propagated(f)(y)).toBe("3 2 3");
+  });
+});
