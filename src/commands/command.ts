@@ -101,10 +101,10 @@ export function isWork(kind: CommandKind): kind is WorkKind {
 export interface StreamInfo {
   readonly id: CommandStreamId;
   /**
-   * caller: stream 0. worker: a host program's stream. communicator: a library's own stream. copy: the stream of copies
-   * over links.
+   * caller: stream 0. worker: a host program's stream. communicator: a library's own stream. pair: one for the single
+   * sends and receives of two ranks. copy: the stream of copies over links.
    */
-  readonly role: "caller" | "worker" | "communicator" | "copy";
+  readonly role: "caller" | "worker" | "communicator" | "pair" | "copy";
   readonly name: string;
 }
 

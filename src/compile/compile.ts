@@ -9,8 +9,15 @@ import type { Program } from "../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
-import { type GivenOptions, type LoweringName, loweringNames, type OptionValue, scheduleNames } from "./options.ts";
-import { type NamedNumbers, numbersByName, record } from "./record.ts";
+import {
+  type GivenOptions,
+  type LoweringName,
+  loweringNames,
+  type OptionValue,
+  recordingNames,
+  scheduleNames,
+} from "./options.ts";
+import { type NamedNumbers, numbersByName, record, recordNames } from "./record.ts";
 import { pickOptions, requireOptions } from "./options/resolve.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport, withWarnings } from "../verify/verify.ts";
@@ -26,6 +33,10 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly on?: Target;
   /** The number of worker streams that a Stream loop alternates over; 4 if omitted. */
   readonly streams?: OptionValue<"streams">;
+  /** Where freed memory may be used again; "braid" if omitted (docs/verifier.md). */
+  readonly allocator?: OptionValue<"allocator">;
+  /** Communicators of uncoalesced sends and receives; "team" if omitted (docs/verifier.md). */
+  readonly communicators?: OptionValue<"communicators">;
   /** Sizes of symbolic extents in elements, by printed name (`i0`). Sharded axes take theirs from the meshes. */
   readonly sizes?: NamedNumbers;
   /** Values of the host program's scalars, by name. */
@@ -95,7 +106,7 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
   const lists = hosts.map((host, rank) =>
-    record(host, { rank, sizes, scalars, ...pickOptions(["streams", "protocol"], options) }),
+    record(host, { rank, devices, sizes, scalars, ...pickOptions(recordNames, options) }),
   );
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
@@ -140,7 +151,7 @@ export function requireVerified<C extends AnyCompilation>(compilation: C): C {
 
 /** Throws `bad-option` and `option-unknown`. */
 function requireCompileOptions(given: CompileOptions): void {
-  requireOptions([...loweringNames, "streams", "on", "verify"], given, [
+  requireOptions([...loweringNames, ...recordingNames, "on", "verify"], given, [
     "devices",
     "sizes",
     "scalars",

@@ -27,10 +27,12 @@ export const options = {
 } as const;
 
 export type OptionName = keyof typeof options;
+export type RecordingName = keyof typeof recordingRows;
 export type LoweringName = keyof typeof loweringRows;
 export type ScheduleName = keyof typeof scheduleRows;
 
 export const optionNames: readonly OptionName[] = keysOf(options);
+export const recordingNames: readonly RecordingName[] = keysOf(recordingRows);
 export const loweringNames: readonly LoweringName[] = keysOf(loweringRows);
 export const scheduleNames: readonly ScheduleName[] = keysOf(scheduleRows);
 

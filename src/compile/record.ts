@@ -2,9 +2,10 @@
 import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
+import { mostDevices } from "../host/most-devices.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordHost } from "../record/record.ts";
-import type { OptionValue } from "./options.ts";
+import { type OptionValue, recordingNames } from "./options.ts";
 import { resolveOptions } from "./options/resolve.ts";
 
 /** Numbers by name: a Map or an object. */
@@ -24,16 +25,33 @@ export interface RecordOptions {
   readonly streams?: OptionValue<"streams">;
   /** Who copies in one-sided point-to-point: "get" (the receiver) or "put" (the sender); "get" if omitted. */
   readonly protocol?: OptionValue<"protocol">;
+  /**
+   * Where freed memory may be used again: on the stream that allocated it ("pytorch") or that frees it ("braid");
+   * "braid" if omitted.
+   */
+  readonly allocator?: OptionValue<"allocator">;
+  /**
+   * On which communicator NCCL runs a send or receive outside a coalesced group: one of all ranks ("team"), or of the
+   * two ("pair"); "team" if omitted.
+   */
+  readonly communicators?: OptionValue<"communicators">;
+  /** The number of ranks. With "pair", groups and collectives of all of them share a communicator if it is given. */
+  readonly devices?: number;
 }
+
+/** The options of `record` in the schema. */
+export const recordNames = ["protocol", ...recordingNames] as const;
 
 /**
  * The command list of one rank's host program for given sizes. Throws `bad-option`, `option-unknown`, `bad-extent` and
  * `bad-argument` for options, and the diagnostics of `record` for a program that is invalid or does not fit the sizes.
  */
-export function record(program: HostProgram, { rank, sizes, scalars, ...given }: RecordOptions): CommandList {
+export function record(program: HostProgram, { rank, devices, sizes, scalars, ...others }: RecordOptions): CommandList {
   requireWholeNumber("record(program, { rank })", rank, 0);
-  const options = resolveOptions(["streams", "protocol"], given);
-  return recordHost(program, { rank, sizes: sizesByName(sizes), scalars: scalarsByName(scalars), ...options });
+  if (devices !== undefined) requireWholeNumber("record(program, { devices })", devices, 1, mostDevices);
+  const { allocator = "braid", communicators = "team", ...options } = resolveOptions(recordNames, others);
+  const named = { sizes: sizesByName(sizes), scalars: scalarsByName(scalars) };
+  return recordHost(program, { rank, devices: devices ?? null, ...named, ...options, allocator, communicators });
 }
 
 /** Throws `bad-extent`. */

@@ -7,7 +7,7 @@ import type { NamedNumbers } from "../compile/record.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { CompileOptions, Target } from "../compile/compile.ts";
 import { mostDevices } from "../host/most-devices.ts";
-import { loweringNames, type OptionValue } from "../compile/options.ts";
+import { loweringNames, type OptionValue, recordingNames } from "../compile/options.ts";
 import { pickOptions, requireOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
@@ -81,7 +81,7 @@ export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly memoryBudget: number;
 } {
   const { devices, localRanks, profile, memoryBudget = usualMemoryBudget } = options;
-  requireOptions([...loweringNames, "streams", "verify", "scheduleChoice", "timeout"], options, otherNames);
+  requireOptions([...loweringNames, ...recordingNames, "verify", "scheduleChoice", "timeout"], options, otherNames);
   requireWholeNumber(callOf("devices"), devices, 1, mostDevices);
   requireWholeNumber(callOf("memoryBudget"), memoryBudget, 0);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));

@@ -3,7 +3,12 @@
  * are bound from the start; other tensors by an allocation, by the op that makes them, or as a view of another tensor.
  *
  * Owners keep a temporary alive: the tensor that it was allocated for, and tensors that an op (Set, Slice, ...) bound
- * to a view of it. A HirAliasSelect owns nothing: its slice ends with its source.
+ * to a view of it. The slice of a HirAliasSelect ends with its source; with PyTorch's allocator it is another owner.
+ *
+ * Braid frees memory on the current stream. PyTorch's caching allocator returns it to the stream that allocated it, on
+ * which the next allocation may take it, without a wait for other streams that use it (no host program calls
+ * record_stream). The workspace of a kernel is such an allocation, too, so the free counts at once. What lives at the end
+ * of a run is freed on the caller's stream.
  */
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
@@ -15,6 +20,8 @@ import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import type { Layout } from "./local-layout.ts";
 import { emit, type Tape } from "./tape.ts";
+
+export type Allocator = "pytorch" | "braid";
 
 interface BufferState {
   readonly buffer: Omit<Buffer, "arena">;
@@ -36,12 +43,18 @@ export interface Binding {
 
 export interface Memory {
   readonly tape: Tape;
+  readonly allocator: Allocator;
   readonly buffers: BufferState[];
   readonly bindings: Map<TensorId, Binding>;
 }
 
-export function createMemory(tape: Tape): Memory {
-  return { tape, buffers: [], bindings: new Map() };
+export function createMemory(tape: Tape, allocator: Allocator): Memory {
+  return { tape, allocator, buffers: [], bindings: new Map() };
+}
+
+/** Whether slices own their memory. */
+export function slicesOwn({ allocator }: Memory): boolean {
+  return allocator === "pytorch";
 }
 
 /** The properties of a new buffer. */
@@ -98,11 +111,24 @@ export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId
 }
 
 /** The buffer loses an owner; without any it is free. `tensor` is the one whose binding went last. */
-function release({ tape }: Memory, state: BufferState, tensor: TensorId, stream: CommandStreamId): void {
+function release(memory: Memory, state: BufferState, tensor: TensorId, current: CommandStreamId): void {
+  const stream = memory.allocator === "pytorch" ? (state.stream ?? current) : current;
+  releaseOn(memory, state, tensor, stream);
+}
+
+function releaseOn({ tape }: Memory, state: BufferState, tensor: TensorId, stream: CommandStreamId): void {
   state.owners--;
   if (state.owners > 0 || state.buffer.role !== "temporary") return;
   state.freedBy = tensor;
   emit(tape, { kind: "free", stream, buffer: state.buffer.id });
+}
+
+/** Drops all tensors at the end of a run, as nvFuser does. */
+export function dropAll(memory: Memory, caller: CommandStreamId): void {
+  for (const [tensor, { owns, view }] of memory.bindings) {
+    if (owns) releaseOn(memory, stateOf(memory, view), tensor, caller);
+  }
+  memory.bindings.clear();
 }
 
 /** Frees what the tensor has on the stream that allocated it, as PyTorch does when a tensor's last owner goes. */

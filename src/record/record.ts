@@ -10,7 +10,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { isChunk, type TensorId } from "../ir/domain.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
-import { addBuffer, bind, dropMemory, finishedBuffers } from "./memory.ts";
+import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
 import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
@@ -25,9 +25,8 @@ export function recordHost(program: HostProgram, options: RecordOptions): Comman
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
   copyRebound(recorder, outputs);
-  for (const id of recorder.memory.bindings.keys()) {
-    if (isChunk(tensorOf(recorder, id))) dropMemory(recorder.memory, id, recorder.streams.current);
-  }
+  if (options.allocator === "pytorch") dropAll(recorder.memory, recorder.streams.caller);
+  else dropChunks(recorder);
   const { memory, streams, tape } = recorder;
   return {
     kind: "CommandList",
@@ -41,6 +40,13 @@ export function recordHost(program: HostProgram, options: RecordOptions): Comman
     commands: tape.commands,
     origins: tape.origins,
   };
+}
+
+function dropChunks(recorder: Recorder): void {
+  const { memory, streams } = recorder;
+  for (const id of memory.bindings.keys()) {
+    if (isChunk(tensorOf(recorder, id))) dropMemory(memory, id, streams.current);
+  }
 }
 
 /**
@@ -71,6 +77,7 @@ function copyRebound(recorder: Recorder, outputs: ReadonlyMap<TensorId, View>): 
   const { tape } = recorder;
   tape.statement = null;
   tape.origin = null;
+  tape.path.push(recorder.program.body.length);
   const rebound = [...outputs].flatMap(([id, own]) => {
     const view = findView(recorder, id);
     return view === null || sameElements(view, own) ? [] : [{ view, own }];

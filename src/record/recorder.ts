@@ -2,7 +2,7 @@
  * The state of one recording: the host program, the values of its names, and the tables that it fills. It exists for
  * one call of `record`.
  */
-import type { OneSidedProtocol } from "../host/collectives.ts";
+import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
 import type { Collective, PointToPoint, PointToPointGroup } from "../commands/transfer.ts";
@@ -13,7 +13,8 @@ import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
-import { createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
+import type { Communicator, CommunicatorModel } from "./communicators.ts";
+import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
 import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
 import { createTape, emit, failHere, type Tape } from "./tape.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
@@ -30,6 +31,10 @@ export interface RecordOptions {
   readonly streams: number;
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: OneSidedProtocol;
+  readonly allocator: Allocator;
+  readonly communicators: CommunicatorModel;
+  /** The number of ranks; null if unknown. */
+  readonly devices: number | null;
 }
 
 export interface Recorder {
@@ -56,6 +61,8 @@ export interface Recorder {
   /** For each peer, the number of one-sided sends to it and receives from it so far. */
   readonly sequences: Map<string, number>;
   readonly kernels: KernelCache;
+  /** The communicator of all ranks, by library. */
+  readonly worlds: Map<CommunicatorBackend, Communicator>;
 }
 
 /** A buffer whose handle a peer has. */
@@ -92,7 +99,7 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     options,
     tape,
     streams: createStreams(tape),
-    memory: createMemory(tape),
+    memory: createMemory(tape, options.allocator),
     sizeOf: (name) => values.get(name),
     indices: new Map(),
     layouts: new Map(),
@@ -103,6 +110,7 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     shared: new Map(),
     sequences: new Map(),
     kernels: { byText: new Map(), last: new Map() },
+    worlds: new Map(),
   };
 }
 
@@ -161,18 +169,25 @@ export type Post =
 /** A signal that the Wait waits for on the stream that is then current. */
 type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;
 
-/** Notes how a communication of `tensors` completes. A library keeps them until the Wait. */
+/**
+ * Notes how a communication of `tensors` completes. A library keeps them until the Wait; without one, PyTorch keeps
+ * them until they have been transferred.
+ */
 export function setPost(recorder: Recorder, id: ExprId, post: Post, tensors: readonly TensorId[]): void {
-  const { posts, held, memory, streams } = recorder;
-  letGo(memory, held.get(id) ?? [], streams.current);
+  const { posts, held, memory, options, streams } = recorder;
+  if (options.allocator === "braid") letGo(memory, held.get(id) ?? [], streams.current);
   posts.set(id, post);
   held.set(id, post.kind === "event" ? hold(memory, tensors) : []);
 }
 
 /** Posts a library's transfer on the communicator's stream, after the work of the current stream. */
-export function postTransfer(streams: Streams, communicator: string, operation: Collective | PointToPointGroup): Post {
+export function postTransfer(
+  streams: Streams,
+  communicator: Communicator,
+  operation: Collective | PointToPointGroup,
+): Post {
   const stream = communicatorStream(streams, communicator);
   order(streams, streams.current, stream);
-  emit(streams.tape, { kind: "transfer", stream, communicator, operation });
+  emit(streams.tape, { kind: "transfer", stream, communicator: communicator.name, operation });
   return { kind: "event", event: recordOn(streams.tape, stream) };
 }

@@ -6,6 +6,7 @@
 import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.ts";
 import type { StreamId } from "../host/nodes.ts";
 import { makeId } from "../support/ids.ts";
+import type { Communicator } from "./communicators.ts";
 import { emit, nextEvent, type Tape } from "./tape.ts";
 
 export interface Streams {
@@ -14,6 +15,7 @@ export interface Streams {
   readonly byIndex: Map<number, CommandStreamId>;
   readonly byNode: Map<StreamId, CommandStreamId>;
   readonly byCommunicator: Map<string, CommandStreamId>;
+  readonly caller: CommandStreamId;
   current: CommandStreamId;
 }
 
@@ -26,6 +28,7 @@ export function createStreams(tape: Tape): Streams {
     byIndex: new Map(),
     byNode: new Map(),
     byCommunicator: new Map(),
+    caller,
     current: caller,
   };
 }
@@ -41,8 +44,8 @@ export function nodeStream(streams: Streams, node: StreamId): CommandStreamId {
 }
 
 /** The stream on which a library runs the transfers of one communicator. */
-export function communicatorStream(streams: Streams, communicator: string): CommandStreamId {
-  return lookUp(streams, streams.byCommunicator, communicator, "communicator", communicator);
+export function communicatorStream(streams: Streams, { name, role }: Communicator): CommandStreamId {
+  return lookUp(streams, streams.byCommunicator, name, role, name);
 }
 
 function lookUp<Key>(

@@ -54,12 +54,17 @@ export function createTape(program: HostProgram): Tape {
 /** Appends a command. Its origin is the current statement and iteration. */
 export function emit(tape: Tape, command: UnlinkedCommand): void {
   tape.origin ??= {
-    statement: tape.statement === null ? "%HostIrContainer" : tape.textOf(tape.statement),
+    statement: tape.statement === null ? outside(tape) : tape.textOf(tape.statement),
     path: [...tape.path],
     iteration: [...tape.iteration],
   };
   tape.commands.push(command);
   tape.origins.push(tape.origin);
+}
+
+/** The line of the container before the body, or after it. */
+function outside({ path }: Tape): string {
+  return path.length === 0 ? "%HostIrContainer" : "} // %HostIrContainer";
 }
 
 /** A new event. Each recordEvent has a separate one. */

@@ -6,7 +6,7 @@
 import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { findProblems } from "./check/find-problems.ts";
+import { findProblems, isWarning } from "./check/find-problems.ts";
 import { structureProblem } from "./check/structure/structure.ts";
 import type { Finding, RepairStep } from "./finding.ts";
 import { createGraph, type LineOf } from "./order/graph.ts";
@@ -64,10 +64,11 @@ export function verify(
   const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
   const problems = findProblems(graph, table);
-  const repaired = counterexamples && problems.length > 0 ? repair(program) : null;
+  const isWrong = !problems.every(isWarning);
+  const repaired = counterexamples && isWrong ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
   // Only a correct Program gets notes.
-  const noted = notes && problems.length === 0 ? noteFindings(graph, table) : [];
+  const noted = notes && !isWrong ? noteFindings(graph, table) : [];
   const findings = [
     ...toFindings(
       graph,

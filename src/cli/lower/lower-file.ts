@@ -35,7 +35,14 @@ export async function lowerFile(
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
   const { compileFile } = await import("../program/compile-file.ts");
   const { loweringOf, requireLinked } = await import("../../compile/compile.ts");
-  const { compiled, choice } = await compileFile(source, flags, given, inputSizes(signature, flags.sizes), profile);
+  const { compiled, choice } = await compileFile(
+    file,
+    source,
+    flags,
+    given,
+    inputSizes(signature, flags.sizes),
+    profile,
+  );
   const compilation = requireLinked(compiled);
   const chosen = { ...described, scheduleChoice: choice ?? undefined };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);

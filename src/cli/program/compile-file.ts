@@ -1,11 +1,12 @@
 /** Compiles a loaded program with flags. `lower` prints, `verify` proves and `run` executes the result. */
 import { type AnyCompilation, type CompileOptions, tryCompile, type Unlinked } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
-import { loweringNames, type NamesOf, type Options, scheduleNames } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
+import { memoryModelOf } from "./dump-file.ts";
 
 /** The options that `lower`, `run` and `verify` have in common. */
 export type CompileFlags = Options<NamesOf<"lower"> & NamesOf<"run"> & NamesOf<"verify">>;
@@ -22,6 +23,7 @@ export interface CompiledFile {
  * an error but a report.
  */
 export async function compileFile(
+  file: string,
   source: ProgramSource | Lowered,
   flags: CompileFlags,
   given: CompileGiven,
@@ -30,8 +32,9 @@ export async function compileFile(
 ): Promise<CompiledFile> {
   const { devices, on, scalar: scalars } = flags;
   const schedule = pickOptions(scheduleNames, given);
-  const lowered = pickOptions([...loweringNames, "streams"], given);
-  const options: CompileOptions = { ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
+  const lowered = pickOptions([...loweringNames, ...recordingNames], given);
+  const model = memoryModelOf(file);
+  const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
   if (profile === null) return { compiled: tryCompile(source, options), choice: null };
   const { choose } = await import("../../tune/choose/choose.ts");
   const { compilation, reason } = choose(source, options, profile);

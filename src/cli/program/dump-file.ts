@@ -1,6 +1,7 @@
 /** Tells dumps from program files. A program file does not load the parser of dumps. */
 import path from "node:path";
 import type { Command } from "commander";
+import { type MemoryModel, memoryModels } from "../../compile/memory-models.ts";
 import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 
@@ -32,6 +33,11 @@ export function fileToBuild(file: string, { reference }: Options<"reference">): 
 export function badReference(found: string, expected: string, help: string): never {
   const place = { kind: "option", text: "--reference" } as const;
   return fail({ code: "option-value", message: "the reference cannot be used", place, found, expected, help });
+}
+
+/** The model of memory and communicators that a file is compiled for: dumps are nvFuser's. */
+export function memoryModelOf(file: string): MemoryModel {
+  return isDumpFile(file) ? memoryModels.nvfuser : memoryModels.braid;
 }
 
 /** The number of devices, from the command line or else from a dump; null if neither has it. */

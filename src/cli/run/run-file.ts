@@ -81,7 +81,7 @@ export async function runFile(
   if (flags.check && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
   step(`lowering for ${flags.devices} devices`);
-  const { compiled, choice } = await compileFile(source, flags, given, sizes, profile);
+  const { compiled, choice } = await compileFile(file, source, flags, given, sizes, profile);
   // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {

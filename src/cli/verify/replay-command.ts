@@ -7,11 +7,12 @@ import {
   type OptionName,
   type Options,
   type OptionValue,
+  recordingNames,
   rowOf,
   scheduleNames,
 } from "../../compile/options.ts";
 import { pickOptions, printOption } from "../../compile/options/resolve.ts";
-import { isDumpFile } from "../program/dump-file.ts";
+import { isDumpFile, memoryModelOf } from "../program/dump-file.ts";
 
 const programNames = ["set", "sizes", "scalar", "reference", "container", "roots"] as const;
 
@@ -38,20 +39,24 @@ export function replayCommand({ file, flags, compilation, hasReference }: Replay
     // Without the flag, a dump runs on the devices that it names.
     ...(isDumpFile(file) ? [flagOf("devices"), String(flags.devices)] : flagTexts(["devices"], flags)),
     ...flagTexts(programNames, flags),
-    ...flagTexts([...loweringNames, "streams"], options),
+    ...flagTexts([...loweringNames, ...recordingNames], options, memoryModelOf(file)),
     ...flagTexts(scheduleNames, copyStream === "inline" ? schedule : { ...schedule, copyStream }),
     ...flagTexts(["check", "interleaving"], { check: hasReference, interleaving: order }),
   ].join(" ");
 }
 
-/** Without those that are the default. */
-function flagTexts<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): readonly string[] {
+/** Without those that are the default, which `model` may set. */
+function flagTexts<K extends OptionName>(
+  names: readonly K[],
+  given: GivenOptions<K>,
+  model: { readonly [P in OptionName]?: unknown } = {},
+): readonly string[] {
   const picked = pickOptions(names, given);
-  return names.flatMap((name) => flagText(name, picked[name]));
+  return names.flatMap((name) => flagText(name, picked[name], model[name] ?? rowOf(name).default));
 }
 
-function flagText<K extends OptionName>(name: K, value: OptionValue<K> | undefined): readonly string[] {
-  const { kind, default: usual } = rowOf(name);
+function flagText<K extends OptionName>(name: K, value: OptionValue<K> | undefined, usual: unknown): readonly string[] {
+  const { kind } = rowOf(name);
   const text = value === undefined ? "" : printOption(name, value);
   if (text === "" || text === String(usual)) return [];
   return kind.argument === null ? [flagOf(name)] : [flagOf(name), quoted(text)];

@@ -83,7 +83,7 @@ export async function verifyFile(
   const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { compiled, choice } = await compileFile(lowered, flags, given, sizes, profile);
+  const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile);
   const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump);
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const report =

@@ -77,4 +77,16 @@ export const recordingRows = {
     default: 4,
     help: "worker streams that a Stream loop alternates over",
   },
+  allocator: {
+    ...lowering,
+    kind: oneOf(["pytorch", "braid"]),
+    otherwise: "pytorch for a dump, else braid",
+    help: "where freed memory may be used again: on the stream that allocated it (pytorch), or that frees it (braid)",
+  },
+  communicators: {
+    ...lowering,
+    kind: oneOf(["team", "pair"]),
+    otherwise: "pair for a dump, else team",
+    help: "on which communicator NCCL runs a send or receive outside a coalesced group: one for all ranks (team), or for two (pair)",
+  },
 } as const satisfies Readonly<Record<string, OptionRow>>;

@@ -17,7 +17,7 @@ import type { Finding } from "../../verify/finding.ts";
 import { verify } from "../../verify/verify.ts";
 import type { AnyCompilation, Compilation } from "../compile.ts";
 import { pickOptions } from "../options/resolve.ts";
-import { record } from "../record.ts";
+import { record, recordNames } from "../record.ts";
 import { awkward, candidates } from "./candidates.ts";
 import { byCause } from "./causes.ts";
 import { depthOf } from "./depth.ts";
@@ -97,7 +97,7 @@ export function repairHosts(compilation: Compilation): HostRepair | null {
 
 function checked({ options, sizes }: AnyCompilation, hosts: readonly HostProgram[], streams?: number): Checked | null {
   const { scalars = {} } = options;
-  const given = pickOptions(["streams", "protocol"], options);
+  const given = { devices: options.devices, ...pickOptions(recordNames, options) };
   const program = recordedOf(() =>
     link(
       hosts.map((host, rank) =>
@@ -107,7 +107,8 @@ function checked({ options, sizes }: AnyCompilation, hosts: readonly HostProgram
   );
   if (program === null) return null;
   const { findings } = verify(program, { counterexamples: false, notes: false });
-  return { program, findings, errors: findings.reduce((sum, { occurrences }) => sum + occurrences, 0) };
+  const wrong = findings.filter(({ severity }) => severity === "error");
+  return { program, findings: wrong, errors: wrong.reduce((sum, { occurrences }) => sum + occurrences, 0) };
 }
 
 function recordedOf(make: () => Program): Program | null {

@@ -12,6 +12,7 @@ import { at } from "../../support/invariant.ts";
 import { emitCopy } from "../launch.ts";
 import { evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
+import { communicatorOf, sendRecvOf } from "../communicators.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
 import { collectiveSides, positionsWith } from "./collective-sides.ts";
@@ -45,7 +46,7 @@ function collective(recorder: Recorder, statement: Communication, type: Collecti
   const communicator = communicatorOf(statement);
   if (backend !== "cuda") return postTransfer(recorder.streams, communicator, operation);
   return recordPeerCollective(recorder, {
-    communicator,
+    communicator: communicator.name,
     operation,
     position,
     readers: positionsWith(recorder, posted, "output"),
@@ -76,7 +77,10 @@ function sendRecv(recorder: Recorder, statement: Communication, position: number
   const type = position === root ? "send" : "recv";
   const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
   if (backend === "cuda") return oneSided(recorder, type, peer, view);
-  return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops: [{ type, peer, view }] });
+  return postTransfer(recorder.streams, sendRecvOf(recorder, statement), {
+    kind: "group",
+    ops: [{ type, peer, view }],
+  });
 }
 
 /**
@@ -127,11 +131,4 @@ function sendToItself(recorder: Recorder, statement: Sides): Post {
   order(streams, streams.current, stream);
   emitCopy(recorder, source, destination, stream);
   return { kind: "event", event: recordOn(tape, stream) };
-}
-
-/**
- * The name of the library's communicator for a team. Each communicator has a separate stream and sequence of transfers.
- */
-function communicatorOf({ backend, team }: Pick<Sides, "backend" | "team">): string {
-  return `${backend.toUpperCase()} (${team.join(" ")})`;
 }

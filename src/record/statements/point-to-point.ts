@@ -13,8 +13,8 @@
 import type { PointToPoint } from "../../commands/transfer.ts";
 import { sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
-import type { CommunicatorBackend } from "../../host/collectives.ts";
 import { invariant } from "../../support/invariant.ts";
+import { singleOf, worldOf } from "../communicators.ts";
 import { type Post, postTransfer, setPost } from "../recorder.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
@@ -44,7 +44,8 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   }
   const op: PointToPoint = { type, peer, view };
   if (recorder.group === null) {
-    setPost(recorder, id, postTransfer(recorder.streams, worldOf(backend), { kind: "group", ops: [op] }), [buffer]);
+    const communicator = singleOf(recorder, backend, peer);
+    setPost(recorder, id, postTransfer(recorder.streams, communicator, { kind: "group", ops: [op] }), [buffer]);
     return;
   }
   recorder.group.push({ op, buffer });
@@ -57,18 +58,15 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   recorder.group = null;
   const ops = group.map(({ op }) => op);
   const post: Post =
-    ops.length === 0 ? { kind: "nothing" } : postTransfer(recorder.streams, worldOf("nccl"), { kind: "group", ops });
+    ops.length === 0
+      ? { kind: "nothing" }
+      : postTransfer(recorder.streams, worldOf(recorder, "nccl"), { kind: "group", ops });
   setPost(
     recorder,
     id,
     post,
     group.map(({ buffer }) => buffer),
   );
-}
-
-/** The communicator of all ranks, which carries all sends and receives. */
-function worldOf(backend: CommunicatorBackend): string {
-  return `${backend.toUpperCase()} world`;
 }
 
 function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): number {

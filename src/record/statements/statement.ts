@@ -18,7 +18,7 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { indexInto, outOfRange, requireDeclaredShape } from "../checks.ts";
 import { launch } from "../launch.ts";
-import { bind, dropMemory, letGo, unbind } from "../memory.ts";
+import { bind, dropMemory, letGo, slicesOwn, unbind } from "../memory.ts";
 import { recordCommunication, recordPermute } from "./communication.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
@@ -182,7 +182,7 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
           indexInto(recorder, selected, at(whole.shape, position), evaluate(recorder, index), position),
         );
   requireDeclaredShape(recorder, output, view.shape);
-  bind(memory, output, { view, owns: false, aliasedBy: null }, streams.current);
+  bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
 }
 
 /** Wait: the current stream waits for the latest post of a communication. */
@@ -209,7 +209,7 @@ function recordShard({ input, output, axis, parts, index, swizzled }: ShardByStr
   const length = size / count;
   const view = narrowView(whole, axis, ((chunk + own) % count) * length, length);
   requireDeclaredShape(recorder, output, view.shape);
-  bind(memory, output, { view, owns: false, aliasedBy: null }, streams.current);
+  bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
 }
 
 const awaited: Post = { kind: "awaited" };

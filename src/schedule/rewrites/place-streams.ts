@@ -33,7 +33,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   );
   if (!nodes.some(({ command }, position) => at(isOnCopyStream, position) || isGemmLaunch(command, context.memory)))
     return draft;
-  const libraries = draft.streams.filter(({ role }) => role === "communicator");
+  const libraries = draft.streams.filter(({ role }) => role === "communicator" || role === "pair");
   const streams: StreamInfo[] = [{ ...at(draft.streams, 0), id: caller }];
   const add = (info: Omit<StreamInfo, "id">): CommandStreamId => {
     const id = makeId<CommandStreamId>(streams.length);

@@ -172,7 +172,7 @@ function processOf(rank: number): number {
   return rank + 1;
 }
 
-const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "copy"];
+const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "pair", "copy"];
 
 /** Streams in the order of their tracks. */
 function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {

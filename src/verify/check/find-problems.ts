@@ -6,7 +6,7 @@ import { at } from "../../support/invariant.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
 import { shortestCycle, type Wait } from "./deadlock.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
-import { findStuck } from "../order/stuck.ts";
+import { findStuck, pairChains, type QueueMode } from "../order/stuck.ts";
 import type { RegionTable } from "./region-table.ts";
 import { type Conflict, createRaces } from "./races.ts";
 import { type StaticProblem, staticProblems } from "./static-checks.ts";
@@ -16,6 +16,11 @@ import type { SlotMisuse } from "../order/slots.ts";
 
 const runs = 2;
 const none: readonly number[] = [];
+
+/** Whether the Program is correct in spite of it. */
+export function isWarning(problem: Problem): boolean {
+  return problem.kind === "needsConcurrency" && problem.ofPairs;
+}
 
 export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
   const races = createRaces(table);
@@ -72,10 +77,20 @@ function withoutRepeats({ nodeCount, kind, argument }: Graph, conflicts: readonl
 
 /** A run that is stuck without a cycle waits for something that never happens. A static check has reported it. */
 function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
-  const stuck = findStuck(graph, isStuck ? "streams" : "ranks");
-  const cycle = stuck === null ? null : shortestCycle(graph, stuck);
-  if (cycle === null) return [];
-  return [{ kind: isStuck ? "deadlock" : "needsConcurrency", cycle }];
+  const hasPairs = pairChains(graph).length > 0;
+  const modes: readonly QueueMode[] = isStuck ? ["streams"] : hasPairs ? ["pairs", "ranks"] : ["ranks"];
+  for (const mode of modes) {
+    const stuck = findStuck(graph, mode);
+    if (stuck === null) continue;
+    const cycle = shortestCycle(graph, stuck);
+    if (cycle === null) return [];
+    return [
+      isStuck
+        ? { kind: "deadlock", cycle }
+        : { kind: "needsConcurrency", cycle, ofPairs: hasPairs && mode === "ranks" },
+    ];
+  }
+  return [];
 }
 
 /** If accesses of a buffer race, its contents are undetermined. The race is reported, but not its consequences. */
@@ -98,6 +113,7 @@ export type Problem =
   | ({ readonly kind: "conflict" } & Conflict)
   | ({ readonly kind: "slotMisuse" } & Omit<SlotMisuse, "kind"> & { readonly nextIs: SlotMisuse["kind"] })
   | { readonly kind: "deadlock"; readonly cycle: readonly Wait[] }
-  | { readonly kind: "needsConcurrency"; readonly cycle: readonly Wait[] }
+  /** `ofPairs`: only streams of pairs must run at once, which PyTorch counts on. */
+  | { readonly kind: "needsConcurrency"; readonly cycle: readonly Wait[]; readonly ofPairs: boolean }
   | ContentsProblem
   | StaticProblem;

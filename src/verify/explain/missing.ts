@@ -5,7 +5,7 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { intendedOrder } from "./conflict-finding.ts";
-import { findProblems } from "../check/find-problems.ts";
+import { findProblems, isWarning } from "../check/find-problems.ts";
 import type { RepairStep } from "../finding.ts";
 import { createGraph } from "../order/graph.ts";
 import type { Insertion } from "./insert-order.ts";
@@ -31,8 +31,9 @@ export function missingIn(program: Program): Missing | null {
       case "unbalancedSlot":
         for (let i = problem.waits; i < problem.signals; i++) waits.push(makeId(problem.slot));
         return problem.signals > problem.waits;
-      case "deadlock":
       case "needsConcurrency":
+        return isWarning(problem);
+      case "deadlock":
       case "unwritten":
       case "notAllocated":
       case "freed":

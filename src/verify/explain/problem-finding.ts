@@ -43,16 +43,19 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
     expected: "waits that form no cycle",
     help: "order sends, receives and collectives the same way on all ranks, coalesce exchanges, and post before waiting",
   }),
-  needsConcurrency: ({ cycle }, graph) => ({
+  needsConcurrency: ({ cycle, ofPairs }, graph) => ({
     ...error(
       "needs-concurrency",
       cycle.map(({ node }) => node),
     ),
+    ...(ofPairs ? { severity: "warning" } : {}),
     ...cycleFinding(graph, cycle),
     message: "the program ends only if a device runs several of its streams at once",
     expected:
       "a program that also ends if each rank runs its list as one queue: hardware has fewer queues than streams",
-    help: "issue each command before the commands that wait for it, in list order",
+    help: ofPairs
+      ? "coalesce these sends and receives, or keep CUDA_DEVICE_MAX_CONNECTIONS above the number of streams"
+      : "issue each command before the commands that wait for it, in list order",
   }),
   unwritten: ({ node, buffer, region, gap }, graph, table) => {
     const { program } = graph;

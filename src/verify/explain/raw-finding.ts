@@ -7,7 +7,7 @@ import type { SharedMemory } from "../finding.ts";
 
 export interface RawFinding {
   readonly code: DiagnosticCode;
-  readonly severity: "error" | "note";
+  readonly severity: "error" | "warning" | "note";
   readonly message: string;
   /** The visits involved; the finding is reported at the last. */
   readonly visits: readonly number[];

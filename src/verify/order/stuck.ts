@@ -1,11 +1,12 @@
 /**
  * Whether a run ends: every queue runs until it blocks. No step can disable another, so the remaining commands are
- * stuck in every execution. Queues are streams, or one per rank, the smallest number that hardware may have.
+ * stuck in every execution. Queues are streams, or one per rank, the smallest number that hardware may have. Between
+ * the two, streams of pairs have separate queues and the other streams of a rank have one.
  */
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
 
-export type QueueMode = "streams" | "ranks";
+export type QueueMode = "streams" | "pairs" | "ranks";
 
 /** A run that stopped. */
 export interface Stuck {
@@ -92,17 +93,30 @@ export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
   return { mode, queues, queueOf, cursor, recorded, arrived };
 }
 
-function queuesOf(
-  { chains, chainOf, chainStart, chainNodes, nodeBase, rankOf, program }: Graph,
-  mode: QueueMode,
-): Pick<Stuck, "queues" | "queueOf"> {
-  if (mode === "streams") {
-    const queues = chains.map((_, chain) => chainNodes.subarray(at(chainStart, chain), at(chainStart, chain + 1)));
-    return { queues, queueOf: chainOf };
+function queuesOf(graph: Graph, mode: QueueMode): Pick<Stuck, "queues" | "queueOf"> {
+  const { chains, chainOf, chainStart, chainNodes, nodeBase, rankOf, program } = graph;
+  const nodesOf = (chain: number): Int32Array => chainNodes.subarray(at(chainStart, chain), at(chainStart, chain + 1));
+  if (mode === "streams") return { queues: chains.map((_, chain) => nodesOf(chain)), queueOf: chainOf };
+  const queueOf = rankOf.slice();
+  const apart = mode === "pairs" ? pairChains(graph) : [];
+  for (const [i, chain] of apart.entries()) {
+    for (const node of nodesOf(chain)) queueOf[node] = program.ranks.length + i;
   }
-  const queues = program.ranks.map((_, rank) => {
+  const shared = program.ranks.map((_, rank) => {
     const [start, end] = [at(nodeBase, rank), at(nodeBase, rank + 1)];
-    return Int32Array.from({ length: end - start }, (_unused, i) => start + i);
+    const all = Int32Array.from({ length: end - start }, (_unused, i) => start + i);
+    return all.filter((node) => queueOf[node] === rank);
   });
-  return { queues, queueOf: rankOf };
+  return { queues: [...shared, ...apart.map(nodesOf)], queueOf };
+}
+
+/** The chains on streams of pairs. */
+export function pairChains({ chains, program }: Graph): readonly number[] {
+  const isPair = program.ranks.map(
+    ({ streams }) => new Set<number>(streams.flatMap(({ id, role }) => (role === "pair" ? [id] : []))),
+  );
+  return [...chains.keys()].filter((chain) => {
+    const { rank, stream } = at(chains, chain);
+    return at(isPair, rank).has(stream);
+  });
 }

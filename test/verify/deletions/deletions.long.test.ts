@@ -1,11 +1,16 @@
-/** The same of every example under every set of options, on 2 and 3 devices, and of every dump. */
+/**
+ * The same of every example under every set of options, on 2 and 3 devices, and of every dump. Examples of 2 devices are
+ * also taken for nvFuser's dumps.
+ */
 import { describe, expect, it } from "vitest";
+import { memoryModels } from "../../../src/compile/memory-models.ts";
 import { deletions, exampleDumps, fixtureDumps } from "./deletions.ts";
 
 const programs = [...(await exampleDumps(2)), ...(await exampleDumps(3)), ...fixtureDumps()];
+const asNvfuser = await exampleDumps(2, memoryModels.nvfuser);
 
 describe("without a synchronization line", () => {
-  it.each(programs)("$name on $options.devices devices", (whole) => {
+  it.each([...programs, ...asNvfuser])("$name on $options.devices devices, $options.allocator", (whole) => {
     const found = deletions(whole);
     expect(found.length).toBeGreaterThan(0);
     expect(found.filter(({ problems }) => problems.length > 0)).toEqual([]);

@@ -7,6 +7,7 @@ import path from "node:path";
 import * as braid from "braid";
 import { compile, DiagnosticError, type HostProgram, parse, print } from "braid";
 import type { CompileOptions } from "../../../src/compile/compile.ts";
+import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { lowerAll } from "../../../src/compile/lower-all.ts";
 import { repairHosts } from "../../../src/compile/repair/repair-hosts.ts";
 import { without } from "../../../src/compile/repair/insertion.ts";
@@ -44,7 +45,10 @@ const optionSets: readonly Partial<LoweringOptions>[] = [
 ];
 
 /** Those that the options admit, once each. */
-export async function exampleDumps(devices: number): Promise<readonly WholeProgram[]> {
+export async function exampleDumps(
+  devices: number,
+  model: MemoryModel = memoryModels.braid,
+): Promise<readonly WholeProgram[]> {
   const found = new Map<string, WholeProgram>();
   const folder = path.join(root, "examples");
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
@@ -68,7 +72,7 @@ export async function exampleDumps(devices: number): Promise<readonly WholeProgr
       found.set(key, {
         name: `${file} ${JSON.stringify(lowering)}`,
         hosts: texts.flatMap((text) => hosts.get(text) ?? []),
-        options: { devices, streams: 2, protocol },
+        options: { devices, streams: 2, protocol, ...model },
       });
     }
   }
@@ -91,6 +95,7 @@ export function fixtureDumps(): readonly WholeProgram[] {
       const symbols = [...text.matchAll(/\{(i\d+)\}/g)].flatMap(([, symbol]) => symbol ?? []);
       const options = {
         devices,
+        ...memoryModels.nvfuser,
         sizes: Object.fromEntries(symbols.map((symbol) => [symbol, Math.max(devices, devices > 1 ? 0 : 4)])),
       };
       return orNull(() => compile(hosts, options))?.report.ok === true ? [{ name, hosts, options }] : [];

@@ -16,6 +16,7 @@ const streamRoles: Readonly<Record<StreamInfo["role"], true>> = {
   caller: true,
   worker: true,
   communicator: true,
+  pair: true,
   copy: true,
 };
 

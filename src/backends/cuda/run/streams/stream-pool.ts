@@ -62,8 +62,8 @@ export function createStreamPool(gpu: Gpu): StreamPool {
 export function streamPriorities(streams: readonly Pick<StreamInfo, "role">[]): readonly StreamPriority[] {
   let workers = 0;
   return streams.map(({ role }) => {
-    if (role === "copy" || role === "communicator") return 0;
-    return role === "caller" ? 1 : ++workers;
+    if (role === "worker") return ++workers;
+    return role === "caller" ? 1 : 0;
   });
 }
 
