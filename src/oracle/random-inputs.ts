@@ -3,9 +3,9 @@
  * uniform: floats in [-1, 1), rounded to the dtype.
  * small-integers: floats are whole numbers in [-8, 8], too, so that long sums and products stay exact and results
  * compare bit for bit. Integers are in [-8, 8]; bool is 0 or 1 with equal probability.
- * special: as uniform, with one element in eight from the edges of the dtype: negative zero, subnormals, large numbers,
- * the ends of integers. Tensors of at least 8 elements also have NaN, infinities and the largest numbers at a few
- * places. These determine the results that they reach, so they must leave others to compare.
+ * special: as uniform, with one element in eight from the edges of the dtype: negative zero, subnormals, large numbers.
+ * Tensors of at least 8 elements also have NaN, infinities and the largest numbers at a few places; of integers, the
+ * ends of the range and a root of it. These determine the results that they reach, so they must leave others to compare.
  */
 import type { DType } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
@@ -38,15 +38,14 @@ function setSpecial(elements: Elements, random: Random): void {
   const pick = (values: readonly Element[]): Element => at(values, random.integer(values.length));
   const { edges, rare } = specials[elements.dtype];
   for (let i = 0; i < elements.length; i++) if (random.integer(8) === 0) elements.set(i, pick(edges));
-  if (rare.length === 0) return;
-  const places = Math.min(rare.length, Math.floor(elements.length / 8));
-  for (let i = 0; i < places; i++) elements.set(random.integer(elements.length), pick(rare));
+  const places = Math.floor(elements.length / 8);
+  for (const value of rare.slice(0, places)) elements.set(random.integer(elements.length), value);
 }
 
 interface Specials {
   /** For many elements. Sums of products of a few thousand do not overflow. */
   readonly edges: readonly Element[];
-  /** For a few elements. */
+  /** Each for one element. */
   readonly rare: readonly Element[];
 }
 
@@ -63,8 +62,9 @@ const specials: { readonly [D in DType]: Specials } = {
   float: floatSpecials(2 ** -149, 2 ** -126, 2 ** 40, (2 - 2 ** -23) * 2 ** 127),
   half: floatSpecials(2 ** -24, 2 ** -14, 2 ** 6, 65504),
   bfloat16: floatSpecials(2 ** -133, 2 ** -126, 2 ** 40, (2 - 2 ** -7) * 2 ** 127),
-  int: { edges: [0, 1, -1, 46341, 2 ** 31 - 1, -(2 ** 31)], rare: [] },
-  int64: { edges: [0n, 1n, -1n, 3037000500n, 2n ** 63n - 1n, -(2n ** 63n)], rare: [] },
+  // Edges are small, because a program may cast integers to half and add them.
+  int: { edges: [0, 1, -1, 64, -64], rare: [46341, 2 ** 31 - 1, -(2 ** 31)] },
+  int64: { edges: [0n, 1n, -1n, 64n, -64n], rare: [3037000500n, 2n ** 63n - 1n, -(2n ** 63n)] },
   bool: { edges: [0, 1], rare: [] },
 };
 

@@ -147,4 +147,12 @@ describe("random inputs", () => {
     expect(special("int", [200])).toContain(-(2 ** 31));
     expect(special("int64", [200])).toContain(2n ** 63n - 1n);
   });
+
+  it("have few large integers in mode special, so that casts to half and their sums are mostly finite", () => {
+    for (const dtype of ["int", "int64"] as const) {
+      const rows = Tensor.values(randomTensor({ dtype, shape: [40, 50] }, createRandom(3), "special")).map(Number);
+      expect(rows.filter((x) => Math.abs(x) > 64)).toHaveLength(3);
+      expect(rows.filter((x) => Math.abs(x) === 64).length).toBeGreaterThan(50);
+    }
+  });
 });
