@@ -15,6 +15,8 @@ export type {
   BuildRequest,
   Built,
   Parameters,
+  ParametersLike,
+  ParameterValue,
   ProgramFile,
   ProgramOptions,
 } from "./host/program-file.ts";

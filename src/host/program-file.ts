@@ -4,12 +4,20 @@
  */
 import { type Call, reject } from "../ir/ops/call.ts";
 import { type Fusion, isFusion } from "../ir/api/fusion.ts";
+import { type DType, dtypes, isDType } from "../numerics/dtype.ts";
+import { keysOf } from "../support/keys-of.ts";
 import { type HostProgram, isHostProgram } from "./nodes.ts";
 
 /** Recognises program files from another copy of the package, where `instanceof` fails. */
 const programMarker: unique symbol = Symbol.for("braid.program");
 
-export type Parameters = Readonly<Record<string, number>>;
+/** A number, or a dtype by name. */
+export type ParameterValue = number | DType;
+
+export type Parameters = Readonly<Record<string, ParameterValue>>;
+
+/** Parameters of the same names with any values: a default "half" stands for any dtype. */
+export type ParametersLike<P extends Parameters> = { readonly [K in keyof P]: P[K] extends DType ? DType : number };
 
 export interface BuildContext<P extends Parameters> {
   /** The number of devices of the run. */
@@ -49,16 +57,21 @@ export interface ProgramFile<P extends Parameters = Parameters, B extends Built 
 
 /**
  * The default export of a program file. `build` makes a Fusion, or the HostProgram of `rank`, for a device count and
- * for parameters whose names and default values are those of `defaults`. Throws `option-value` if a default is not a
- * finite number.
+ * for parameters whose names and default values are those of `defaults`. Throws `option-value` if a default is neither
+ * a finite number nor a dtype.
  */
+export function program<P extends Parameters, B extends Built>(
+  defaults: P,
+  build: (context: BuildContext<ParametersLike<P>>) => B,
+  options?: ProgramOptions<ParametersLike<P>>,
+): ProgramFile<ParametersLike<P>, B>;
 export function program<P extends Parameters, B extends Built>(
   defaults: P,
   build: (context: BuildContext<P>) => B,
   { reference }: ProgramOptions<P> = {},
 ): ProgramFile<P, B> {
   const place: Call = { kind: "call", text: "program(defaults, build)" };
-  requireNumbers(defaults, place);
+  for (const [name, value] of Object.entries(defaults)) if (!isParameter(value)) badParameter(place, name, value);
   return Object.freeze({
     [programMarker]: true as const,
     defaults: Object.freeze({ ...defaults }),
@@ -81,11 +94,16 @@ export function program<P extends Parameters, B extends Built>(
 }
 
 function checked<P extends Parameters>(devices: number, params: Partial<P>, defaults: P): P {
+  const usual: Parameters = defaults;
   requireDevices(devices);
   requireKnown(params, defaults);
-  requireNumbers(params, { kind: "call", text: "program.build({ devices, params })" });
+  for (const [name, value] of Object.entries(params)) {
+    if (!fitsParameter(usual[name], value)) badParameter(buildCall, name, value, usual[name]);
+  }
   return { ...defaults, ...params };
 }
+
+const buildCall: Call = { kind: "call", text: "program.build({ devices, params })" };
 
 function notBuilt(place: Call, message: string, found: unknown, expected: string): never {
   const pending = found instanceof Promise;
@@ -123,27 +141,38 @@ function requireKnown(params: object, defaults: object): void {
   const unknown = Object.keys(params).find((name) => !Object.hasOwn(defaults, name));
   if (unknown === undefined) return;
   const known = Object.keys(defaults);
-  reject(
-    { kind: "call", text: "program.build({ devices, params })" },
-    {
-      code: "option-unknown",
-      message: `the program has no parameter ${unknown}`,
-      found: unknown,
-      expected: known.length === 0 ? "no parameters" : `one of ${known.join(", ")}`,
-      help: "set only parameters that the program declares",
-    },
-  );
+  reject(buildCall, {
+    code: "option-unknown",
+    message: `the program has no parameter ${unknown}`,
+    found: unknown,
+    expected: known.length === 0 ? "no parameters" : `one of ${known.join(", ")}`,
+    help: "set only parameters that the program declares",
+  });
 }
 
-function requireNumbers(params: Readonly<Record<string, unknown>>, place: Call): void {
-  for (const [name, value] of Object.entries(params)) {
-    if (typeof value === "number" && Number.isFinite(value)) continue;
-    reject(place, {
-      code: "option-value",
-      message: `parameter ${name} is not a number`,
-      found: String(value),
-      expected: "a finite number",
-      help: `give ${name} a number`,
-    });
-  }
+function isParameter(value: unknown): value is ParameterValue {
+  return isDType(value) || (typeof value === "number" && Number.isFinite(value));
+}
+
+/** Whether a parameter with this default may have the value: a number for a number, a dtype for a dtype. */
+export function fitsParameter(usual: ParameterValue | undefined, value: unknown): boolean {
+  return isParameter(value) && isDType(value) === isDType(usual);
+}
+
+/** The values of a parameter with this default; of a default itself if there is none. */
+export function expectedOfParameter(usual?: ParameterValue): string {
+  const names = `a dtype: ${keysOf(dtypes).join(", ")}`;
+  if (usual === undefined) return `a finite number, or ${names}`;
+  return isDType(usual) ? names : "a finite number";
+}
+
+function badParameter(place: Call, name: string, value: unknown, usual?: ParameterValue): never {
+  const noun = usual === undefined ? "number or dtype" : isDType(usual) ? "dtype" : "number";
+  reject(place, {
+    code: "option-value",
+    message: `parameter ${name} is not a ${noun}`,
+    found: String(value),
+    expected: expectedOfParameter(usual),
+    help: `give ${name} a ${noun}`,
+  });
 }

@@ -79,6 +79,17 @@ describe("named numbers", () => {
   it.each(["i0=0", "i0=-1", "i0=1.5", "i0"])("refuse --sizes %j", (text) => {
     expect(messageOf(() => sizes(text))).toContain("a whole number of at least 1");
   });
+  it("of --set may be dtypes", () => {
+    expect(set("dtype=bfloat16,M=8")).toEqual(
+      new Map<string, unknown>([
+        ["dtype", "bfloat16"],
+        ["M", 8],
+      ]),
+    );
+    expect(messageOf(() => set("dtype=bf16"))).toContain(
+      "expected: NAME=VALUE, where VALUE is a number, or a dtype: double, float, half, bfloat16, int, int64, bool",
+    );
+  });
   it("have each name once", () => {
     expect(messageOf(() => set("M=1", "M=2"))).toContain("M=1 came before");
   });

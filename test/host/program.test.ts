@@ -1,8 +1,9 @@
 /** program(defaults, build): parameters, devices, and recognition without instanceof. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
 import { Fusion, isFusion } from "../../src/ir/api/fusion.ts";
 import { set } from "../../src/ir/api/ops.ts";
 import { isProgramFile, program } from "../../src/host/program-file.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const rows = program({ M: 8, N: 4 }, ({ devices, params }) => {
@@ -43,6 +44,32 @@ describe("program", () => {
       found: "NaN",
     });
     expect(diagnosticOf(() => program({ M: Infinity }, () => new Fusion())).code).toBe("option-value");
+  });
+
+  it("takes a dtype where the default is one, typed as a dtype", () => {
+    const typed = program({ dtype: "float", M: 2 }, ({ params }) => {
+      expectTypeOf(params).toEqualTypeOf<Readonly<{ dtype: DType; M: number }>>();
+      const f = new Fusion();
+      f.output(set(f.input([params.M], params.dtype)));
+      return f;
+    });
+    const build = (params: object): Fusion => typed.build({ devices: 1, params });
+    expect(String(build({}).inputs[0])).toBe("T0_g_float[iS0{2}]");
+    expect(String(build({ dtype: "bfloat16" }).inputs[0])).toBe("T0_g___bfloat[iS0{2}]");
+    const dtypes = "a dtype: double, float, half, bfloat16, int, int64, bool";
+    for (const dtype of ["bf16", 3]) {
+      expect(diagnosticOf(() => build({ dtype }))).toMatchObject({
+        code: "option-value",
+        message: "parameter dtype is not a dtype",
+        found: String(dtype),
+        expected: dtypes,
+      });
+    }
+    expect(diagnosticOf(() => build({ M: "half" }))).toMatchObject({ found: "half", expected: "a finite number" });
+    const bad: unknown = { dtype: "bf16" };
+    expect(diagnosticOf(() => Reflect.apply(program, undefined, [bad, build])).expected).toBe(
+      `a finite number, or ${dtypes}`,
+    );
   });
 
   it("refuses a build function that returns no Fusion", () => {

@@ -7,7 +7,7 @@ import { requireKnownParameters } from "./known-parameters.ts";
 import { loadProgram } from "./load-program.ts";
 import { inUserCode } from "./user-code.ts";
 
-/** Throws what `loadProgram` throws, `option-unknown`, and diagnostics of the program's own calls. */
+/** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
 export async function buildHere({ file, devices, set }: BuildRequest): Promise<BuiltData> {
   const { program, maps } = await loadProgram(file);
   const { defaults } = program;

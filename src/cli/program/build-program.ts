@@ -6,6 +6,7 @@ import { type HasFusionData, lowerStreams } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
 import type { HostProgram } from "../../host/nodes.ts";
+import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Building } from "./build-apart.ts";
 import { isDumpFile } from "./dump-file.ts";
@@ -27,7 +28,7 @@ export interface BuiltProgram {
   /** The containers of a dump, by rank; null for a program file. */
   readonly containers: readonly ParsedContainer[] | null;
   /** The parameters in use, including defaults. */
-  readonly params: Readonly<Record<string, number>>;
+  readonly params: Parameters;
 }
 
 /**

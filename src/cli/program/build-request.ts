@@ -1,13 +1,14 @@
 /** Messages between a command and the thread of its program file (build-thread.ts). Structured clone keeps all. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
+import type { Parameters, ParameterValue } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 
 export interface BuildRequest {
   readonly file: string;
   readonly devices: number;
   /** Values of `--set`. */
-  readonly set: ReadonlyMap<string, number>;
+  readonly set: ReadonlyMap<string, ParameterValue>;
 }
 
 export function isBuildRequest(value: unknown): value is BuildRequest {
@@ -20,7 +21,7 @@ export interface BuiltData {
   readonly source: FusionData | readonly HostProgram[];
   /** The Fusion that a program of host programs names for checks. */
   readonly reference: FusionData | null;
-  readonly defaults: Readonly<Record<string, number>>;
+  readonly defaults: Parameters;
 }
 
 export type BuildAnswer =

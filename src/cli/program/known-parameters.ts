@@ -1,17 +1,17 @@
-/** What `--set` may name: the parameters that a program declares. */
+/** What `--set` may name, and the values it may give: numbers and dtypes as the program declares its parameters. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { ProgramFile } from "../../host/program-file.ts";
+import { expectedOfParameter, fitsParameter, type Parameters, type ParameterValue } from "../../host/program-file.ts";
 import { nearest } from "../../support/nearest.ts";
 
-/** Throws `option-unknown`. */
+/** Throws `option-unknown` and `option-value`. */
 export function requireKnownParameters(
   file: string,
-  defaults: ProgramFile["defaults"],
-  set: ReadonlyMap<string, number>,
+  defaults: Parameters,
+  set: ReadonlyMap<string, ParameterValue>,
 ): void {
   const known = Object.keys(defaults);
   const unknown = [...set.keys()].find((name) => !known.includes(name));
-  if (unknown === undefined) return;
+  if (unknown === undefined) return requireValues(file, defaults, set);
   const candidate = nearest(unknown, known);
   fail({
     code: "option-unknown",
@@ -24,4 +24,19 @@ export function requireKnownParameters(
         : `one of ${known.map((name) => `${name} (default ${defaults[name]})`).join(", ")}`,
     help: candidate === undefined ? "set only parameters that the program declares" : `did you mean ${candidate}?`,
   });
+}
+
+function requireValues(file: string, defaults: Parameters, set: ReadonlyMap<string, ParameterValue>): void {
+  for (const [name, value] of set) {
+    const usual = defaults[name];
+    if (fitsParameter(usual, value)) continue;
+    fail({
+      code: "option-value",
+      message: `parameter ${name} of ${file} is ${typeof usual === "number" ? "a number" : "a dtype"}`,
+      place: { kind: "option", text: `--set ${name}=${value}` },
+      found: String(value),
+      expected: expectedOfParameter(usual),
+      help: `write it like --set ${name}=${usual}`,
+    });
+  }
 }

@@ -8,6 +8,7 @@ import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import { print } from "../../host/print/print.ts";
+import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
@@ -36,7 +37,7 @@ export type RunFlags = Options<NamesOf<"run">>;
 export interface RunResult {
   readonly file: string;
   readonly flags: RunFlags;
-  readonly params: Readonly<Record<string, number>>;
+  readonly params: Parameters;
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
   /** The time of each run, measured by the back end. */

@@ -8,6 +8,7 @@ import { pickOptions } from "../../compile/options/resolve.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
+import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
@@ -30,7 +31,7 @@ export type VerifyFlags = Options<NamesOf<"verify">>;
 export interface VerifyResult {
   readonly file: string;
   readonly flags: VerifyFlags;
-  readonly params: Readonly<Record<string, number>>;
+  readonly params: Parameters;
   readonly options: Partial<LoweringOptions>;
   readonly sizes: Sizes;
   /** The verified Program; null if the lists do not link. */

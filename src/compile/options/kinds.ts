@@ -3,6 +3,8 @@
  * prints it as text.
  */
 import * as v from "valibot";
+import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import type { ChoiceKind, OptionKind } from "./kind.ts";
 
 interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example"> {
@@ -104,35 +106,54 @@ export function listOf<T>(kind: OptionKind<T>, argument: string): OptionKind<rea
   });
 }
 
-interface NumbersKind {
-  readonly schema: v.GenericSchema<number>;
+/** The values that a flag assigns to names. */
+interface AssignedKind<T> {
+  readonly schema: v.GenericSchema<T>;
   readonly expected: string;
+  /** The value of a text; other values than those of `schema` are refused. */
+  readonly parse: (text: string) => unknown;
 }
 
-export const sizeValues: NumbersKind = { schema: positiveWhole, expected: "a whole number of at least 1" };
-export const wholeValues: NumbersKind = { schema: v.pipe(v.number(), v.safeInteger()), expected: "a whole number" };
-export const anyNumbers: NumbersKind = { schema: v.pipe(v.number(), v.finite()), expected: "a number" };
+export const sizeValues: AssignedKind<number> = {
+  schema: positiveWhole,
+  expected: "a whole number of at least 1",
+  parse: decimal,
+};
+export const wholeValues: AssignedKind<number> = {
+  schema: v.pipe(v.number(), v.safeInteger()),
+  expected: "a whole number",
+  parse: decimal,
+};
+export const parameterValues: AssignedKind<number | DType> = {
+  schema: v.union([v.pipe(v.number(), v.finite()), v.picklist(keysOf(dtypes))]),
+  expected: `a number, or a dtype: ${keysOf(dtypes).join(", ")}`,
+  parse: (text) => (isDType(text) ? text : decimal(text)),
+};
 
 /** `NAME=VALUE`, several separated by commas. */
-export function namedNumbers(values: NumbersKind, example: string): OptionKind<ReadonlyMap<string, number>> {
-  return kindOf<ReadonlyMap<string, number>>({
+export function assignments<T>(values: AssignedKind<T>, example: string): OptionKind<ReadonlyMap<string, T>> {
+  return kindOf<ReadonlyMap<string, T>>({
     schema: v.map(v.string(), values.schema),
     expected: `NAME=VALUE, where VALUE is ${values.expected}`,
     argument: "name=value",
     example,
-    parse: assignments,
-    print: (numbers) => [...numbers].map((entry) => entry.join("=")).join(","),
+    parse: (text) => assigned(text, values),
+    print: (given) => [...given].map((entry) => entry.join("=")).join(","),
     separator: ",",
   });
 }
 
-/** Undefined if a part does not assign a decimal number, or two parts assign one name. */
-function assignments(given: string): ReadonlyMap<string, number> | undefined {
-  const pairs = given.split(",").map((part): readonly [string, number] | null => {
-    const [, name, digits] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\S+)\s*$/.exec(part) ?? [];
-    const isNumber = digits !== undefined && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits);
-    return name !== undefined && isNumber ? [name, Number(digits)] : null;
+/** Undefined if a part does not assign a value to a name, or two parts assign one name. */
+function assigned<T>(given: string, { parse }: AssignedKind<T>): ReadonlyMap<string, unknown> | undefined {
+  const pairs = given.split(",").map((part): readonly [string, unknown] | null => {
+    const [, name, text] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\S+)\s*$/.exec(part) ?? [];
+    const value = text === undefined ? undefined : parse(text);
+    return name === undefined || value === undefined ? null : [name, value];
   });
   const values = new Map(pairs.filter((pair) => pair !== null));
   return values.size === pairs.length ? values : undefined;
+}
+
+function decimal(text: string): number | undefined {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }

@@ -1,7 +1,7 @@
 /** Program options: devices, parameters, sizes, and the container of a dump. */
 import { mostDevices } from "../../host/most-devices.ts";
 import type { ParseOptions } from "../../host/parse/parse.ts";
-import { anyNumbers, namedNumbers, oneOf, seconds, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
+import { assignments, oneOf, parameterValues, seconds, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
@@ -17,19 +17,19 @@ export const programRows = {
   },
   set: {
     ...program,
-    kind: namedNumbers(anyNumbers, "M=32"),
+    kind: assignments(parameterValues, "M=32"),
     default: new Map(),
-    help: "replace a parameter of the program; may be repeated",
+    help: "replace a parameter of the program by another number or dtype; may be repeated",
   },
   sizes: {
     ...program,
-    kind: namedNumbers(sizeValues, "i0=8"),
+    kind: assignments(sizeValues, "i0=8"),
     default: new Map(),
     help: "size of a symbolic extent, by its printed name; may be repeated",
   },
   scalar: {
     ...program,
-    kind: namedNumbers(wholeValues, "flag=1"),
+    kind: assignments(wholeValues, "flag=1"),
     default: new Map(),
     help: "value of a scalar that a host program leaves open, such as a predicate (1: true); may be repeated",
   },
