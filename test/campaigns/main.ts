@@ -13,6 +13,7 @@ import { fuzz } from "./fuzz.ts";
 import { interleavings } from "./interleavings.ts";
 import { kills } from "./kills.ts";
 import { mutants } from "./mutants.ts";
+import { programValues } from "./program-values.ts";
 import { randomPrograms } from "./random-programs.ts";
 import { replays } from "./replays.ts";
 import { workerRuns } from "./worker-runs.ts";
@@ -24,6 +25,7 @@ const campaigns = {
   interleavings,
   kills,
   mutants,
+  "program-values": programValues,
   "random-programs": randomPrograms,
   replays,
   "worker-runs": workerRuns,

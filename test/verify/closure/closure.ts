@@ -144,33 +144,38 @@ function transferOf({ ranks, transfers }: Program, rank: number, index: number):
   return id === null ? null : at(transfers, id);
 }
 
+interface Uses {
+  readonly reads: readonly number[];
+  readonly writes: readonly number[];
+}
+
+/** The visits that touch each byte, once for all bytes that the same visits touch. */
+function usesOf(touched: readonly Touched[]): readonly Uses[] {
+  const uses: Uses[] = [{ reads: [], writes: [] }];
+  const useOf = new Map<number, number>();
+  for (const [v, visit] of touched.entries()) {
+    for (const kind of ["reads", "writes"] as const) {
+      const next = new Map<number, number>();
+      for (const byte of visit[kind]) {
+        const old = useOf.get(byte) ?? 0;
+        const use = next.get(old) ?? uses.push({ ...at(uses, old), [kind]: [...at(uses, old)[kind], v] }) - 1;
+        next.set(old, use);
+        useOf.set(byte, use);
+      }
+    }
+  }
+  return [...new Set(useOf.values())].map((use) => at(uses, use));
+}
+
 /** Of every byte: pairs without an order of which one writes, and reads that no write of the same run precedes. */
 function lookAtBytes(
   visits: readonly Visit[],
   touched: readonly Touched[],
   { before }: Order,
 ): { readonly races: readonly string[]; readonly uninitialised: boolean } {
-  const uses = new Map<number, { reads: number[]; writes: number[] }>();
-  for (const [v, { reads, writes }] of touched.entries()) {
-    for (const [kind, bytes] of [
-      ["reads", reads],
-      ["writes", writes],
-    ] as const) {
-      for (const byte of bytes) {
-        const use = uses.get(byte) ?? { reads: [], writes: [] };
-        uses.set(byte, use);
-        use[kind].push(v);
-      }
-    }
-  }
   const races = new Set<string>();
-  const seen = new Set<string>();
   let uninitialised = false;
-  for (const { reads, writes } of uses.values()) {
-    // Bytes with the same reads and writes have the same verdict.
-    const key = `${reads.join()} ${writes.join()}`;
-    if (seen.has(key)) continue;
-    seen.add(key);
+  for (const { reads, writes } of usesOf(touched)) {
     for (const write of writes) {
       for (const other of [...reads, ...writes]) {
         if (write === other || before(write, other) || before(other, write)) continue;

@@ -19,7 +19,7 @@ interface Elements {
 export interface Touched {
   readonly reads: ReadonlySet<number>;
   readonly writes: ReadonlySet<number>;
-  /** An operand reaches outside its buffer. */
+  /** An operand reaches outside its buffer, or its buffer outside its arena, or into a peer's own arenas. */
   readonly outside: boolean;
   /** An output overlaps an input, or another output, where reading and writing element by element would go wrong. */
   readonly overlaps: boolean;
@@ -56,7 +56,7 @@ export function placesOf({ ranks, buffers }: Program): readonly (readonly [start
 const elementwise: ReadonlySet<string> = new Set(["unary", "cast", "binary", "combine"]);
 
 export function touchedBytes(
-  { kernels }: Program,
+  { kernels, buffers, ranks }: Program,
   places: readonly (readonly [start: number, end: number])[],
   command: Command,
   transfer: LinkedTransfer | null,
@@ -71,7 +71,12 @@ export function touchedBytes(
       const step = at(view.strides, axis) * width;
       addresses = addresses.flatMap((address) => Array.from({ length: extent }, (_, i) => address + i * step));
     }
-    if (addresses.some((address) => address < start || address + width > end)) outside = true;
+    const { rank: owner, arena, offset, bytes } = at(buffers, view.buffer);
+    outside ||=
+      addresses.some((address) => address < start || address + width > end) ||
+      offset < 0 ||
+      offset + bytes > at(ranks, owner).arenaBytes[arena] ||
+      (owner !== rank && arena !== "symmetric");
     return { addresses, width, first };
   };
   const whole = (buffer: number): Elements => {
