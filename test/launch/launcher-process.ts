@@ -5,13 +5,13 @@
 import process from "node:process";
 import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
 
-const [rankProcess = "", what = "hangs"] = process.argv.slice(2);
+const [rankProcess = "", what = "hangs", worldSize = "2", timeout = "60000"] = process.argv.slice(2);
 
 const { interrupted } = await spawnRanks({
-  worldSize: 2,
-  command: [process.execPath, rankProcess, what, "1", "60000"],
-  env: { PATH: process.env.PATH },
-  timeout: 60_000,
+  worldSize: Number(worldSize),
+  command: [process.execPath, rankProcess, what, "1", timeout],
+  env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR },
+  timeout: Number(timeout),
   grace: 1000,
   out: () => {},
   err: () => {},

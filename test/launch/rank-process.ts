@@ -2,6 +2,7 @@
  * A rank as a process: joins the world, makes the exchanges that its argument requests, and leaves. Its work stands in
  * for a back end's.
  */
+import { connect, createServer } from "node:net";
 import process from "node:process";
 import { endWithParent } from "../../src/launch/end-with-parent.ts";
 import { enterWorld, hubVariable } from "../../src/launch/enter-world.ts";
@@ -17,7 +18,8 @@ if (process.env[hubVariable] !== undefined) endWithParent(() => process.exit(3))
 const { rank, worldSize } = place;
 const mine = Number(who) === rank;
 try {
-  const world = await enterWorld(place, process.env, Number(timeout));
+  const port = mine && what === "drops" && place.port !== null ? await proxyOf(place.port) : place.port;
+  const world = await enterWorld({ ...place, port }, process.env, Number(timeout));
   const fails = new Promise<never>((_, reject) => {
     world.signal.addEventListener("abort", () => {
       world.lastWords(`rank ${rank} was in ${what}`);
@@ -34,6 +36,23 @@ try {
   process.exit(3);
 }
 
+/** The port of a proxy in the hub's place, which drops the connection at a random moment. */
+async function proxyOf(port: number): Promise<number> {
+  const server = createServer((socket) => {
+    const hub = connect(port, "127.0.0.1");
+    for (const end of [socket, hub]) end.on("error", () => {});
+    socket.pipe(hub).pipe(socket);
+    setTimeout(() => {
+      socket.destroy();
+      hub.destroy();
+    }, Math.random() * 300);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  server.unref();
+  const address = server.address();
+  return address !== null && typeof address === "object" ? address.port : 0;
+}
+
 async function work(world: World): Promise<void> {
   await world.barrier();
   if (what === "differs") {
@@ -46,6 +65,7 @@ async function work(world: World): Promise<void> {
   // As a loop of runs that end before the wait for them gives its turn away.
   if (mine && what === "starves") for (;;) await Promise.resolve();
   if (mine && what === "status") process.exit(5);
+  if (what === "loops" || what === "drops") for (;;) await world.allGather(new Uint8Array(1000));
   if (mine && what === "aborts") world.abort("a kernel did not finish");
   for (let round = 0; round < 20; round++) {
     const parts = await world.allGather(Uint8Array.of(rank, round));
