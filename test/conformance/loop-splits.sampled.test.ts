@@ -193,6 +193,15 @@ it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 3))(
       return f;
     };
     expect(collectivesOf(build(), devices)).toBe("Allgather 1");
+    const { recorded } = compile(build(), { devices });
+    for (let rank = 0; rank < devices; rank++) {
+      // Of each chunk, the rows of all devices come in one Allgather, and one product takes them.
+      const chunk = [[2 * devices, 8], [6, 8], [6]];
+      expect(productsOf(recorded, rank).map(({ operands }) => operands)).toEqual(
+        Array.from({ length: chunks }, () => chunk),
+      );
+      expect(transferredBy(recorded, rank)).toEqual(Array.from({ length: chunks }, () => devices * 2 * 8));
+    }
     await expectOracle(build(), { devices });
   },
 );
@@ -200,16 +209,29 @@ it.each(sample(combinations({ devices: deviceCounts, chunks: [1, 8] }), 3))(
 it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] as const }), 3))(
   "test_overlap_allgather_matmul_shard_outermost, $backend, $devices devices",
   async ({ devices, backend }) => {
-    const f = new Fusion();
-    const x = f.input([devices, 3, 8], "bfloat16");
-    const w = f.input([6, 8], "bfloat16");
-    const bias = f.input([6], "bfloat16");
-    const y = linear(x, w, bias);
-    f.output(y);
-    onMesh([x, w, bias, y], devices);
-    x.axis(0).parallelize("DIDx");
-    y.axis(0).parallelize("Stream");
-    await expectOracle(f, { devices, backend });
+    const build = (): Fusion => {
+      const f = new Fusion();
+      const x = f.input([devices, 3, 8], "bfloat16");
+      const w = f.input([6, 8], "bfloat16");
+      const bias = f.input([6], "bfloat16");
+      const y = linear(x, w, bias);
+      f.output(y);
+      onMesh([x, w, bias, y], devices);
+      x.axis(0).parallelize("DIDx");
+      y.axis(0).parallelize("Stream");
+      return f;
+    };
+    // The chunks are the devices' rows: each is sent on its own, and no collective waits for all of them.
+    expect(collectivesOf(build(), devices, { backend })).toBe("");
+    const { recorded } = compile(build(), { devices, backend, streams: 2 });
+    for (let rank = 0; rank < devices; rank++) {
+      const products = productsOf(recorded, rank);
+      expect(products.map(({ operands: [x] }) => x)).toEqual(Array.from({ length: devices }, () => [3, 8]));
+      for (const [i, { stream }] of products.entries()) {
+        if (i > 0) expect(stream).not.toBe(products[i - 1]?.stream);
+      }
+    }
+    await expectOracle(build(), { devices, backend });
   },
 );
 
@@ -230,6 +252,11 @@ it.each(sample(combinations({ devices: deviceCounts, backend: ["nccl", "cuda"] a
     };
     expect(collectivesOf(build(), devices)).toBe("Allgather 1");
     expect(kindsOf(lower(build(), { rank: 0 }))).toEqual(["Communication", "Linear"]);
+    const { recorded } = compile(build(), { devices });
+    for (let rank = 0; rank < devices; rank++) {
+      expect(productsOf(recorded, rank).map(({ operands: [x] }) => x)).toEqual([[3 * devices, 8]]);
+      expect(transferredBy(recorded, rank)).toEqual([devices * 3 * 8]);
+    }
     await expectOracle(build(), { devices, backend });
   },
 );
