@@ -89,6 +89,7 @@ export const diagnosticCodes = {
   "host-programs-differ": "The ranks' host programs have different inputs or outputs",
   "profile-invalid": "A machine profile does not have the form that braid calibrate writes",
   "file-unreadable": "A file cannot be read",
+  "tensor-file-invalid": "The file of an input is damaged, or in a form that Braid does not read",
   "file-unwritable": "A file cannot be written",
   "program-invalid": "A program file has no default export that returns a Fusion",
   "program-threw": "A program file threw an error or did not finish",

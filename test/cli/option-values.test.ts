@@ -94,3 +94,20 @@ describe("named numbers", () => {
     expect(messageOf(() => set("M=1", "M=2"))).toContain("M=1 came before");
   });
 });
+
+describe("files of inputs", () => {
+  const input = (...texts: readonly string[]): unknown =>
+    valueOf("run", "input", ...texts.flatMap((text) => ["--input", text]));
+
+  it("are collected, with or without a name, whatever characters a path has", () => {
+    expect(input("T0=a,b.npy", "w.safetensors", "./a=b.safetensors")).toEqual([
+      { name: "T0", file: "a,b.npy" },
+      { name: null, file: "w.safetensors" },
+      { name: null, file: "./a=b.safetensors" },
+    ]);
+    expect(input()).toEqual([]);
+  });
+  it.each(["", "T0="])("refuse --input %j", (text) => {
+    expect(messageOf(() => input(text))).toContain("write it like --input T0=x.npy");
+  });
+});

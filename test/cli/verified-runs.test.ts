@@ -92,7 +92,7 @@ describe.each(options.on.kind.choices)("on %s", (on) => {
     });
     let ran: Program | null = null;
     const sizes = inputSizes(signature, flags.sizes);
-    await executor.run(drawInputs(signature, sizes, 0), { onReport: (_, own) => void (ran = own) });
+    await executor.run(drawInputs(signature, sizes, 0, new Map()), { onReport: (_, own) => void (ran = own) });
     await executor.close();
     folder.remove();
     expect(commandsOf(ran)).toEqual(commandsOf(program));

@@ -1,21 +1,37 @@
-/** The random inputs of a run, and whether they fit into memory, which is checked before anything else. */
+/** The inputs of a run, random or from files, and whether they fit into memory, which is checked before anything else. */
 import type { Signature } from "../../compile/lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { type RandomMode, randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
+import { randomInputs, type TensorShape } from "../../oracle/random-inputs.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** Whole tensors, in the order of the program's inputs. */
+/**
+ * Whole tensors, in the order of the program's inputs. `given`: tensors from files, by position. The others are random,
+ * and do not depend on which are given.
+ */
 export function drawInputs(
   signature: Signature,
   sizes: Sizes,
   seed: number,
-  mode: RandomMode = "uniform",
+  given: ReadonlyMap<number, Tensor>,
 ): readonly Tensor[] {
-  return randomInputs(inputShapes(signature, sizes), createRandom(seed), mode);
+  const isWhole = given.size === signature.inputs.length;
+  const random = isWhole ? [] : randomInputs(inputShapes(signature, sizes), createRandom(seed), "uniform");
+  return signature.inputs.map((_, i) => given.get(i) ?? at(random, i));
+}
+
+/** Inputs with special values. Integers and bools from files stay: they may be indices or masks. */
+export function drawSpecialInputs(
+  signature: Signature,
+  sizes: Sizes,
+  seed: number,
+  given: ReadonlyMap<number, Tensor>,
+): readonly Tensor[] {
+  const special = randomInputs(inputShapes(signature, sizes), createRandom(seed), "special");
+  return special.map((tensor, i) => (dtypes[tensor.dtype].family === "float" ? tensor : (given.get(i) ?? tensor)));
 }
 
 function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {

@@ -5,6 +5,7 @@ import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import type { CheckedOutput, OutputCheck } from "./output-check.ts";
 import type { OutputCopy } from "./output-copies.ts";
+import { namesOfTensor } from "../tensor-files/tensor-names.ts";
 
 export interface OutputResult {
   /** The printed name: `T2`. */
@@ -39,6 +40,14 @@ export function outputResults(
       check: checks === null ? null : at(checks, i).check,
     };
   });
+}
+
+/** The first copy of each output, by its name. */
+export function outputsByName(
+  { tensors, outputs }: Signature,
+  copies: readonly (readonly OutputCopy[])[],
+): ReadonlyMap<string, Tensor> {
+  return new Map(outputs.map((id, i) => [at(namesOfTensor(at(tensors, id)), 0), at(at(copies, i), 0).tensor]));
 }
 
 function fingerprint(tensor: Tensor): string {

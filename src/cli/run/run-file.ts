@@ -24,12 +24,14 @@ import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
+import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
-import { drawInputs, requireInputMemory } from "./inputs.ts";
+import { drawInputs, drawSpecialInputs, requireInputMemory } from "./inputs.ts";
 import { type CheckedOutput, checkOutputs, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "./output-copies.ts";
-import { type OutputResult, outputResults } from "./outputs.ts";
+import { type OutputResult, outputResults, outputsByName } from "./outputs.ts";
+import { requireOutputFolder, writeOutputFiles } from "../tensor-files/output-files.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
 
 export type RunFlags = Options<NamesOf<"run">>;
@@ -51,6 +53,8 @@ export interface RunResult {
   readonly last: OneRun;
   /** The written trace file; null without --trace. */
   readonly trace: TraceFile | null;
+  /** The files of the outputs; empty without --output-dir. */
+  readonly written: readonly string[];
   /** One `check-failed` for each output that differs. */
   readonly failures: readonly Diagnostic[];
 }
@@ -68,21 +72,27 @@ export interface RunSetting {
 export async function runFile(
   file: string,
   flags: RunFlags,
-  given: CompileGiven,
+  own: CompileGiven,
   { backend, world, building, step }: RunSetting,
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
+  // Rank 0 writes, perhaps on another machine.
+  if (flags.outputDir !== undefined && (world?.rank ?? 0) === 0) await requireOutputFolder(flags.outputDir);
   const profile = await profileToChooseWith(flags);
-  const lowering = pickOptions(loweringNames, given);
+  const lowering = pickOptions(loweringNames, own);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags, lowering, building);
   if (flags.check && reference === null) nothingToCheckWith(file);
-  const sizes = inputSizes(signature, flags.sizes);
+  const files = await findInputFiles(signature, flags.input);
+  const sizes = inputSizes(signature, sizesWithFiles(signature, files, flags.sizes));
+  requireFileShapes(signature, files, sizes);
   if (flags.check && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
+  if (files.size > 0) step("reading inputs");
+  const given = await readInputFiles(signature, files);
   step(`lowering for ${flags.devices} devices`);
-  const { compiled, choice } = await compileFile(file, source, flags, given, sizes, profile);
+  const { compiled, choice } = await compileFile(file, source, flags, own, sizes, profile);
   // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
@@ -95,7 +105,7 @@ export async function runFile(
   /** The inputs and outputs of one more run, with special values among the inputs. */
   const runSpecial = async (): Promise<SpecialRun> => {
     step("running on special values");
-    const inputs = drawInputs(signature, sizes, flags.seed, "special");
+    const inputs = drawSpecialInputs(signature, sizes, flags.seed, given);
     const outputs: readonly TensorArgument[] = await executor.run(inputs, {
       trace: false,
       ...(world === null ? { gather: false } : {}),
@@ -112,7 +122,7 @@ export async function runFile(
     step("preparing");
     await executor.prepare();
     step("drawing inputs");
-    const inputs = drawInputs(signature, sizes, flags.seed);
+    const inputs = drawInputs(signature, sizes, flags.seed, given);
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
     const all = world === null ? own : await gatherRuns(world, signature, sizes, own);
     return { inputs, all, special: flags.check ? await runSpecial() : null };
@@ -121,6 +131,10 @@ export async function runFile(
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   const copies = copiesOf(signature, sizes, ran.outputs);
+  const written =
+    flags.outputDir === undefined
+      ? []
+      : await writeOutputFiles(flags.outputDir, flags.outputFormat, outputsByName(signature, copies));
   if (flags.check) step("evaluating the oracle");
   const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
   const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
@@ -141,6 +155,7 @@ export async function runFile(
     host,
     last,
     trace,
+    written,
     failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
   };
 }

@@ -10,7 +10,7 @@ import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
 
 export function runText(result: RunResult, { outColors, columns }: Terminal): string {
-  const { host, flags, outputs, trace } = result;
+  const { host, flags, outputs, trace, written } = result;
   const table = new Table({ ...plainBorders, head: flags.check ? outputHead : outputHead.slice(0, 4) });
   for (const output of outputs) table.push(outputRow(output, outColors));
   return [
@@ -22,6 +22,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     ...outputs.flatMap(unlikeText),
     ...outputs.flatMap(notComparedText),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
+    ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
     "",
   ].join("\n");
 }
@@ -87,7 +88,7 @@ function overlap({ last: { program, report } }: RunResult): readonly RankOverlap
 
 /** A plain object for JSON. Errors that are not finite become text, because JSON has no such numbers. */
 export function runDocument(result: RunResult): object {
-  const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, failures } = result;
+  const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, written, failures } = result;
   return {
     file,
     devices: flags.devices,
@@ -111,6 +112,7 @@ export function runDocument(result: RunResult): object {
     timeline: flags.timeline ? timeline(result, jsonColumns) : undefined,
     overlap: flags.timeline ? overlap(result) : undefined,
     trace: trace ?? undefined,
+    written: flags.outputDir === undefined ? undefined : written,
     failures,
   };
 }

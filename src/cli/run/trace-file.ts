@@ -1,15 +1,9 @@
-/**
- * The file of `--trace`. It is written beside its destination and then renamed: readers never see half a trace, and an
- * older trace stays until the new one is complete.
- */
-import { createWriteStream } from "node:fs";
-import { access, constants, realpath, rename, rm, stat } from "node:fs/promises";
+/** The file of `--trace`. */
+import { access, constants, stat } from "node:fs/promises";
 import path from "node:path";
-import { pid } from "node:process";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
+import { replaceFile } from "../terminal/replace-file.ts";
 
 export interface TraceFile {
   /** The path that the user gave. */
@@ -30,18 +24,8 @@ export async function requireTraceFile(file: string): Promise<void> {
 
 /** Writes the pieces one after the other. Throws `file-unwritable`, and then leaves an older file unchanged. */
 export async function writeTraceFile(file: string, pieces: Iterable<string>): Promise<TraceFile> {
-  // Replaces the target of a symbolic link, not the link.
-  const place = await realpath(file).catch(() => file);
-  const temporary = path.join(path.dirname(place), `.${path.basename(place)}.${pid}.tmp`);
-  try {
-    const stream = createWriteStream(temporary);
-    await pipeline(Readable.from(pieces), stream);
-    await rename(temporary, place);
-    return { path: file, bytes: stream.bytesWritten };
-  } catch (error) {
-    await rm(temporary, { force: true });
-    return unwritable(file, systemReason(error));
-  }
+  const bytes = await replaceFile(file, pieces).catch((error: unknown) => unwritable(file, systemReason(error)));
+  return { path: file, bytes };
 }
 
 function unwritable(file: string, found: string): never {

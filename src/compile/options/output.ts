@@ -14,6 +14,17 @@ export const outputRows = {
     help: "draw the streams of rank 0 over the last run, and print how much communication they hid",
   },
   trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
+  outputDir: {
+    ...output,
+    kind: text("folder", "out"),
+    help: "write each whole output of the last run as a file to this folder, which is made if needed",
+  },
+  outputFormat: {
+    ...output,
+    kind: oneOf(["npy", "safetensors"]),
+    default: "npy",
+    help: "with --output-dir: one .npy file per output, or one outputs.safetensors",
+  },
   style: {
     ...output,
     commands: ["lower"],

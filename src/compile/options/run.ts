@@ -1,6 +1,28 @@
 /** Run options: where and how a Program runs, and what is checked. */
-import { oneOf, seconds, text, toggle, wholeNumber } from "./kinds.ts";
+import * as v from "valibot";
+import { kindOf, oneOf, seconds, text, toggle, wholeNumber } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow } from "./row.ts";
+
+/** The file of an input; without a name, a file that has names itself. */
+export interface InputFile {
+  readonly name: string | null;
+  readonly file: string;
+}
+
+/** `NAME=FILE` or `FILE`, one per flag. A name has no slash, so `./a=b.npy` is a file. */
+const inputFiles = kindOf<readonly InputFile[]>({
+  schema: v.array(v.object({ name: v.nullable(v.string()), file: v.pipe(v.string(), v.nonEmpty()) })),
+  expected: "NAME=FILE, or a .safetensors file",
+  argument: "name=file",
+  example: "T0=x.npy",
+  parse: (text) =>
+    text.split("\n").map((each) => {
+      const [, name = null, file = each] = /^([^=/\\]+)=(.*)$/.exec(each) ?? [];
+      return { name, file };
+    }),
+  print: (files) => files.map(({ name, file }) => (name === null ? file : `${name}=${file}`)).join("\n"),
+  separator: "\n",
+});
 
 const run = { group: "run", commands: ["run"] } as const;
 
@@ -11,6 +33,12 @@ export const runRows = {
     kind: oneOf(["cpu", "cuda"]),
     default: "cpu",
     help: "where the program runs",
+  },
+  input: {
+    ...run,
+    kind: inputFiles,
+    default: [],
+    help: "read an input from a .npy or .safetensors file; without NAME=, all inputs that a .safetensors file names; may be repeated",
   },
   seed: {
     ...run,

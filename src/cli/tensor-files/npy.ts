@@ -1,0 +1,93 @@
+/**
+ * Files of one tensor as `numpy.save` writes them: a magic word, a version, the length of a header, the header as a
+ * Python dict, and the elements. npy has no bfloat16. ml_dtypes stores it as two untyped bytes, `V2`, which is what
+ * Braid writes; arrays viewed as uint16 are read, too.
+ */
+import { type DType, isDType } from "../../numerics/dtype.ts";
+import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } from "./stored-tensor.ts";
+
+const spellings: { readonly [D in DType]: string } = {
+  double: "<f8",
+  float: "<f4",
+  half: "<f2",
+  bfloat16: "<V2",
+  int: "<i4",
+  int64: "<i8",
+  bool: "|b1",
+};
+
+/** Without the byte order. */
+const dtypeOf: ReadonlyMap<string, DType> = new Map([
+  ...Object.entries(spellings).flatMap(([dtype, text]): [string, DType][] =>
+    isDType(dtype) ? [[text.slice(1), dtype]] : [],
+  ),
+  ["u2", "bfloat16"],
+]);
+
+const magic = "\u0093NUMPY";
+/** Of the magic word and the version. */
+const preludeBytes = 8;
+const latin1 = new TextDecoder("latin1");
+
+/** The bytes before the elements, which then start at a multiple of 64. */
+export function npyHeader(dtype: DType, shape: readonly number[]): Uint8Array {
+  const extents = shape.length === 1 ? `${shape.join()},` : shape.join(", ");
+  const dict = `{'descr': '${spellings[dtype]}', 'fortran_order': False, 'shape': (${extents}), }`;
+  const before = preludeBytes + 2;
+  const length = 64 * Math.ceil((before + dict.length + 1) / 64) - before;
+  const text = `${magic}\u0001\u0000${String.fromCharCode(length % 256, length >> 8)}${dict.padEnd(length - 1)}\n`;
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+/** Throws `tensor-file-invalid`. */
+export async function npyTensor(file: TensorFile): Promise<StoredTensor> {
+  const { path } = file;
+  const { header, start } = await readHeader(file);
+  const [, descr] = /['"]descr['"]\s*:\s*['"]([^'"]*)['"]/.exec(header) ?? [];
+  const [, order] = /['"]fortran_order['"]\s*:\s*(True|False)/.exec(header) ?? [];
+  const [, extents] = /['"]shape['"]\s*:\s*\(([\d\s,]*)\)/.exec(header) ?? [];
+  if (order === undefined || extents === undefined) notNpy(path, `the header ${header.trim()}`);
+  if (descr === undefined) {
+    const help = "save one field: np.save(path, array['field'])";
+    return invalidFile(path, { found: "an array of records", expected: "elements of one dtype", help });
+  }
+  if (order === "True") {
+    const help = "np.save(path, np.ascontiguousarray(array))";
+    return invalidFile(path, { found: "Fortran order: columns first", expected: "C order: rows first", help });
+  }
+  if (descr.startsWith(">")) {
+    const help = 'np.save(path, array.astype(array.dtype.newbyteorder("<")))';
+    return invalidFile(path, { found: `${descr}, big-endian`, expected: `<${descr.slice(1)}, little-endian`, help });
+  }
+  const shape = (extents.match(/\d+/g) ?? []).map(Number);
+  const dtype = dtypeOf.get(descr.slice(1)) ?? null;
+  const stored: StoredTensor = { path, name: null, dtype, spelling: descr, shape, start };
+  requireElementBytes(stored, file.bytes - start);
+  return stored;
+}
+
+async function readHeader({ path, read }: TensorFile): Promise<{ readonly header: string; readonly start: number }> {
+  const prelude = await read(0, preludeBytes + 4);
+  const version = prelude[6] ?? 0;
+  // Version 1 has a length of two bytes; 2 and 3 have four.
+  const start = preludeBytes + (version === 1 ? 2 : 4);
+  const isNpy = latin1.decode(prelude.subarray(0, magic.length)) === magicText && version >= 1 && version <= 3;
+  if (!isNpy || prelude.length < start) {
+    return notNpy(path, prelude.length === 0 ? "an empty file" : "other bytes at the start of the file");
+  }
+  const length = prelude.subarray(preludeBytes, start).reduceRight((value, byte) => value * 256 + byte, 0);
+  const header = await read(start, length);
+  if (header.length < length) return notNpy(path, "the end of the file within the header");
+  return { header: latin1.decode(header), start: start + length };
+}
+
+/** TextDecoder's latin1 is windows-1252. */
+const magicText = latin1.decode(Uint8Array.from(magic, (character) => character.charCodeAt(0)));
+
+function notNpy(path: string, found: string): never {
+  return invalidFile(path, {
+    found,
+    expected: "a .npy file as numpy.save writes it, of version 1.0 to 3.0",
+    help: "save the array with np.save(path, array)",
+  });
+}
