@@ -7,6 +7,9 @@ import type { CommandList } from "../commands/command-list.ts";
 import { type Linked, linkWithWarnings } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../host/nodes.ts";
+import type { Tensor } from "../ir/domain.ts";
+import { originated } from "../ir/origin.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import type { LowerOptions } from "./lower.ts";
 import {
@@ -20,6 +23,7 @@ import {
 import { type NamedNumbers, numbersByName, record, recordNames } from "./record.ts";
 import { pickOptions, requireOptions } from "./options/resolve.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
+import type { Finding } from "../verify/finding.ts";
 import { unlinkedReport, verify, type VerifyOptions, type VerifyReport, withWarnings } from "../verify/verify.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
@@ -123,12 +127,21 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
  * recorded Program, so both Programs are verified.
  */
 export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
-  const { recorded, program, warnings } = compilation;
+  const { recorded, program, warnings, hosts } = compilation;
   if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
     const report = verify(recorded, options);
-    if (!report.ok) return { ...compilation, report: withWarnings(asRecorded(report), warnings), reported: recorded };
+    if (!report.ok) {
+      return { ...compilation, report: withWarnings(asRecorded(named(report, hosts)), warnings), reported: recorded };
+    }
   }
-  return { ...compilation, report: withWarnings(verify(program, options), warnings), reported: program };
+  const report = named(verify(program, options), hosts);
+  return { ...compilation, report: withWarnings(report, warnings), reported: program };
+}
+
+/** With the names of the tensors that findings mention. */
+function named(report: VerifyReport, hosts: readonly HostProgram[]): VerifyReport {
+  const tensorsOf = ({ commands }: Finding): readonly Tensor[] => hosts[commands.at(-1)?.rank ?? 0]?.tensors ?? [];
+  return { ...report, findings: report.findings.map((finding) => originated(finding, tensorsOf(finding))) };
 }
 
 function asRecorded(report: VerifyReport): VerifyReport {

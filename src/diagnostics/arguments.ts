@@ -26,7 +26,8 @@ export function requireOneOf<T extends string>(
   fail({
     code: "bad-argument",
     message: `${what} does not exist`,
-    place,
+    // A Call of src/ir holds more than the place.
+    place: place.kind === "call" ? { kind: "call", text: place.text } : place,
     found: String(name),
     expected: names.join(", "),
     help: "use one of these names",

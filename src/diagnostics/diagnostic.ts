@@ -32,6 +32,16 @@ export interface Diagnostic {
   /** The fix, as an instruction. */
   readonly help?: string;
   readonly notes?: readonly string[];
+  /** The tensors that the texts mention by number, if they have names. */
+  readonly tensors?: readonly MentionedTensor[];
+}
+
+/** A tensor as the user named it. */
+export interface MentionedTensor {
+  /** `T3`. */
+  readonly tensor: string;
+  /** `hidden`, or `chunk of hidden` for a tensor that lowering made from it. */
+  readonly name: string;
 }
 
 /** Thrown by library calls: one or more diagnostics. Its message is their rendered text. */
@@ -66,6 +76,7 @@ function renderPlace(place: Place): string {
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
+  for (const { tensor, name } of diagnostic.tensors ?? []) lines.push(`  where: ${tensor} is ${name}`);
   if (diagnostic.excerpt) lines.push(`    ${diagnostic.excerpt.text}`, `    ${" ".repeat(diagnostic.excerpt.caret)}^`);
   if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);
   if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);

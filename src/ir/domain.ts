@@ -70,6 +70,15 @@ export interface TensorDomain {
   readonly allocation: readonly IterDomain[] | null;
 }
 
+/** How a tensor of a pass relates to the user's tensor that it was made from. */
+export type Relation = "copy" | "chunk" | "partial sum" | "parts" | "broadcast";
+
+/** What a tensor is to the user (origin.ts). */
+export interface TensorOrigin {
+  readonly name?: string;
+  readonly relation?: Relation;
+}
+
 /** `id` is dense per program and is also the printed number: T<id>. */
 export interface Tensor {
   readonly id: TensorId;
@@ -77,6 +86,8 @@ export interface Tensor {
   readonly memory: MemoryType;
   readonly domain: TensorDomain;
   readonly mesh: DeviceMesh | null;
+  /** What it is to the user. Absent if nothing is known. */
+  readonly origin?: TensorOrigin;
 }
 
 /** The logical axes without the reduced ones: the axes that exist at run time. */

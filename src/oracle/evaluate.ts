@@ -10,6 +10,7 @@ import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { BinaryOp, LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
+import { withOrigins } from "../ir/origin.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -47,6 +48,15 @@ export function evaluateFusion(
   inputs: readonly Tensor[],
   sizes?: Sizes,
   arithmetic: Arithmetic = anyOrder,
+): OracleResult {
+  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic));
+}
+
+function evaluate(
+  fusion: FusionData,
+  inputs: readonly Tensor[],
+  sizes: Sizes | undefined,
+  arithmetic: Arithmetic,
 ): OracleResult {
   const tensors = fusion.inputs.map((id) => at(fusion.tensors, id));
   const shapes = inputs.map((input) => input.shape);

@@ -5,6 +5,7 @@
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
+import { originated, withOrigins } from "../ir/origin.ts";
 import { deallocate } from "./buffers/deallocate.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
@@ -142,7 +143,7 @@ function stepper({ options: { disablePass } }: PassContext, observe: PassObserve
   const unsure = new Set(disablePass.flatMap((name) => unsureWithout.get(name) ?? []));
   return ({ name, from, to }, before, run) => {
     const start = performance.now();
-    const program = run();
+    const program = withOrigins(before.tensors, run);
     const milliseconds = performance.now() - start;
     const changed = program !== before;
     if (!unsure.has(to)) validate(to, program, changed ? null : from);
@@ -157,7 +158,8 @@ declare const performance: { readonly now: () => number };
 export function validate<S extends Stage>(stage: S, program: StagePrograms[S], passed: Stage | null = null): void {
   const known = new Set<unknown>(passed === null ? [] : stageChecks[passed]);
   const findings = stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program));
-  if (findings.length > 0) throw new DiagnosticError(findings);
+  if (findings.length === 0) return;
+  throw new DiagnosticError(findings.map((each) => originated(each, program.tensors)));
 }
 
 function requireDisablable(names: readonly string[]): void {

@@ -9,6 +9,7 @@ import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { isChunk, type TensorId } from "../ir/domain.ts";
+import { withOrigins } from "../ir/origin.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
@@ -18,6 +19,10 @@ import { sameElements } from "./views.ts";
 
 /** The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. */
 export function recordHost(program: HostProgram, options: RecordOptions): CommandList {
+  return withOrigins(program.tensors, () => recorded(program, options));
+}
+
+function recorded(program: HostProgram, options: RecordOptions): CommandList {
   const findings = validateHostProgram(program);
   if (findings.length > 0) throw new DiagnosticError(findings);
   const recorder = createRecorder(program, options);

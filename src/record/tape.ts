@@ -1,6 +1,6 @@
 /**
  * The output of a recording: the commands, each with its origin, and the tables that they refer to. The origin is the
- * current statement. Its text is printed once per statement, and all commands of one visit share one Origin.
+ * current statement, with the names of its tensors. Its text is printed once per statement, and all commands of one visit share one Origin.
  */
 import type { EventId, KernelId, Origin } from "../commands/command.ts";
 import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/command-list.ts";
@@ -8,6 +8,7 @@ import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { createStatementText } from "../host/print/statement.ts";
+import { namesComment } from "../ir/origin.ts";
 import { makeId } from "../support/ids.ts";
 
 export interface Tape {
@@ -40,9 +41,12 @@ export function createTape(program: HostProgram): Tape {
     peerCollectives: [],
     eventCount: 0,
     textOf: (statement) => {
-      const text = texts.get(statement) ?? textOf(statement);
-      texts.set(statement, text);
-      return text;
+      const known = texts.get(statement);
+      if (known !== undefined) return known;
+      const text = textOf(statement);
+      const commented = `${text}${namesComment(text, program.tensors)}`;
+      texts.set(statement, commented);
+      return commented;
     },
     statement: null,
     origin: null,

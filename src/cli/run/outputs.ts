@@ -1,6 +1,7 @@
 /** The report on a run's outputs: fingerprints, copies that differ, and the result of `--check`. */
 import { createHash } from "node:crypto";
 import type { Signature } from "../../compile/lower-all.ts";
+import { nameOf } from "../../ir/origin.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import type { CheckedOutput, OutputCheck } from "./output-check.ts";
@@ -10,6 +11,8 @@ import { namesOfTensor } from "../tensor-files/tensor-names.ts";
 export interface OutputResult {
   /** The printed name: `T2`. */
   readonly name: string;
+  /** The name that the program gave it with `named`. */
+  readonly named: string | null;
   readonly dtype: Tensor["dtype"];
   readonly shape: readonly number[];
   /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
@@ -22,7 +25,7 @@ export interface OutputResult {
 
 /** `checks`: null without --check. */
 export function outputResults(
-  { outputs }: Signature,
+  { tensors, outputs }: Signature,
   copies: readonly (readonly OutputCopy[])[],
   checks: readonly CheckedOutput[] | null,
 ): readonly OutputResult[] {
@@ -31,6 +34,7 @@ export function outputResults(
     const [own = "", ...others] = copiesHere.map((copy) => fingerprint(copy.tensor));
     return {
       name: `T${at(outputs, i)}`,
+      named: nameOf(at(tensors, at(outputs, i))),
       dtype: tensor.dtype,
       shape: tensor.shape,
       fingerprint: own,

@@ -46,8 +46,8 @@ function timeText(milliseconds: readonly number[]): string {
   return `${sorted.length} runs: ${text(0)} / ${text(Math.floor(last / 2))} / ${text(last)} ms (least, median, most)`;
 }
 
-function outputRow({ name, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
-  const row = [name, dtype, `[${shape.join(", ")}]`, fingerprint];
+function outputRow({ name, named, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
+  const row = [named === null ? name : `${name} ${named}`, dtype, `[${shape.join(", ")}]`, fingerprint];
   return check === null ? row : [...row, ...checkCells(check, colors)];
 }
 

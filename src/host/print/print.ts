@@ -2,7 +2,8 @@
  * Prints host programs and Fusions in nvFuser's dump format. A style is named after the month of the dumps that it
  * reproduces. It changes spelling and which sections print, never the meaning.
  */
-import type { TensorId } from "../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
+import { namedIn } from "../../ir/origin.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
 import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
@@ -42,17 +43,17 @@ export function print(
   const context = contextOf(program, style, definitions);
   const inputs = program.inputs.map((id) => printTensorOf(id, context)).join(", ");
   const outputs = program.outputs.map((id) => printTensorOf(id, context)).join(", ");
-  const lines = [
-    "",
+  const container = [
     `${containerTitle} (${inputs}) -> (${outputs}) :`,
     ...printScope(program.body, context, indentation),
     ...program.units.flatMap((unit) => printUnit(unit, context, transforms)),
     containerEnd,
     "",
   ];
+  const lines = ["", ...nameLines(container, program.tensors), ...container];
   if (definitions !== null && definitions.lines.length > 0) lines.push(...definitions.lines, "");
-  const { tensors, inputs: from, outputs: to, body } = program;
-  const domains = transforms ? transformLines(tensors, [...from, ...to], walk(body), context.spelling) : [];
+  const { tensors, inputs: from, outputs: to } = program;
+  const domains = transforms ? transformLines(tensors, [...from, ...to], walk(program.body), context.spelling) : [];
   if (domains.length > 0) lines.push(...domains, "");
   return lines.join("\n");
 }
@@ -63,12 +64,18 @@ export function printFusion(
   { style = defaultDumpStyle }: Pick<PrintOptions, "style"> = {},
 ): string {
   const context = plainContext({ tensors: fusion.tensors, streams: [] }, style);
-  return [...signature(fusion, context), ...kernelLines(fusion, context), ""].join("\n");
+  const lines = [...signature(fusion, context), ...kernelLines(fusion, context), ""];
+  return [...nameLines(lines, fusion.tensors), ...lines].join("\n");
 }
 
 /** A Fusion or host program as text: `printFusion` or `print`, for the result of a pass at any stage. */
 export function printProgramOfStage(program: FusionData | HostProgram, options: PrintOptions = {}): string {
   return program.kind === "Fusion" ? printFusion(program, options) : print(program, options);
+}
+
+/** `// T3 hidden`: a comment for each named tensor in the lines. Without names, dumps are nvFuser's. */
+function nameLines(lines: readonly string[], tensors: readonly Tensor[]): readonly string[] {
+  return namedIn(lines, tensors).map(({ tensor, name }) => `// ${tensor} ${name}`);
 }
 
 function contextOf(program: HostProgram, style: DumpStyle, definitions: IndexDefinitions | null): PrintContext {

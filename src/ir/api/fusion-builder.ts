@@ -26,6 +26,8 @@ export interface FusionBuilder {
   readonly ops: Op[];
   readonly inputs: TensorId[];
   readonly outputs: TensorId[];
+  /** The tensors that have a name. */
+  readonly names: Map<string, TensorId>;
   iterDomainCount: number;
   scalarCount: number;
   /** The last snapshot, until the next change. */
@@ -33,7 +35,16 @@ export interface FusionBuilder {
 }
 
 export function createFusionBuilder(): FusionBuilder {
-  return { tensors: [], ops: [], inputs: [], outputs: [], iterDomainCount: 0, scalarCount: 0, snapshot: null };
+  return {
+    tensors: [],
+    ops: [],
+    inputs: [],
+    outputs: [],
+    names: new Map(),
+    iterDomainCount: 0,
+    scalarCount: 0,
+    snapshot: null,
+  };
 }
 
 /** Adds an input; a null extent becomes a symbol. The caller has checked the extents. */
@@ -85,6 +96,13 @@ function addTensor(
 export function replaceTensor(builder: FusionBuilder, tensor: Tensor): void {
   builder.tensors[tensor.id] = tensor;
   builder.snapshot = null;
+}
+
+/** Names a tensor, in place of a name that it has. The caller has checked that no other tensor has the name. */
+export function nameTensor(builder: FusionBuilder, tensor: Tensor, name: string): void {
+  if (tensor.origin?.name !== undefined) builder.names.delete(tensor.origin.name);
+  builder.names.set(name, tensor.id);
+  replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, name } });
 }
 
 export function addOutput(builder: FusionBuilder, id: TensorId): void {

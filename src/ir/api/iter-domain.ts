@@ -50,7 +50,8 @@ export class IterDomain {
     const tensor = tensorOf(this.#tensor);
     const position = tensor.domain.loop.findIndex((axis) => axis.id === this.id);
     const name = position < 0 ? this.toString() : `T${tensor.id}.axis(${position})`;
-    const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})` };
+    const { tensors } = this.#tensor[internals].builder;
+    const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})`, tensors };
     requireOneOf(parallelTypes, type, "a parallel type", place);
     if (position < 0) {
       reject(place, {

@@ -37,7 +37,8 @@ function callOf(name: string, operands: readonly TensorView[], ...args: readonly
   operands.forEach((operand, i) => {
     requireTensor(operand, name, i);
   });
-  return call(name, ...operands.map((operand) => ({ tensor: operand.id })), ...args);
+  const text = call(name, ...operands.map((operand) => ({ tensor: operand.id })), ...args);
+  return { ...text, tensors: at(operands, 0)[internals].builder.tensors };
 }
 
 function castTo(tensor: TensorView, to: DType, place: Call): TensorView {
@@ -57,7 +58,8 @@ function binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand): TensorVie
   tensors.forEach((tensor, i) => {
     requireTensor(tensor, op, number.scalar?.position === 0 ? 1 : i);
   });
-  const place = call(op, ...operandArguments(tensors, number.scalar));
+  const text = call(op, ...operandArguments(tensors, number.scalar));
+  const place: Call = { ...text, tensors: at(tensors, 0)[internals].builder.tensors };
   commonBuilder(tensors, place);
   const first = at(tensors, 0);
   const second = tensors[1] ?? first;

@@ -8,7 +8,7 @@ import { at } from "../../support/invariant.ts";
 import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../ops/call.ts";
 import { DeviceMesh } from "../device-mesh.ts";
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
-import { replaceTensor } from "./fusion-builder.ts";
+import { nameTensor, replaceTensor } from "./fusion-builder.ts";
 import { printTensor } from "../print-tensor.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { mergeAxes, setAllocation, setMesh, splitAxis } from "../transforms.ts";
@@ -147,6 +147,40 @@ export class TensorView implements TensorHandle {
     return this;
   }
 
+  /**
+   * Names the tensor for messages, comments in dumps, traces and reports: a letter or `_`, then letters, digits and
+   * `_ . / -`. Names of other forms, such as `T3`, and names that another tensor has, throw `bad-argument`.
+   */
+  named(name: string): this {
+    const { builder, id } = this[internals];
+    const place = this.#call("named", String(name));
+    if (typeof name !== "string" || !/^(?!T\d+$)[A-Za-z_][\w./-]{0,63}$/u.test(name)) {
+      reject(place, {
+        code: "bad-argument",
+        message: "a tensor's name has another form",
+        found: typeof name === "string" ? JSON.stringify(name) : typeof name,
+        expected: "a letter or _, then up to 63 letters, digits and _ . / -, and not a number such as T3",
+        help: "choose a name of this form, such as hidden or layer0/hidden",
+      });
+    }
+    const other = builder.names.get(name);
+    if (other !== undefined && other !== id) {
+      reject(place, {
+        code: "bad-argument",
+        message: `T${other} already has the name ${name}`,
+        found: `the name ${name} for T${other} and T${id}`,
+        expected: "each name once in a program",
+        help: `choose another name, such as ${name}2`,
+      });
+    }
+    nameTensor(builder, this.data(), name);
+    return this;
+  }
+
+  get name(): string | null {
+    return this.data().origin?.name ?? null;
+  }
+
   /** The tensor as data, as it is now. */
   data(): Tensor {
     return tensorOf(this);
@@ -174,6 +208,6 @@ export class TensorView implements TensorHandle {
   }
 
   #call(method: string, ...args: readonly CallArgument[]): Call {
-    return call(`T${this.id}.${method}`, ...args);
+    return { ...call(`T${this.id}.${method}`, ...args), tensors: this[internals].builder.tensors };
   }
 }

@@ -4,9 +4,11 @@
  */
 import { type Diagnostic, fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../domain.ts";
+import { originated } from "../origin.ts";
 import { printScalar } from "../scalar/print.ts";
 
-export type Call = Extract<Place, { kind: "call" }>;
+/** `tensors`: the program's tensors by id, whose names a diagnostic adds. */
+export type Call = Extract<Place, { kind: "call" }> & { readonly tensors?: readonly Tensor[] };
 
 /** A tensor by number, source text, or a value to print. `undefined` is omitted. */
 export type CallArgument =
@@ -29,7 +31,8 @@ function argumentText(arg: Exclude<CallArgument, undefined>): string {
 
 /** Throws a diagnostic whose place is the call. */
 export function reject(place: Call, diagnostic: Omit<Diagnostic, "place">): never {
-  return fail({ ...diagnostic, place });
+  const { kind, text, tensors = [] } = place;
+  return fail(originated({ ...diagnostic, place: { kind, text } }, tensors));
 }
 
 /** `T0[4, i2]`: the tensor's axes at run time. */

@@ -12,6 +12,7 @@ import {
   type MemoryType,
   type ParallelType,
   plainDomain,
+  type Relation,
   type Tensor,
   type TensorDomain,
   type TensorId,
@@ -19,6 +20,7 @@ import {
 } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { derivedOrigin } from "../../ir/origin.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 
@@ -63,8 +65,10 @@ export function addTensor(
   domain: TensorDomain,
   mesh: DeviceMesh | null,
   memory: MemoryType = "global",
+  relation: Relation = "copy",
 ): Tensor {
-  const tensor: Tensor = { id: makeId<TensorId>(edit.tensors.length), dtype: like.dtype, memory, domain, mesh };
+  const id = makeId<TensorId>(edit.tensors.length);
+  const tensor: Tensor = { id, dtype: like.dtype, memory, domain, mesh, ...derivedOrigin(like, relation) };
   edit.tensors.push(tensor);
   return tensor;
 }
@@ -75,9 +79,10 @@ export function addSerialTensor(
   like: Tensor,
   shapes: readonly AxisShape[],
   mesh: DeviceMesh | null,
+  relation: Relation = "copy",
 ): Tensor {
   const axes = shapes.map((shape) => addAxis(edit, shape));
-  return addTensor(edit, like, plainDomain(axes), mesh);
+  return addTensor(edit, like, plainDomain(axes), mesh, "global", relation);
 }
 
 /** The tensor with other parallel types and another mesh; the same object when nothing changes. */

@@ -63,7 +63,7 @@ function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, o
   const place = placementOf(source, own);
   invariant(place !== null, "partial results have a mesh", { tensor });
   const axes = own.map((axis, i): IterDomain => (slots[i] === type ? { ...axis, iterType: "reduction" } : axis));
-  const target = addSerialTensor(edit, output, axes, place.mesh);
+  const target = addSerialTensor(edit, output, axes, place.mesh, "partial sum");
   const cuts = new Map([...place.cuts].filter(([other]) => other !== type));
   const outputAxes = withoutReductions(output.domain.logical);
   const scattered =

@@ -45,7 +45,7 @@ function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output
   invariant(place !== null, "a sharded tensor has a mesh", { tensor: output.id });
   const unit: AxisShape = { extent: constant(1), iterType: "broadcast" };
   const shapes = [...Array.from({ length: missing }, () => unit), ...own];
-  const stretched = addSerialTensor(edit, source, shapes, place.mesh);
+  const stretched = addSerialTensor(edit, source, shapes, place.mesh, "broadcast");
   moveTo(edit, stretched, stretched.domain.logical, place, null);
   edit.ops.push({ kind: "Broadcast", flags, inputs: [bias], output: stretched.id });
   return stretched.id;

@@ -194,6 +194,7 @@ function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: 
     output,
     parts.map(({ shape }) => shape),
     mesh,
+    "partial sum",
   );
   const slots = slotsOf(parts);
   const own = withoutReductions(tensor.domain.logical);

@@ -33,7 +33,7 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
       const output = at(edit.tensors, statement.output);
       const axes = copyAxes(edit, output.domain.logical, ({ parallelType }) => parallelType);
       const exchanged = axes.map((axis): IterDomain => ({ ...axis, iterType: "iteration" }));
-      const shares = addTensor(edit, output, plainDomain(exchanged), output.mesh);
+      const shares = addTensor(edit, output, plainDomain(exchanged), output.mesh, "global", "parts");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
         id === stream.id ? "Serial" : parallelType,
       );

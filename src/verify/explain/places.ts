@@ -86,9 +86,10 @@ function endOf({ kind }: CommandPlace): number {
 const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
 const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
 
-/** Returns one line. Other text stays unchanged. */
+/** Returns one line, without the names of tensors, which the finding lists. Other text stays unchanged. */
 function shortStatement(statement: string): string {
   return statement
+    .replace(/ {2}\/\/ .*$/, "")
     .replace(/\s*\n\s*/g, " ")
     .replace(/;$/, "")
     .replaceAll(tensor, "$1")

@@ -45,7 +45,7 @@ export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index
     edit,
     axes.map((copy, i) => ({ axis: copy, model: modelOf(tensor, at(kept, i), serial) })),
   );
-  const slice = addTensor(edit, tensor, domain, tensor.mesh, "local");
+  const slice = addTensor(edit, tensor, domain, tensor.mesh, "local", "chunk");
   return {
     slice: slice.id,
     binding: [{ kind: "HirAliasSelect", input: id, output: slice.id, axis: position, index }],

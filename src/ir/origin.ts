@@ -1,0 +1,63 @@
+/**
+ * What a tensor is to the user: the name that `tensor.named` gave it, and for a tensor that a pass made, how it relates
+ * to one of the user's. Ops do not read it. Messages name tensors by number (`T3`); `withOrigins` adds what the numbers
+ * stand for.
+ */
+import { type Diagnostic, DiagnosticError, type MentionedTensor } from "../diagnostics/diagnostic.ts";
+import type { Relation, Tensor, TensorOrigin } from "./domain.ts";
+
+/** The origin of a tensor made from `tensor`. A tensor of a pass passes its own relation on. */
+export function derivedOrigin({ origin }: Tensor, relation: Relation): { readonly origin?: TensorOrigin } {
+  return origin === undefined ? {} : { origin: { relation, ...origin } };
+}
+
+/** `hidden`, `chunk of hidden`; null without a name. */
+export function nameOf({ origin }: Pick<Tensor, "origin">): string | null {
+  if (origin?.name === undefined) return null;
+  return origin.relation === undefined ? origin.name : `${origin.relation} of ${origin.name}`;
+}
+
+/** `T3 hidden`, or `T3`. */
+export function titleOf(tensor: Pick<Tensor, "id" | "origin">): string {
+  const name = nameOf(tensor);
+  return name === null ? `T${tensor.id}` : `T${tensor.id} ${name}`;
+}
+
+/** The result of `run`. Diagnostics that it throws gain the origins of the tensors that they mention. */
+export function withOrigins<T>(tensors: readonly Tensor[], run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    throw new DiagnosticError(error.diagnostics.map((diagnostic) => originated(diagnostic, tensors)));
+  }
+}
+
+/** The diagnostic with the origins of the tensors that it mentions, in the order in which it mentions them. */
+export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonly Tensor[]): D {
+  if (diagnostic.tensors !== undefined) return diagnostic;
+  const { place, message, found = "", notes = [] } = diagnostic;
+  const named = namedIn([place !== undefined && "text" in place ? place.text : "", message, found, ...notes], tensors);
+  return named.length === 0 ? diagnostic : { ...diagnostic, tensors: named };
+}
+
+/** `  // T3 hidden, T5 chunk of hidden`, for the named tensors in a text; empty if it has none. */
+export function namesComment(text: string, tensors: readonly Tensor[]): string {
+  const named = namedIn([text], tensors).map(({ tensor, name }) => `${tensor} ${name}`);
+  return named.length === 0 ? "" : `  // ${named.join(", ")}`;
+}
+
+/** The named tensors that the texts mention, in order. */
+export function namedIn(texts: readonly string[], tensors: readonly Tensor[]): readonly MentionedTensor[] {
+  if (!tensors.some(({ origin }) => origin?.name !== undefined)) return [];
+  return mentioned(texts).flatMap((id) => {
+    const tensor = tensors[id];
+    const name = tensor === undefined ? null : nameOf(tensor);
+    return name === null ? [] : [{ tensor: `T${id}`, name }];
+  });
+}
+
+/** The numbers of the tensors in the texts: of `T3` and `T3_g_float[...]`. */
+function mentioned(texts: readonly string[]): readonly number[] {
+  return [...new Set(texts.flatMap((text) => Array.from(text.matchAll(/\bT(\d+)(?=_|\b)/gu), ([, id]) => Number(id))))];
+}

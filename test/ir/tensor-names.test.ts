@@ -1,0 +1,140 @@
+/** Names that users give tensors, in messages, findings, dumps, traces and reports. */
+import {
+  add,
+  compile,
+  DeviceMesh,
+  DiagnosticError,
+  Fusion,
+  lower,
+  matmul,
+  mul,
+  parse,
+  print,
+  printFusion,
+  record,
+  renderDiagnostic,
+  sum,
+} from "braid";
+import { describe, expect, it } from "vitest";
+import { diagnosticOf } from "./expect-diagnostic.ts";
+
+/** A pipeline over chunks with a named operand, result and sum; `names` false: the same without names. */
+function pipeline(names = true): Fusion {
+  const f = new Fusion();
+  const [x, w] = [f.input([2, 2, 3, 8]), f.input([8, 4])];
+  const hidden = matmul(x, w);
+  const total = sum(hidden, [1]);
+  f.output(total);
+  const mesh = DeviceMesh.range(2);
+  for (const tv of [x, w, hidden, total]) tv.setDeviceMesh(mesh);
+  x.axis(1).parallelize("DIDx");
+  hidden.axis(0).parallelize("Stream");
+  hidden.axis(1).parallelize("DIDx");
+  if (names) {
+    x.named("tokens");
+    hidden.named("layer0/hidden");
+    total.named("total");
+  }
+  return f;
+}
+
+describe("a name", () => {
+  it("is read back, replaced, and given once in a program", () => {
+    const f = new Fusion();
+    const [x, y] = [f.input([4]), f.input([4])];
+    expect(x.named("x").named("tokens")).toBe(x);
+    expect([x.name, y.name]).toEqual(["tokens", null]);
+    expect(y.named("x").name).toBe("x");
+    expect(diagnosticOf(() => y.named("tokens"))).toMatchObject({
+      code: "bad-argument",
+      message: "T0 already has the name tokens",
+      place: { kind: "call", text: 'T1.named("tokens")' },
+    });
+  });
+
+  it.each(["", "T3", "0x", "two words", "naïve", "a".repeat(65), "a\n// b"])("is refused as %j", (name) => {
+    const x = new Fusion().input([4]);
+    expect(diagnosticOf(() => x.named(name))).toMatchObject({ code: "bad-argument" });
+    expect(x.name).toBeNull();
+  });
+});
+
+describe("messages name tensors", () => {
+  it("of calls", () => {
+    const f = new Fusion();
+    const [x, y] = [f.input([4]).named("x"), f.input([5]).named("y")];
+    const diagnostic = diagnosticOf(() => add(x, y));
+    expect(diagnostic.tensors).toEqual([
+      { tensor: "T0", name: "x" },
+      { tensor: "T1", name: "y" },
+    ]);
+    expect(diagnostic.place).toEqual({ kind: "call", text: "add(T0, T1)" });
+    expect(renderDiagnostic(diagnostic)).toContain("\n  where: T0 is x\n  where: T1 is y\n");
+    expect(diagnosticOf(() => x.axis(0).parallelize("DIDx").parallelize("Stream") && x.split(0, 2)).tensors).toEqual([
+      { tensor: "T0", name: "x" },
+    ]);
+  });
+
+  it("of lowering, record and sizes", () => {
+    const f = pipeline();
+    f.input([4]).named("unplaced");
+    expect(diagnosticOf(() => lower(f))).toMatchObject({
+      code: "mesh-missing",
+      tensors: [{ tensor: "T4", name: "unplaced" }],
+    });
+    const g = new Fusion();
+    g.output(mul(g.input([null]).named("left"), g.input([null])));
+    const wrong = diagnosticOf(() => record(lower(g), { rank: 0, sizes: { i0: 2, i2: 3 } }));
+    expect(wrong.tensors).toContainEqual({ tensor: "T0", name: "left" });
+  });
+});
+
+describe("dumps", () => {
+  it("begin with a comment for each name, of derived tensors too, and are read back", () => {
+    const host = lower(pipeline(), { rank: 0 });
+    const dump = print(host);
+    const comments = dump.split("\n").filter((line) => line.startsWith("//"));
+    expect(comments).toContain("// T0 tokens");
+    expect(comments.some((line) => /^\/\/ T\d+ chunk of layer0\/hidden$/u.test(line))).toBe(true);
+    const plain = dump.replaceAll(/^\/\/.*\n/gmu, "");
+    expect(plain).toBe(print(lower(pipeline(false), { rank: 0 })));
+    expect(print(parse(dump))).toBe(plain);
+  });
+
+  it("of Fusions name them too", () => {
+    expect(printFusion(pipeline().data()).split("\n").slice(0, 3)).toEqual([
+      "// T0 tokens",
+      "// T3 total",
+      "// T2 layer0/hidden",
+    ]);
+  });
+});
+
+it("change no command, but for the texts of statements", () => {
+  const [named, plain] = [pipeline(), pipeline(false)].map((f) => compile(f, { devices: 2 }).program);
+  const commands = (program: typeof named): unknown => program?.ranks.map((rank) => rank.commands);
+  expect(commands(named)).toEqual(commands(plain));
+  const texts = named?.ranks[0]?.origins.map(({ statement }) => statement) ?? [];
+  expect(texts.some((text) => text.includes("  // T") && text.includes("layer0/hidden"))).toBe(true);
+});
+
+it("findings name the tensors of their statements", () => {
+  const host = lower(pipeline(), { rank: 0 });
+  const dropped = [0, 1].map((rank) => {
+    const program = lower(pipeline(), { rank });
+    return { ...program, body: program.body.map((each) => (each.kind === "ForLoop" ? withoutWaits(each) : each)) };
+  });
+  expect(host.body.some(({ kind }) => kind === "ForLoop")).toBe(true);
+  const { report } = compile(dropped, { devices: 2 });
+  expect(report.ok).toBe(false);
+  const named = report.findings.flatMap(({ tensors = [] }) => tensors.map(({ name }) => name));
+  expect(named.some((name) => name.includes("layer0/hidden") || name.includes("total"))).toBe(true);
+  expect(report.findings.map(({ place }) => JSON.stringify(place)).join()).not.toContain("//");
+  expect(() => compile(dropped, { devices: 2 })).not.toThrow(DiagnosticError);
+});
+
+type Loop = Extract<ReturnType<typeof lower>["body"][number], { kind: "ForLoop" }>;
+
+function withoutWaits(loop: Loop): Loop {
+  return { ...loop, body: loop.body.filter(({ kind }) => kind !== "Wait" && kind !== "Synchronize") };
+}
