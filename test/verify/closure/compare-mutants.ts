@@ -2,13 +2,14 @@
  * The verifier beside the closure on random mutants of small linked Programs, a third of them changed twice, and on
  * half as many Programs made up at random.
  */
-import { link, type Program } from "braid";
+import { HostProgramBuilder, link, type Program, record } from "braid";
 import { at } from "../../../src/support/invariant.ts";
-import { createRandom } from "../../../src/support/random.ts";
+import { createRandom, type Random } from "../../../src/support/random.ts";
 import { randomProgram } from "../judge/random-program.ts";
 import { compareVerdict } from "../mutants/compare.ts";
 import { changes, mutateProgram } from "../mutants/mutate-program.ts";
 import { smallPrograms } from "../mutants/programs.ts";
+import { rewritten } from "../mutants/rewritten.ts";
 import { type ClosureVerdict, decideByClosure } from "./closure.ts";
 
 /** The closure's time grows with the square of the commands. */
@@ -21,8 +22,8 @@ export interface Tally {
 }
 
 export async function compareWithClosure(count: number, seed: number): Promise<Tally> {
-  const programs = await startingPrograms();
   const random = createRandom(seed);
+  const programs = await startingPrograms(random);
   const counts = new Map<keyof ClosureVerdict, number>();
   const disagreements: string[] = [];
   /** `isExact`: which signal a wait takes is known where the slots are overrun, as in lists that were recorded. */
@@ -47,11 +48,33 @@ export async function compareWithClosure(count: number, seed: number): Promise<T
   return { counts, disagreements };
 }
 
-async function startingPrograms(): Promise<readonly { readonly name: string; readonly program: Program }[]> {
+/** A GEMM in three chunks, two of which add to the output. */
+function accumulated(): Program {
+  const h = new HostProgramBuilder();
+  const [a, b] = [h.input([3, 2, 3]), h.input([3, 3, 4])];
+  const c = h.tensor([2, 4, { reduced: 9 }]);
+  h.output(c);
+  h.allocate(c);
+  for (let s = 0; s < 3; s++) h.matmul(h.select(a, 0, s), h.select(b, 0, s), { out: c, accumulate: s > 0 });
+  return link([record(h.build(), { rank: 0 })]);
+}
+
+/** Small programs as they are linked, and under a random schedule. */
+async function startingPrograms(
+  random: Random,
+): Promise<readonly { readonly name: string; readonly program: Program }[]> {
   const small = (await Promise.all([smallPrograms(2, 2), smallPrograms(2, 3), smallPrograms(3, 2)])).flat();
+  const made = { name: "accumulated", program: accumulated() };
   return small
-    .map(({ name, lists }) => ({ name, program: link(lists) }))
-    .filter(({ program }) => program.ranks.reduce((sum, { commands }) => sum + commands.length, 0) <= mostCommands);
+    .flatMap(({ name, lists }) => {
+      const program = link(lists);
+      return [
+        { name, program },
+        { name: `${name}, rewritten`, program: rewritten(program, random) },
+      ];
+    })
+    .filter(({ program }) => program.ranks.reduce((sum, { commands }) => sum + commands.length, 0) <= mostCommands)
+    .concat(made);
 }
 
 /** The codes that the verifier must report, or not. Those that a mistake before them hides are left out. */

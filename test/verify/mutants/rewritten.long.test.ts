@@ -4,13 +4,12 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
-import { copyStream } from "../../../src/schedule/rewrites/copy-stream.ts";
-import { applySchedule } from "../../../src/schedule/schedule.ts";
 import { at } from "../../../src/support/invariant.ts";
-import { createRandom, type Random } from "../../../src/support/random.ts";
+import { createRandom } from "../../../src/support/random.ts";
 import { compareProgram } from "./compare.ts";
 import { changes, mutateProgram } from "./mutate-program.ts";
 import { smallPrograms } from "./programs.ts";
+import { rewritten } from "./rewritten.ts";
 
 /** The judge's time grows with the cube of the commands. */
 const mostCommands = 160;
@@ -23,20 +22,6 @@ beforeAll(async () => {
   const small = [...(await smallPrograms(2, 2)), ...(await smallPrograms(3, 2))];
   programs = small.map(({ name, lists }) => ({ name, program: link(lists) }));
 });
-
-function rewritten(program: Program, random: Random): Program {
-  const coin = (): boolean => random.integer(2) === 1;
-  const scheduled = applySchedule(program, {
-    inPlace: coin(),
-    ownLast: coin(),
-    batchSignals: coin(),
-    ...(coin() ? { splitChunks: 2 } : {}),
-    ...(coin() ? { mergeGemms: [1, 2] } : {}),
-    ...(coin() ? { computeStreams: 1 + random.integer(2) } : {}),
-    ...(coin() ? { earlySums: [1] } : {}),
-  });
-  return coin() ? copyStream.run(scheduled, "dedicated") : scheduled;
-}
 
 describe.each([1, 2])("seed %d", (seed) => {
   it("the same verdict on rewritten programs and on their mutants", () => {
