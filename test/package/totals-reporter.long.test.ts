@@ -48,6 +48,11 @@ it.each<[string, string, string]>([
     "FAILED a-hook.test.ts > sums\n  TypeError: no numbers\n\n1 passed, 1 failed, 1 skipped",
   ],
   [
+    "a hook after all",
+    `${passes}afterAll(() => { throw new Error("not closed"); });`,
+    "FAILED a-hook-after-all.test.ts\n  Error: not closed\n\n1 passed, 1 failed",
+  ],
+  [
     "a file that does not load",
     `throw new Error("no file\\nat all");`,
     "FAILED a-file-that-does-not-load.test.ts\n  Error: no file\n  at all\n\n0 passed, 1 failed",
