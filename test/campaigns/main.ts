@@ -69,6 +69,9 @@ async function run(name: Name, given: number | undefined): Promise<void> {
   if (!ok) process.exitCode = 1;
 }
 
+/** Loading a program file takes process.exit away. */
+const exit = process.exit.bind(process);
+
 const [asked, count] = process.argv.slice(2);
 const names = keysOf(campaigns).filter((name) => asked === undefined || asked === name);
 if (names.length === 0) {
@@ -77,4 +80,4 @@ if (names.length === 0) {
 }
 for (const name of names) await run(name, count === undefined ? undefined : Number(count));
 // Workers of a rejected run may still be there.
-process.exit();
+exit();

@@ -1,6 +1,8 @@
 /** Program files: which ones load, from where, and the messages for bad ones. */
 import path from "node:path";
+import process from "node:process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exampleFiles, loadExample } from "../support/example-program.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 let folder: ProgramFolder;
@@ -23,6 +25,19 @@ export default program({ S: 4, N: 8 }, ({ devices, params }) => {
   return f;
 });
 `;
+
+it("program files that load side by side leave a process.exit that exits", async () => {
+  const own = process.exit;
+  process.exit = (status) => {
+    throw new Error(`exits with ${status}`);
+  };
+  try {
+    await Promise.all(exampleFiles.slice(0, 2).map(loadExample));
+    expect(() => process.exit(3)).toThrow("exits with 3");
+  } finally {
+    process.exit = own;
+  }
+});
 
 describe("a program file loads", () => {
   it.each(["copy.ts", "copy.mts", "copy.js", "copy.mjs", "with space and ü/copy.ts"])("%s", async (name) => {

@@ -56,11 +56,16 @@ interface GuardedExit {
   readonly restore: () => void;
 }
 
-/** Replaces `process.exit` by a function that throws, so that the message names the line. */
+/**
+ * Replaces `process.exit` by a function that throws, so that the message names the line. Files that are loaded side by
+ * side may restore it in another order; what is left then exits all the same.
+ */
 function guardedExit(): GuardedExit {
   const exit = process.exit.bind(process);
   let called: ProgramExit | null = null;
+  let isOver = false;
   process.exit = (status) => {
+    if (isOver) return exit(status);
     called ??= new ProgramExit(status === undefined ? "process.exit()" : `process.exit(${status})`);
     throw called;
   };
@@ -69,6 +74,7 @@ function guardedExit(): GuardedExit {
       if (called !== null) throw called;
     },
     restore: () => {
+      isOver = true;
       process.exit = exit;
     },
   };
