@@ -92,10 +92,10 @@ export function verify(
 
 /**
  * The Program with the smallest set of insertions found that makes it verify, and these insertions. Null if there is
- * none, as for a deadlock.
+ * none, as for a deadlock or a Program that lacks the structure of one. Never throws.
  */
 export function repair(program: Program): Repair | null {
-  return repairProgram(program, missingIn);
+  return structureProblem(program) === null ? repairProgram(program, missingIn) : null;
 }
 
 /** The report for lists that do not link. Its findings are link's. */
