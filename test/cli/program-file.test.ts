@@ -27,7 +27,7 @@ export default program({ S: 4, N: 8 }, ({ devices, params }) => {
 `;
 
 it("program files that load side by side leave a process.exit that exits", async () => {
-  const own = process.exit;
+  const own = process.exit.bind(process);
   process.exit = (status) => {
     throw new Error(`exits with ${status}`);
   };
