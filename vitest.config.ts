@@ -20,6 +20,7 @@ export default defineConfig({
     isolate: false,
     // By default a core is left to vitest itself, which then has nothing to do.
     maxWorkers: availableParallelism(),
+    globalSetup: ["./test/temporary-folder.ts"],
     reporters: ["default", "./test/totals-reporter.ts"],
     projects: [
       {

@@ -9,6 +9,13 @@ export {
   type StreamStep,
 } from "./machine/interleaving.ts";
 
+export {
+  createFlightRecorder,
+  type Flight,
+  type FlightOptions,
+  type FlightRecorder,
+} from "./backends/flight/flight-recorder.ts";
+
 import { createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 
 /** The back end of `on: "cpu"`: one worker thread per core, or the calling thread where threads are unavailable. */

@@ -2,6 +2,12 @@
 /** `braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
 export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
 export type { GraphUse } from "./backends/cuda/run/runner.ts";
+export {
+  createFlightRecorder,
+  type Flight,
+  type FlightOptions,
+  type FlightRecorder,
+} from "./backends/flight/flight-recorder.ts";
 export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type EndOfWorld, type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 

@@ -9,6 +9,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { hubVariable, tokenVariable } from "./enter-world.ts";
+import { flightRequests } from "./flight-request.ts";
 import { newToken } from "./handshake.ts";
 import { openHub } from "./hub.ts";
 import { watchPulse } from "./pulse.ts";
@@ -86,10 +87,14 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
       for (const child of children) child.kill("SIGKILL");
     }, milliseconds);
   };
+  const ask = (request: string): void => {
+    for (const { stdin } of children) if (stdin?.writable === true) stdin.write(request);
+  };
   const endWorld = (reason: WorldEnd): void => {
     if (end !== null) return;
     end = reason;
     hub.end(reason);
+    ask(flightRequests.failed);
     reap(grace);
   };
   void hub.ended.then(endWorld);
@@ -100,6 +105,8 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
     reap(Math.min(grace, interruptedGrace));
   };
   for (const signal of stopSignals) process.once(signal, interrupt);
+  const askAll = (): void => ask(flightRequests.goesOn);
+  process.on("SIGUSR1", askAll);
   const startLimit = Math.max(timeout, leastStartMilliseconds);
   watch("start", startLimit, { rank: 0, reason: `no rank has joined within ${startLimit / 1000} s of its start` });
   try {
@@ -124,6 +131,7 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
     clearTimeout(reaper);
     for (const timer of watches.values()) clearTimeout(timer);
     for (const signal of stopSignals) process.removeListener(signal, interrupt);
+    process.removeListener("SIGUSR1", askAll);
     await hub.close();
   }
 }
@@ -136,8 +144,8 @@ function startRank(
 ): ChildProcess {
   const [program, ...args] = command;
   const child = spawn(program, args, {
-    // The rank reads only the end of its standard input, which closes when this process ends. The fourth pipe is for
-    // its pulse.
+    // The rank's standard input closes when this process ends, and carries requests for flight records. The fourth pipe
+    // is for its pulse.
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     env: {
       ...env,

@@ -42,7 +42,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   compile: core,
   tune: [...core, "compile"],
   backends: [...data, "machine", "kernels", "trace", "compile"],
-  launch: ["support", "diagnostics", "commands", "backends"],
+  launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
   cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "."],

@@ -9,6 +9,7 @@ import { options as schema, type OptionValue } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import type { Backend, Group, OpenOptions } from "../backend.ts";
+import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";
 
 export interface CpuOptions extends MachineGroupOptions {
@@ -20,6 +21,8 @@ export interface CpuOptions extends MachineGroupOptions {
    * the default: the WebAssembly kernels, with the same bits everywhere.
    */
   readonly blas?: BlasUse;
+  /** Records what failed runs did; createFlightRecorder() if omitted. */
+  readonly flight?: FlightRecorder;
 }
 
 export type BlasUse = OptionValue<"blas">;
@@ -27,6 +30,7 @@ export const blasUses: readonly BlasUse[] = schema.blas.kind.choices;
 
 const otherNames = keysOf({
   workers: true,
+  flight: true,
   interleaving: true,
   queues: true,
   transfers: true,
@@ -53,15 +57,21 @@ async function openGroup({ world, localRanks }: OpenOptions, options: CpuOptions
       help: "pass every rank in localRanks",
     });
   }
-  const { workers, blas = "off", ...machine } = options;
+  const { workers, blas = "off", flight: given, ...machine } = options;
+  const flight = given ?? (hasThreads() ? await defaultRecorder() : null);
   const file = blas === "auto" && hasThreads() ? await blasFile() : null;
-  if (workers === 0 || Object.keys(machine).length > 0 || !hasThreads()) {
-    if (file === null) return openMachineGroup(machine);
+  if (workers === 0 || Object.keys(machine).length > 0 || flight === null) {
+    if (file === null) return openMachineGroup(machine, flight);
     const { libraryGemms } = await import("./blas/blas-gemms.ts");
-    return openMachineGroup(machine, (buffer) => libraryGemms(file, buffer));
+    return openMachineGroup(machine, flight, (buffer) => libraryGemms(file, buffer));
   }
   const { openThreadedGroup } = await import("./threads/threaded-group.ts");
-  return openThreadedGroup(workers === undefined ? {} : { workers }, file);
+  return openThreadedGroup(workers === undefined ? {} : { workers }, file, flight);
+}
+
+async function defaultRecorder(): Promise<FlightRecorder> {
+  const { createFlightRecorder } = await import("../flight/flight-recorder.ts");
+  return createFlightRecorder();
 }
 
 async function blasFile(): Promise<string | null> {

@@ -11,9 +11,11 @@ import { createMachine, hasEagerTransfers, type MachineOptions } from "../../mac
 import type { CommandPosition } from "../../machine/obstacle.ts";
 import { commandText, commandThrew } from "../../machine/run-errors.ts";
 import { at } from "../../support/invariant.ts";
+import { noteStep, ringOf, steps } from "../../trace/flight/flight-rings.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { runsInARow } from "../backend.ts";
+import type { Flight, FlightRecorder } from "../flight/flight-recorder.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
@@ -23,21 +25,24 @@ export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues"
 /** `gemms`: GEMMs on a memory that replace the kernel library's own. */
 export function openMachineGroup(
   options: MachineGroupOptions,
+  recorder: FlightRecorder | null = null,
   gemms: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "gemms"> = () => ({}),
 ): Group {
-  return { prepare: async (program) => prepare(program, options, gemms), close: async () => {} };
+  return { prepare: async (program) => prepare(program, options, recorder, gemms), close: async () => {} };
 }
 
 function prepare(
   program: Program,
   options: MachineGroupOptions,
+  flights: FlightRecorder | null,
   gemms: (buffer: ArrayBufferLike) => Pick<KernelLibraryOptions, "gemms">,
 ): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
   const memory = createMemory(program, space, { shared: false });
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
-  const recorder = createTraceRecorder(program);
+  const flight = flights?.open(program, [...program.ranks.keys()]) ?? null;
+  const recorder = createTraceRecorder(program, flight);
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
@@ -57,19 +62,22 @@ function prepare(
       for (let run = 0; run < runs; run++) {
         compute.forget();
         callers.begin();
+        flight?.begin("all");
         try {
           machine.run();
+          flight?.end();
         } catch (error) {
-          if (error instanceof DiagnosticError) throw error;
           const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-          throw new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+          const known = error instanceof DiagnosticError;
+          const failure = known ? error : new DiagnosticError([commandThrew({ program }, recorder.current(), text)]);
+          throw flights?.failed(failure) ?? failure;
         } finally {
           callers.end();
         }
       }
       return recorder.end();
     },
-    release: () => {},
+    release: () => flight?.release(),
   };
 }
 
@@ -83,7 +91,7 @@ interface TraceRecorder {
 }
 
 /** Records times of commands and checks the timeout for the machine, which has no clock. */
-function createTraceRecorder(program: Program): TraceRecorder {
+function createTraceRecorder(program: Program, flight: Flight | null): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
   let timeoutInForce = Infinity;
@@ -92,10 +100,16 @@ function createTraceRecorder(program: Program): TraceRecorder {
   let trace: TraceEvent[] = [];
   let starts = new Map<string, number>();
   let moves = new Map<string, number>();
+  const note = (rank: number, command: number, step: number): void => {
+    if (flight === null) return;
+    const { stream } = at(at(program.ranks, rank).commands, command);
+    noteStep(at(flight.rings, rank), ringOf(stream), step, command);
+  };
   return {
     observer: {
       start: (rank, command) => {
         current = { rank, command };
+        note(rank, command, steps.begun);
         const now = performance.now();
         if (now > deadline) timedOut(commandText({ program }, current), timeoutInForce);
         if (tracing) starts.set(`${rank}.${command}`, now);
@@ -104,6 +118,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
         if (tracing) moves.set(`${rank}.${command}`, performance.now());
       },
       end: (rank, command) => {
+        note(rank, command, steps.ended);
         if (!tracing) return;
         const name = `${rank}.${command}`;
         const start = starts.get(name) ?? origin;

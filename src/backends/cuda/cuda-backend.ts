@@ -3,6 +3,7 @@
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
+import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
 import { prepareProgram } from "./prepared-program.ts";
 import { options as schema, type OptionValue } from "../../compile/options.ts";
@@ -21,6 +22,8 @@ export interface CudaOptions {
   readonly timeout?: OptionValue<"timeout">;
   /** Folder of the cache of compiled kernels; null for no cache. Defaults to the user's cache folder. */
   readonly cacheFolder?: string | null;
+  /** Records what failed runs did; createFlightRecorder() if omitted. All ranks name the same folder. */
+  readonly flight?: FlightRecorder;
 }
 
 const usualTimeout = 30;
@@ -30,7 +33,7 @@ const usualTimeout = 30;
  * `device-count`, `backend-unavailable`, `gpu-unsupported` and `gpu-call-failed`.
  */
 export function createCudaBackend(options: CudaOptions): Backend {
-  requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder"]);
+  requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder", "flight"]);
   return { name: "cuda", open: async (world) => openGroup(world, options) };
 }
 
@@ -47,7 +50,7 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       help: "start one process per GPU: `braid run --on cuda` does, and so do torchrun, mpirun and srun",
     });
   }
-  const session = openSession({ rendezvous, cacheFolder });
+  const session = openSession({ rendezvous, cacheFolder, flight: options.flight ?? createFlightRecorder() });
   let failure: string | null = null;
   return {
     prepare: async (program): Promise<Prepared> => {

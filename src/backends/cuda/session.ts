@@ -14,6 +14,7 @@ import { createResources, type Resources } from "./resources.ts";
 import { createStreamPool, lowestPriority, type StreamPool } from "./run/streams/stream-pool.ts";
 import { streamIsIdle } from "./run/stuck/wait.ts";
 import { openWorldClock, type WorldClock } from "./run/world-clock.ts";
+import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import type { Rendezvous } from "./world.ts";
 
 export interface Session extends Disposable {
@@ -30,6 +31,7 @@ export interface Session extends Disposable {
   /** Reads the words of slots while other streams are stuck; idle otherwise. */
   readonly slotStream: number;
   readonly staging: Staging;
+  readonly flight: FlightRecorder;
   /** Libraries are loaded when a Program first needs them. */
   readonly gemms: () => Gemms;
   readonly communicators: () => Communicators;
@@ -42,20 +44,21 @@ export interface Session extends Disposable {
 export interface SessionOptions {
   readonly rendezvous: Rendezvous;
   readonly cacheFolder: string | null;
+  readonly flight: FlightRecorder;
 }
 
 /** Throws `backend-unavailable`, `gpu-unsupported` and `gpu-call-failed`, and then holds nothing. */
-export function openSession({ rendezvous, cacheFolder }: SessionOptions): Session {
+export function openSession(options: SessionOptions): Session {
   const resources = createResources();
   try {
-    return sessionOf(resources, rendezvous, cacheFolder);
+    return sessionOf(resources, options);
   } catch (error) {
     resources[Symbol.dispose]();
     throw error;
   }
 }
 
-function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: string | null): Session {
+function sessionOf(resources: Resources, { rendezvous, cacheFolder, flight }: SessionOptions): Session {
   const gpu = openGpu(rendezvous.rank, rendezvous.localRank);
   const memory = createDeviceMemory(gpu);
   const heap = resources.own(createPeerHeap(gpu, memory, rendezvous));
@@ -85,6 +88,7 @@ function sessionOf(resources: Resources, rendezvous: Rendezvous, cacheFolder: st
     hostStream,
     slotStream,
     staging,
+    flight,
     gemms: () => (gemms ??= resources.own(createGemms(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
     clock: () => (clock ??= openWorldClock(rendezvous)),

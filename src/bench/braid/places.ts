@@ -3,6 +3,7 @@
  * those of the other ranks.
  */
 import type { Backend, Group, Prepared } from "../../backends/backend.ts";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { createCpuBackend } from "../../cpu.ts";
 import { createCudaBackend, type GraphUse } from "../../cuda.ts";
 import { compile, requireVerified } from "../../compile/compile.ts";
@@ -37,11 +38,16 @@ export function placesOnCpu(devices: number, timeout: number): Places {
 }
 
 /** `options`: compared between ranks before they prepare a Program. */
-export function placesOnGpus(world: World, timeout: number, options: Readonly<Record<string, string>>): Places {
+export function placesOnGpus(
+  world: World,
+  timeout: number,
+  options: Readonly<Record<string, string>>,
+  flight: FlightRecorder,
+): Places {
   const places = new Map<GraphUse, Promise<Place>>();
   const closing: (() => Promise<void>)[] = [];
   const open = async (graph: GraphUse): Promise<Place> => {
-    const backend = withProgramCheck(createCudaBackend({ rendezvous: world, graph, timeout }), world, options);
+    const backend = withProgramCheck(createCudaBackend({ rendezvous: world, graph, timeout, flight }), world, options);
     const { group, gpuBarrier } = await openGpuBarrier(backend, world);
     closing.push(async () => {
       gpuBarrier.release();

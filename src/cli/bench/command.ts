@@ -20,6 +20,7 @@ import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../be
 import { startTorch } from "../../bench/torch/start-torch.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
@@ -50,9 +51,9 @@ export function benchCommand(
     const exchangeTimeout = 1000 * plan.timeout + rankSlack;
     const work = {
       here: () => benchHere(plan, flags, terminal),
-      asRank: (world: World) => benchAsRank(plan, flags, world, terminal),
+      asRank: (world: World, flight: FlightRecorder) => benchAsRank(plan, flags, { world, flight }, terminal),
     };
-    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
+    finish(await runWhere(where, work, { args, exchangeTimeout, terminal }));
   });
 }
 
@@ -79,9 +80,14 @@ async function benchHere(plan: BenchPlan, flags: BenchFlags, terminal: Terminal)
 }
 
 /** This process is one of the ranks; rank 0 reports. */
-async function benchAsRank(plan: BenchPlan, flags: BenchFlags, world: World, terminal: Terminal): Promise<ExitStatus> {
+async function benchAsRank(
+  plan: BenchPlan,
+  flags: BenchFlags,
+  { world, flight }: { readonly world: World; readonly flight: FlightRecorder },
+  terminal: Terminal,
+): Promise<ExitStatus> {
   const exchange = exchangeWith(world);
-  const places = placesOnGpus(world, plan.timeout, chosen(plan));
+  const places = placesOnGpus(world, plan.timeout, chosen(plan), flight);
   const machine = machineOf("cuda", world.localRank);
   // PyTorch gets what the user set, without what Braid's driver sets for itself.
   const environment = { ...processEnvironment };

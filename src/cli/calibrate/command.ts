@@ -19,6 +19,7 @@ import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
@@ -48,15 +49,20 @@ export function calibrateCommand(
         const places = placesOnCpu(where.devices, timeout);
         return calibrate(flags, hostOf(where.devices, places, exchangeAlone, terminal), places, terminal);
       },
-      asRank: (world: World) => calibrateAsRank(flags, world, terminal),
+      asRank: (world: World, flight: FlightRecorder) => calibrateAsRank(flags, world, flight, terminal),
     };
-    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
+    finish(await runWhere(where, work, { args, exchangeTimeout, terminal }));
   });
 }
 
 /** This process is one of the ranks; rank 0 writes. */
-async function calibrateAsRank(flags: CalibrateFlags, world: World, terminal: Terminal): Promise<ExitStatus> {
-  const places = placesOnGpus(world, timeout, { command: "calibrate" });
+async function calibrateAsRank(
+  flags: CalibrateFlags,
+  world: World,
+  flight: FlightRecorder,
+  terminal: Terminal,
+): Promise<ExitStatus> {
+  const places = placesOnGpus(world, timeout, { command: "calibrate" }, flight);
   const host = hostOf(world.worldSize, places, exchangeWith(world), terminal);
   return world.rank === 0
     ? calibrate(flags, host, places, terminal)

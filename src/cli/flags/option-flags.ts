@@ -15,10 +15,10 @@ import { requireOptions } from "../../compile/options/resolve.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { keysOf } from "../../support/keys-of.ts";
 
-/** A command on a program file or a dump, with its flags. */
-export function programCommand(name: CommandName): Command {
+/** A command on a program file or a dump, with its flags. `argument`: `[file]` if it can do without. */
+export function programCommand(name: CommandName, argument = "<file>"): Command {
   const file = "program file (.ts, .js, .mjs) or dump (.hir, .txt, .log, .out)";
-  return addFlags(new Command(name).argument("<file>", file), name);
+  return addFlags(new Command(name).argument(argument, file), name);
 }
 
 /**

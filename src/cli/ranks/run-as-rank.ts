@@ -8,27 +8,43 @@ import process from "node:process";
 import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { endWithParent } from "../../launch/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
 /** Milliseconds for a failed rank's report to reach the hub, and for the rank to end by itself. */
 const farewellMilliseconds = 100;
 const lingerMilliseconds = 1000;
 
+type Rank = Extract<Whereabouts, { kind: "rank" }>;
+
 /** All ranks run `work` in step. Its result is this rank's exit status. */
 export async function runAsRank(
-  { place, supervised }: Extract<Whereabouts, { kind: "rank" }>,
+  where: Rank,
   exchangeTimeout: number,
-  work: (world: World) => Promise<ExitStatus>,
+  flightDir: string | undefined,
+  work: (world: World, flight: FlightRecorder) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
-  if (supervised) endWithParent(() => process.exit(exitStatus.runFailed));
+  const mirror = where.supervised ? endWithParent(() => process.exit(exitStatus.runFailed)) : undefined;
+  return withFlight(where, flightDir, (flight) => joinAndWork(where, exchangeTimeout, flight, work), mirror);
+}
+
+async function joinAndWork(
+  { place, supervised }: Rank,
+  exchangeTimeout: number,
+  flight: FlightRecorder,
+  work: (world: World, flight: FlightRecorder) => Promise<ExitStatus>,
+): Promise<ExitStatus> {
   const world = await enterWorld(place, processEnvironment, exchangeTimeout);
   try {
-    const status = await work(world);
+    const status = await work(world, flight);
     await world.leave();
     return status;
   } catch (error) {
+    // A rank whose own run did not fail has not written its record yet.
+    if (error === world.signal.reason) flight.ended(reasonOf(error));
     world.lastWords(wordsOf(error));
     world.abort(reasonOf(error));
     await sleep(farewellMilliseconds);

@@ -4,6 +4,8 @@
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { existsSync } from "node:fs";
+import { type FlightRecorder, flightNote } from "../../backends/flight/flight-recorder.ts";
 import { packageFile } from "../../backends/package-file.ts";
 import { requireGpus } from "../../cuda.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
@@ -11,6 +13,7 @@ import { type World, worldEnded } from "../../launch/join-world.ts";
 import { spawnRanks, type StopSignal, type WorldResult } from "../../launch/spawn-ranks.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { usualFlightFolder } from "./with-flight.ts";
 import { runAsRank } from "./run-as-rank.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
@@ -18,9 +21,8 @@ const main = fileURLToPath(packageFile("dist/cli/main.js"));
 
 async function runInProcesses(
   devices: number,
-  args: readonly string[],
-  exchangeTimeout: number,
-  terminal: Terminal,
+  flightFolder: string,
+  { args, exchangeTimeout, terminal }: Launch,
 ): Promise<ExitStatus> {
   const result = await spawnRanks({
     worldSize: devices,
@@ -35,8 +37,15 @@ async function runInProcesses(
     return statusOfSignal[result.interrupted];
   }
   // A check that failed was reported by rank 0, whose status ends the world when all others have left.
-  if (result.end !== null && !(result.statuses[0] === exitStatus.checkFailed)) terminal.err(`${failureText(result)}\n`);
+  if (result.end !== null && !(result.statuses[0] === exitStatus.checkFailed))
+    terminal.err(`${withFlight(failureText(result), flightFolder)}\n`);
   return statusOfWorld(result);
+}
+
+/** A rank that was killed could not name the folder. */
+function withFlight(text: string, folder: string): string {
+  const note = flightNote(folder);
+  return text.includes(note) || !existsSync(folder) ? text : `${text}\n  note: ${note}`;
 }
 
 const statusOfSignal: Readonly<Record<StopSignal, ExitStatus>> = {
@@ -45,24 +54,28 @@ const statusOfSignal: Readonly<Record<StopSignal, ExitStatus>> = {
   SIGTERM: exitStatus.terminated,
 };
 
-/**
- * Does `here` in this process, starts the command line `args` once per rank, or does `asRank` as one of these ranks.
- * Ranks wait at most `exchangeTimeout` milliseconds for each other.
- */
-export async function runWhere(
-  where: Whereabouts,
-  {
-    here,
-    asRank,
-  }: { readonly here: () => Promise<ExitStatus>; readonly asRank: (world: World) => Promise<ExitStatus> },
-  args: readonly string[],
-  exchangeTimeout: number,
-  terminal: Terminal,
-): Promise<ExitStatus> {
+interface Work {
+  readonly here: () => Promise<ExitStatus>;
+  readonly asRank: (world: World, flight: FlightRecorder) => Promise<ExitStatus>;
+}
+
+export interface Launch {
+  /** The command line that each rank runs. */
+  readonly args: readonly string[];
+  /** Milliseconds that ranks wait for each other. */
+  readonly exchangeTimeout: number;
+  /** As in the schema of options. */
+  readonly flightDir?: string | undefined;
+  readonly terminal: Terminal;
+}
+
+/** Does `here` in this process, starts the command line once per rank, or does `asRank` as one of these ranks. */
+export async function runWhere(where: Whereabouts, { here, asRank }: Work, launch: Launch): Promise<ExitStatus> {
+  const { exchangeTimeout, flightDir } = launch;
   if (where.kind === "here") return here();
-  if (where.kind === "rank") return runAsRank(where, exchangeTimeout, asRank);
+  if (where.kind === "rank") return runAsRank(where, exchangeTimeout, flightDir, asRank);
   requireGpus(where.devices);
-  return runInProcesses(where.devices, args, exchangeTimeout, terminal);
+  return runInProcesses(where.devices, flightDir ?? usualFlightFolder(where), launch);
 }
 
 function statusOfWorld({ statuses, end }: WorldResult): ExitStatus {

@@ -1,5 +1,6 @@
 /** The back end for `--on`, `--interleaving` and `--blas`. */
 import { readFile } from "node:fs/promises";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { Backend } from "../../backends/backend.ts";
 import type { Options } from "../../compile/options.ts";
 import { createCpuBackend, parseInterleaving } from "../../cpu.ts";
@@ -18,10 +19,11 @@ export async function chooseBackend(
   { on, interleaving, blas, graph }: BackendFlags,
   world: World | null,
   options: Readonly<Record<string, string>>,
+  flight: FlightRecorder,
 ): Promise<Backend> {
   if (interleaving === undefined) {
-    if (on === "cpu") return createCpuBackend({ blas });
-    const backend = createCudaBackend({ rendezvous: world ?? soloRendezvous(), graph });
+    if (on === "cpu") return createCpuBackend({ blas, flight });
+    const backend = createCudaBackend({ rendezvous: world ?? soloRendezvous(), graph, flight });
     return world === null ? backend : withProgramCheck(backend, world, options);
   }
   if (on !== "cpu") {
@@ -34,7 +36,7 @@ export async function chooseBackend(
       help: "remove --interleaving, or run on the CPU",
     });
   }
-  return createCpuBackend({ blas, interleaving: parseInterleaving(await interleavingText(interleaving)) });
+  return createCpuBackend({ blas, flight, interleaving: parseInterleaving(await interleavingText(interleaving)) });
 }
 
 /** seed:S and hold:RANK:COMMAND are used as they are. Any other text names a file. */

@@ -1,6 +1,7 @@
 /** `braid run`: compiles a program, runs it on all its devices, and checks the result if requested. */
 import type { Command } from "commander";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
@@ -26,12 +27,12 @@ export function runCommand(
   return command.action(async (file: string, flags: RunFlags) => {
     const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
-    const run = async (world: World | null): Promise<ExitStatus> => {
+    const run = async (world: World | null, flight: FlightRecorder): Promise<ExitStatus> => {
       const [here, own] = [{ ...flags, devices: where.devices }, givenOptions(command, compileNames)];
       const result = await withProgress(terminal, (step) =>
         whileBuilding(file, here, terminal.err, async (building) => {
           const [{ chooseBackend }, { runFile }] = await Promise.all([import("./backend.ts"), import("./run-file.ts")]);
-          const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) });
+          const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) }, flight);
           return runFile(file, here, own, { backend, world, building, step });
         }),
       );
@@ -42,9 +43,13 @@ export function runCommand(
       return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
     };
     const exchangeTimeout = Math.ceil(flags.timeout * 1000) + rankSlack;
-    if (where.kind === "here") return finish(await run(null));
-    const work = { here: () => run(null), asRank: run };
+    const { flightDir } = flags;
+    const here = async (): Promise<ExitStatus> => {
+      const { withFlight } = await import("../ranks/with-flight.ts");
+      return withFlight(where, flightDir, (flight) => run(null, flight));
+    };
+    if (where.kind === "here") return finish(await here());
     const { runWhere } = await import("../ranks/run-in-processes.ts");
-    finish(await runWhere(where, work, args, exchangeTimeout, terminal));
+    finish(await runWhere(where, { here, asRank: run }, { args, exchangeTimeout, flightDir, terminal }));
   });
 }

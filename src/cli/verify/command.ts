@@ -12,10 +12,17 @@ import type { Terminal } from "../terminal/terminal.ts";
 import type { AddedLine, VerifyFlags, VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = programCommand("verify").description(
+  const command = programCommand("verify", "[file]").description(
     "Proves a program free of races, deadlocks and misuse of memory, without running it.",
   );
-  return command.action(async (file: string, flags: VerifyFlags) => {
+  return command.action(async (file: string | undefined, flags: VerifyFlags) => {
+    if (flags.flight !== undefined) {
+      const { compareFlight } = await import("./compare-flight.ts");
+      return finish(await compareFlight(command, file, flags.flight, flags, terminal));
+    }
+    if (file === undefined) {
+      return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
+    }
     const given = givenOptions(command, compileNames);
     const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
     const result = await withProgress(terminal, (step) =>

@@ -25,6 +25,12 @@ export const outputRows = {
     default: "npy",
     help: "with --output-dir: one .npy file per output, or one outputs.safetensors",
   },
+  flightDir: {
+    ...output,
+    kind: text("folder", "flight"),
+    otherwise: "a temporary folder, which the message names",
+    help: "write the flight record of a run that fails, hangs or gets SIGUSR1 to this folder",
+  },
   style: {
     ...output,
     commands: ["lower"],
@@ -56,6 +62,12 @@ export const outputRows = {
     commands: ["verify"],
     kind: text("file", "repaired.hir"),
     help: "write the host programs with the statements that they lack, as a dump that verifies",
+  },
+  flight: {
+    ...output,
+    commands: ["verify"],
+    kind: text("folder", "flight"),
+    help: "compare the flight records of all ranks in this folder, instead of verifying FILE",
   },
   verbose: {
     ...output,

@@ -1,5 +1,6 @@
 /** The place of a node of the graph in its program, as data and as text. */
 import type { Place } from "../../diagnostics/diagnostic.ts";
+import { shortStatement } from "../../commands/short-statement.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace } from "../finding.ts";
 import { commandIndex, type Graph } from "../order/graph.ts";
@@ -74,24 +75,4 @@ export function programOrder(a: CommandPlace, b: CommandPlace): number {
 /** The caller's nodes are at both ends of a run. */
 function endOf({ kind }: CommandPlace): number {
   return kind === "callerWrites" ? -1 : kind === "callerReads" ? 1 : 0;
-}
-
-/**
- * The form of a statement in findings: tensors by name, because the dump's line has the rest, and for an allocation
- * only the tensor.
- *
- *   T6_l_float[iS21{3}, rS24{4}] (DeviceMesh{0 1}) = matmul(T5_g_float[iS18{3}, iS20{4}] (DeviceMesh{0 1}), T1_g_float[...])
- *   T6 = matmul(T5, T1)
- */
-const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
-const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
-
-/** Returns one line, without the names of tensors, which the finding lists. Other text stays unchanged. */
-function shortStatement(statement: string): string {
-  return statement
-    .replace(/ {2}\/\/ .*$/, "")
-    .replace(/\s*\n\s*/g, " ")
-    .replace(/;$/, "")
-    .replaceAll(tensor, "$1")
-    .replace(allocation, "ALLOCATE(buffer=$1)");
 }

@@ -107,6 +107,7 @@ describe("failures", () => {
       expect(diagnostics[0]?.notes).toEqual([
         "rank 0, stream 0, command 0 (transfer) of: Allreduce 0,1: waits for rank 1, stream 0 to arrive at: Allreduce 0,1",
         "rank 1, stream 0, command 0 (transfer) of: Allreduce 1,0: waits for rank 0, stream 0 to arrive at: Allreduce 1,0",
+        expect.stringMatching(/^flight record: /),
       ]);
     }
     await runsAgain();

@@ -1,10 +1,12 @@
 /** `braid run --on cuda` on fake GPUs whose launcher ends in the middle of many short runs: no rank stays behind. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readFlights } from "../../../src/cli/verify/read-flights.ts";
+import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { isAlive } from "../../launch/run-ranks.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
@@ -26,10 +28,15 @@ afterAll(() => {
 });
 
 /** Starts the command in a group of processes of its own. Returns when its ranks have run for a while. */
-async function start(): Promise<{ readonly launcher: ChildProcess; readonly pids: readonly number[] }> {
+async function start(
+  ...flags: readonly string[]
+): Promise<{ readonly launcher: ChildProcess; readonly pids: readonly number[] }> {
   // oxlint-disable-next-line node/no-process-env -- what the command inherits
   const env = { ...process.env, ...fakes.env, FAKE_CUDA_LOG: "" };
-  const launcher = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args], { env, detached: true });
+  const launcher = spawn(process.execPath, [path.join(root, "dist/cli/main.js"), ...args, ...flags], {
+    env,
+    detached: true,
+  });
   const children = `/proc/${launcher.pid}/task/${launcher.pid}/children`;
   let pids: readonly number[] = [];
   while (pids.length < 2) {
@@ -39,6 +46,12 @@ async function start(): Promise<{ readonly launcher: ChildProcess; readonly pids
   await sleep(5000);
   expect(pids.filter(isAlive)).toEqual(pids);
   return { launcher, pids };
+}
+
+async function writtenAfter(files: readonly string[], milliseconds: number): Promise<readonly string[]> {
+  const deadline = Date.now() + milliseconds;
+  while (!files.every((file) => existsSync(file)) && Date.now() < deadline) await sleep(20);
+  return files.filter((file) => !existsSync(file));
 }
 
 async function aliveAfter(pids: readonly number[], milliseconds: number): Promise<readonly number[]> {
@@ -64,5 +77,31 @@ describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
     expect(await aliveAfter(pids, 2000)).toEqual([]);
     expect(await status).toBe(130);
     expect(printed).toBe("ended by SIGINT, with all ranks\n");
+  }, 60_000);
+
+  it("write flight records at SIGUSR1 and go on; when a rank is killed, the others do", async () => {
+    const records = path.join(fakes.folder, "records");
+    const files = [0, 1].map((rank) => path.join(records, `rank-${rank}.json`));
+    const { launcher, pids } = await start("--flight-dir", records);
+    expect(files.filter((file) => existsSync(file))).toEqual([]);
+    let printed = "";
+    launcher.stderr?.on("data", (text: Buffer) => (printed += text.toString()));
+    const ended = new Promise((resolve) => launcher.on("close", resolve));
+    launcher.kill("SIGUSR1");
+    expect(await writtenAfter(files, 5000)).toEqual([]);
+    expect(pids.filter(isAlive)).toEqual(pids);
+    const asked = await readFlights(records);
+    expect(asked.map(({ failed, reason }) => [failed, reason])).toEqual(Array(2).fill([false, "asked by a signal"]));
+    expect(asked.every(({ run, commands }) => run > 1 && commands.length > 0)).toBe(true);
+
+    const [, second] = pids;
+    if (second !== undefined) process.kill(second, "SIGKILL");
+    expect(await aliveAfter(pids, 5000)).toEqual([]);
+    expect(await ended).toBe(3);
+    expect(printed).toContain(`note: flight record: braid verify --flight ${records}`);
+    const { findings } = compareFlights(await readFlights(records));
+    expect(findings.map(({ code, message }) => `${code}: ${message}`)).toEqual([
+      expect.stringMatching(/^rank-failed: rank [01] has left no record/),
+    ]);
   }, 60_000);
 });

@@ -4,6 +4,8 @@
  */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
+import { readFlights } from "../../../src/cli/verify/read-flights.ts";
+import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
@@ -45,12 +47,21 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
   }, 120_000);
 
   it("that wait for several peers at once report which of them have not signalled", async () => {
-    const { printed } = await runRanks(fakes, 4, "stuck-rank.ts");
+    const records = path.join(fakes.folder, "records");
+    const { printed } = await runRanks(fakes, 4, "stuck-rank.ts", records);
     expect(printed).toMatch(/^rank 0, caller: reached command 0, waitSignal .*; it waits for ranks 1 and 3 \(/m);
     // Of a process that frees nothing, fake GPUs leave nothing in the machine's memory.
     const id = /^process (\d+)$/m.exec(printed)?.[1];
     expect(id).toBeDefined();
     expect(readdirSync("/dev/shm").filter((name) => name.startsWith(`braid-fake-${id}-`))).toEqual([]);
+    const { findings, ranks } = compareFlights(await readFlights(records));
+    expect(findings.map(({ message }) => message)).toEqual([
+      "ranks 1, 3 have no command that ends a wait: 1 stream of rank 0 waits for them",
+    ]);
+    expect(ranks.map(({ text }) => text)).toEqual([
+      "rank 0: in run 1, 3 of 3 commands posted",
+      ...[1, 2, 3].map((rank) => `rank ${rank}: has ended run 1`),
+    ]);
   }, 60_000);
 
   it("hand a run to the driver in two calls when it is replayed, and one more for each that follows in a row", async () => {

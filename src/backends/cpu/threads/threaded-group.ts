@@ -12,6 +12,7 @@ import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../backend.ts";
+import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
 import { layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-numbers.ts";
@@ -29,8 +30,15 @@ const grace = 2_000;
 /** The longest delay of setTimeout; a longer one would fire at once. */
 const longestDelay = 2 ** 31 - 1;
 
+/** The resolution of times in flight records; workers read no clock for them. */
+const tickMilliseconds = 20;
+
 /** `blas` is the file of the BLAS that all workers use. */
-export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: string | null = null): Group {
+export function openThreadedGroup(
+  options: Partial<PoolOptions> = {},
+  blas: string | null = null,
+  recorder: FlightRecorder = createFlightRecorder(),
+): Group {
   const pool = createWorkerPool({ workers: availableParallelism(), ...options });
   const memories = createMemoryPool();
   let nextId = 0;
@@ -42,15 +50,22 @@ export function openThreadedGroup(options: Partial<PoolOptions> = {}, blas: stri
     return result;
   };
   return {
-    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas, memories }, inTurn)),
+    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas, memories, recorder }, inTurn)),
     close: () => pool.stop(),
   };
+}
+
+interface Holdings {
+  readonly id: number;
+  readonly blas: string | null;
+  readonly memories: MemoryPool;
+  readonly recorder: FlightRecorder;
 }
 
 async function prepare(
   program: Program,
   pool: WorkerPool,
-  { id, blas, memories }: { readonly id: number; readonly blas: string | null; readonly memories: MemoryPool },
+  { id, blas, memories, recorder }: Holdings,
   inTurn: <T>(task: () => Promise<T>) => Promise<T>,
 ): Promise<Prepared> {
   const scratch = mostScratch(program, partitionKernels(program, pool.size));
@@ -58,6 +73,7 @@ async function prepare(
   const memory = memories.take(program, space);
   let released = false;
   const tables = createTables(program, "streams");
+  const flight = recorder.open(program, [...program.ranks.keys()]);
   const shared: SharedProgram = {
     program,
     memory,
@@ -67,6 +83,7 @@ async function prepare(
     board: new Int32Array(new SharedArrayBuffer(4 * boardWords(pool.size))),
     running: new Int32Array(new SharedArrayBuffer(4 * runningWords(pool.size))),
     times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * numberCommands(program).count))),
+    rings: flight.rings,
     blas,
   };
   await pool.prepare(id, shared).catch((reason: unknown) => {
@@ -77,11 +94,17 @@ async function prepare(
   return {
     write: (buffer, bytes) => bytesOf(buffer).set(bytes),
     read: (buffer) => bytesOf(buffer).slice(),
-    execute: (options = {}) => inTurn(() => execute({ tables, state: shared.state }, shared, pool, id, options)),
+    execute: (options = {}) =>
+      inTurn(() =>
+        execute({ tables, state: shared.state }, shared, { pool, id, flight }, options).catch((error: unknown) => {
+          throw recorder.failed(error);
+        }),
+      ),
     release: () => {
       if (released) return;
       released = true;
       pool.release(id);
+      flight.release();
       memories.give(memory);
     },
   };
@@ -90,8 +113,7 @@ async function prepare(
 async function execute(
   progress: Progress,
   { program, schedule, board, running, times }: SharedProgram,
-  pool: WorkerPool,
-  id: number,
+  { pool, id, flight }: { readonly pool: WorkerPool; readonly id: number; readonly flight: Flight },
   options: ExecuteOptions,
 ): Promise<RunReport> {
   const { timeout: seconds = Infinity, trace = false } = options;
@@ -108,17 +130,20 @@ async function execute(
     abortSchedule(scheduler);
     lastResort = setTimeout(() => void pool.end(), grace);
   };
+  const ticks = setInterval(flight.tick, tickMilliseconds);
   const deadline = timeout === Infinity ? undefined : setTimeout(giveUp, Math.min(timeout, longestDelay));
   const origin = now();
   try {
     for (let run = 0; run < runs; run++) {
       beginRun(tables, state);
       beginSchedule(scheduler, lengths, pool.size);
+      flight.begin("all");
       board.fill(0);
       running.fill(0);
       const failures = await pool.run(id, trace);
       const diagnostic = expired ?? firstFailure(failures, progress) ?? (allDone(scheduler) ? null : stuck(progress));
       if (diagnostic !== null) throw new DiagnosticError([diagnostic]);
+      flight.end();
     }
     return { milliseconds: now() - origin, trace: trace ? traceOf(program, times, origin) : [] };
   } catch (error) {
@@ -127,6 +152,7 @@ async function execute(
     if (reason instanceof DiagnosticError) throw reason;
     throw new DiagnosticError([workerDied(reason, commandOf(reason, tables, running))]);
   } finally {
+    clearInterval(ticks);
     clearTimeout(deadline);
     clearTimeout(lastResort);
   }

@@ -6,6 +6,7 @@ import { type Command, type CommandStreamId, type EventId, isBlocking } from "..
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
+import type { Flight } from "../../flight/flight-recorder.ts";
 import type { Arenas } from "../memory/arenas.ts";
 import { createHostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
@@ -43,6 +44,7 @@ export interface PreparedList {
   readonly streams: readonly number[];
   /** Indexed by EventId. */
   readonly events: readonly number[];
+  readonly flight: Flight;
   /** Set by an action that NCCL continues in the background. The next action must wait for it. */
   readonly busy: { communicator: Communicator | null };
 }
@@ -61,6 +63,11 @@ export function prepareList(
   const streams = streamPriorities(own.streams).map((priority) => pool.stream(priority, resources));
   const events = Array.from({ length: own.eventCount }, () => pool.event("order", resources));
   const progress = createProgress(streams.length, blocks);
+  const flight = session.flight.open(program, [rank], {
+    reported: () => own.streams.map(({ id }) => progress.last(id)),
+    words: progress.words,
+  });
+  resources.defer(flight.release);
   const busy: PreparedList["busy"] = { communicator: null };
   const scratchOf = createStreamScratch(session.memory, resources, "scratch of kernels");
   const workspaceOf = createStreamScratch(session.memory, resources, "workspaces of matmul");
@@ -124,6 +131,7 @@ export function prepareList(
     slots: createSlotReader(gpu, session.slotStream, arenas.ownSlots, blocks),
     streams,
     events,
+    flight,
     busy,
   };
 }

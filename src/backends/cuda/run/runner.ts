@@ -76,16 +76,19 @@ export function createRunner(
   const issue = (deadline: Deadline, trace: boolean): Promise<void> | null => {
     if (trace) {
       traced ??= traceList(session, program, list, clock, resources);
+      list.flight.begin("one by one");
       return enqueueList(session, program, traced.list, deadline);
     }
     const run = begun++;
     if (use !== "off" && run === 1) return captureAndIssue(deadline);
+    list.flight.begin(graph === null ? "one by one" : "all");
     if (graph === null) return enqueueList(session, program, list, deadline);
     graph.launch();
     return null;
   };
 
   const captureAndIssue = async (deadline: Deadline): Promise<void> => {
+    list.flight.begin("one by one");
     graph = await capture(deadline);
     if (graph === null) await enqueueList(session, program, list, deadline);
     else graph.launch();
@@ -136,6 +139,7 @@ export function createRunner(
       await waitUntil(ended, deadline);
       const over = performance.now();
       // Prepares the next run, so that it starts with its launch. After a failed run there is no next one.
+      list.flight.end();
       list.progress.reset();
       return {
         milliseconds: over - start,
@@ -147,7 +151,7 @@ export function createRunner(
       // The message about another rank's end does not say what this rank was doing.
       const notes = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
       broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
-      throw withNotes(error, notes);
+      throw session.flight.failed(withNotes(error, notes));
     }
   };
 }

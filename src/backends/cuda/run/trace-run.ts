@@ -81,6 +81,7 @@ export function traceList(
     list: {
       actions: inOrder.map(({ action }) => action),
       commandOf: Int32Array.from(inOrder, ({ index }) => index),
+      flight: prepared.flight,
       busy: prepared.busy,
     },
     read: () => ({

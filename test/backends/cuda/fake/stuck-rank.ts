@@ -1,8 +1,10 @@
 /**
  * One rank of a test on fake GPUs of a run that hangs: rank 0 waits for a signal from every other rank, and only even
- * ranks signal. Rank 0 prints its process number and the timeout message. The process frees nothing.
+ * ranks signal. Rank 0 prints its process number and the timeout message, and all ranks write their flight records to the
+ * folder given. The process frees nothing.
  */
 import process from "node:process";
+import { createFlightRecorder } from "../../../../src/backends/flight/flight-recorder.ts";
 import { createCudaBackend } from "../../../../src/cuda.ts";
 import { link } from "../../../../src/commands/link/link.ts";
 import { DiagnosticError } from "../../../../src/diagnostics/diagnostic.ts";
@@ -29,7 +31,8 @@ const program = link(
   }),
 );
 
-const group = await createCudaBackend({ rendezvous: world }).open({
+const flight = createFlightRecorder({ folder: process.argv[2] ?? "" });
+const group = await createCudaBackend({ rendezvous: world, flight }).open({
   world: world.worldSize,
   localRanks: [world.rank],
 });
@@ -40,5 +43,5 @@ try {
   console.log(error instanceof DiagnosticError ? error.diagnostics[0]?.found : error);
 }
 // Nobody leaves before rank 0 has told what it found: the end of one is the end of all.
-await world.barrier().catch(() => {});
+await world.barrier().catch(() => flight.ended("rank 0 failed"));
 process.exit(0);

@@ -6,6 +6,8 @@ import { at } from "../../../../support/invariant.ts";
 import { failedAt } from "../../bindings/call-error.ts";
 import type { Communicator } from "../../nccl/communicators.ts";
 import type { Session } from "../../session.ts";
+import type { Flight } from "../../../flight/flight-recorder.ts";
+import { noteStep, postFlight, ringOf, steps } from "../../../../trace/flight/flight-rings.ts";
 import type { Action } from "./action-context.ts";
 import { type Deadline, waitUntil } from "../stuck/wait.ts";
 
@@ -13,6 +15,7 @@ export interface Enqueued {
   readonly actions: readonly Action[];
   /** commandOf[i] is the command of actions[i]. */
   readonly commandOf: Int32Array;
+  readonly flight: Pick<Flight, "rings">;
   /** Whether the last action left NCCL working in the background; checked after each action. */
   readonly busy: { communicator: Communicator | null };
 }
@@ -31,14 +34,28 @@ export async function enqueueList(
     busy.communicator = null;
     if (communicator !== null) await waitUntil(() => !session.communicators().isBusy(communicator), deadline);
   }
+  // Joined actions have the number of their first command.
+  postFlight(at(list.flight.rings, 0), at(program.ranks, session.gpu.rank).commands.length);
 }
 
 /** Runs actions from `first` up to and including one that leaves NCCL busy. Returns the number of the next action. */
-function runActions(session: Session, program: Program, { actions, commandOf, busy }: Enqueued, first: number): number {
+function runActions(
+  session: Session,
+  program: Program,
+  { actions, commandOf, busy, flight }: Enqueued,
+  first: number,
+): number {
+  const { commands } = at(program.ranks, session.gpu.rank);
+  const ring = at(flight.rings, 0);
   let i = first;
   try {
     while (i < actions.length && busy.communicator === null) {
       actions[i]?.();
+      const command = commandOf[i] ?? -1;
+      if (command >= 0) {
+        noteStep(ring, ringOf(at(commands, command).stream), steps.posted, command);
+        postFlight(ring, command + 1);
+      }
       i++;
     }
     return i;

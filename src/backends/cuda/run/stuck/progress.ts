@@ -8,15 +8,18 @@ import { type CommandStreamId, originText } from "../../../../commands/command.t
 import { commandDetails } from "../../../../commands/command-text.ts";
 import type { Program } from "../../../../commands/program.ts";
 import { at } from "../../../../support/invariant.ts";
+import type { Reported } from "../../../../trace/flight/flight-record.ts";
+import type { GpuWords } from "../../../flight/flight-message.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 
 export interface Progress {
   /** The address of a stream's word. */
   readonly address: (stream: CommandStreamId) => number;
+  readonly words: GpuWords;
   /** Call it between runs. */
   readonly reset: () => void;
-  /** The last command that the stream reported; null if it reported nothing in this run. */
-  readonly last: (stream: CommandStreamId) => { readonly command: number; readonly passed: boolean } | null;
+  /** Null if the stream reported nothing in this run. */
+  readonly last: (stream: CommandStreamId) => Reported;
 }
 
 const passedBit = 0x8000_0000;
@@ -40,14 +43,17 @@ export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">
   const { address, view } = blocks.take(Math.max(4, 4 * streams));
   return {
     address: (stream) => address + 4 * stream,
+    words: { address, streams },
     reset: () => {
       for (let i = 0; i < streams; i++) view.setUint32(4 * i, 0, true);
     },
-    last: (stream) => {
-      const word = view.getUint32(4 * stream, true);
-      return word === 0 ? null : { command: commandOf(word % passedBit), passed: word >= passedBit };
-    },
+    last: (stream) => readProgress(view, stream),
   };
+}
+
+export function readProgress(view: DataView, stream: number): Reported {
+  const word = view.getUint32(4 * stream, true);
+  return word === 0 ? null : { command: commandOf(word % passedBit), passed: word >= passedBit };
 }
 
 /** The command that a stream has reached. */

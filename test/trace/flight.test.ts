@@ -1,0 +1,225 @@
+/** Flight records of hand-made runs: what the rings keep, and which rank a comparison says is missing where. */
+import { describe, expect, it } from "vitest";
+import { link, type Program } from "braid";
+import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
+import { compareFlights } from "../../src/trace/flight/compare-flights.ts";
+import { flightPlans } from "../../src/trace/flight/flight-plan.ts";
+import { type FlightRecord, type Reported, takeFlightRecord } from "../../src/trace/flight/flight-record.ts";
+import {
+  beginFlight,
+  createFlightRings,
+  endFlight,
+  noteStep,
+  postFlight,
+  readFlight,
+  ringOf,
+  steps,
+  tickFlight,
+} from "../../src/trace/flight/flight-rings.ts";
+import { at } from "../../src/support/invariant.ts";
+import { buildLists } from "../machine/list-builder.ts";
+
+describe("rings", () => {
+  it("keep the last 32 steps of each stream, oldest first", () => {
+    const words = createFlightRings(2);
+    beginFlight(words, 1, 3, 5);
+    for (let command = 0; command < 40; command++) noteStep(words, ringOf(1), steps.begun, command);
+    tickFlight(words, 25);
+    noteStep(words, ringOf(1), steps.ended, 40);
+    const { streams, ...state } = readFlight(words);
+    expect(state).toEqual({ run: 1, finished: 0, posted: 3, clock: 25 });
+    expect(streams[0]).toEqual([]);
+    expect(streams[1]?.map(({ command }) => command)).toEqual(Array.from({ length: 32 }, (_, i) => i + 9));
+    expect(streams[1]?.at(-1)).toEqual({ step: "ended", command: 40, run: 1, clock: 25 });
+  });
+});
+
+/** Ranks 0, 1 and 2 reduce on a library's stream, after a copy and an event of the caller's. */
+const reducing = link(
+  buildLists(3, (list) => {
+    const [input, copy, output] = [list.input([4]), list.temporary([4]), list.output([4])];
+    const library = list.stream("NCCL", "communicator");
+    list.statement("T1 = Set(T0)").copy(0, input, copy);
+    list.statement("Communication 0").synchronize(library, 0);
+    list.collective(library, "Allreduce", { team: [0, 1, 2], reduceOp: "sum", input: copy, output });
+    list.statement("Wait Communication 0").synchronize(0, library);
+  }),
+);
+
+interface Given {
+  readonly run?: number;
+  readonly finished?: boolean;
+  readonly posted?: number;
+  readonly failed?: boolean;
+  readonly reported?: readonly Reported[];
+}
+
+/** The record of a rank that has begun and ended these commands, in order. */
+function record(
+  program: Program,
+  rank: number,
+  done: readonly (readonly ["begun" | "ended", number])[],
+  { run = 1, finished = false, posted = at(program.ranks, rank).commands.length, failed = true, reported }: Given = {},
+): FlightRecord {
+  const { streams, commands } = at(program.ranks, rank);
+  const words = createFlightRings(streams.length);
+  beginFlight(words, run, 0, 0);
+  postFlight(words, posted);
+  for (const [step, command] of done) noteStep(words, ringOf(at(commands, command).stream), steps[step], command);
+  if (finished) endFlight(words);
+  const source = { rank, world: program.ranks.length, plan: flightPlans(program)(rank), words, origin: 0 };
+  return takeFlightRecord(source, reported ?? null, { reason: "timed-out: it hangs", failed, now: 2500 });
+}
+
+const arrived = [
+  ["ended", 0],
+  ["ended", 1],
+  ["ended", 2],
+  ["begun", 3],
+] as const;
+
+function texts(records: readonly FlightRecord[]): readonly string[] {
+  return compareFlights(records).findings.map(renderDiagnostic);
+}
+
+describe("a rank that is behind", () => {
+  it("is one finding, with the streams that wait for it", () => {
+    expect(
+      texts([record(reducing, 0, arrived), record(reducing, 1, [["begun", 0]]), record(reducing, 2, arrived)]),
+    ).toEqual([
+      `error[rank-behind]: rank 1, caller is behind: 5 streams of ranks 0, 1, 2 wait for it
+  at: rank 1, stream 0: T1 = Set(T0)
+  found: rank 1, caller has begun command 0 (copy) of: T1 = Set(T0), 2.5 s ago
+  expected: the other side of command 2 (waitEvent) of: Communication 0 on rank 1
+  fix: look at what rank 1 does there
+  note: rank 1, NCCL waits at command 2 (waitEvent) of: Communication 0 for caller
+  note: rank 0, NCCL waits at command 3 (transfer) of: Communication 0 for rank 1, 2.5 s after its last step
+  note: rank 2, NCCL waits at command 3 (transfer) of: Communication 0 for rank 1, 2.5 s after its last step
+  note: rank 0, caller waits at command 5 (waitEvent) of: Wait Communication 0 for NCCL, 2.5 s after its last step
+  note: rank 2, caller waits at command 5 (waitEvent) of: Wait Communication 0 for NCCL, 2.5 s after its last step`,
+    ]);
+  });
+
+  it("is named with its peers' streams, if it has no record", () => {
+    expect(texts([record(reducing, 0, arrived), record(reducing, 2, arrived)])).toEqual([
+      `error[rank-failed]: rank 1 has left no record: 4 streams of ranks 0, 2 wait for it
+  found: records of 2 ranks
+  expected: one of each rank; a process that was killed or stopped writes none
+  fix: look for the end of rank 1: its own message, or the system's out-of-memory killer
+  note: rank 0, NCCL waits at command 3 (transfer) of: Communication 0 for rank 1, 2.5 s after its last step
+  note: rank 2, NCCL waits at command 3 (transfer) of: Communication 0 for rank 1, 2.5 s after its last step
+  note: rank 0, caller waits at command 5 (waitEvent) of: Wait Communication 0 for NCCL, 2.5 s after its last step
+  note: rank 2, caller waits at command 5 (waitEvent) of: Wait Communication 0 for NCCL, 2.5 s after its last step`,
+    ]);
+  });
+
+  it("may not have begun the run of the others", () => {
+    const [text, ...others] = texts([
+      record(reducing, 0, arrived, { run: 2 }),
+      record(reducing, 1, [], { run: 1, finished: true }),
+      record(reducing, 2, [], { run: 1, finished: true }),
+    ]);
+    expect(others).toEqual([]);
+    expect(text).toMatch(/^error\[rank-behind\]: ranks 1, 2 have not begun run 2: 2 streams of rank 0 wait for them\n/);
+  });
+
+  it("may be in another run", () => {
+    const ahead = record(reducing, 0, arrived, { run: 2 });
+    const ends = [
+      ["ended", 0],
+      ["ended", 1],
+      ["ended", 2],
+      ["ended", 3],
+      ["begun", 4],
+    ] as const;
+    const behind = [1, 2].map((rank) => record(reducing, rank, ends, { run: 1 }));
+    expect(texts([ahead, ...behind])).toEqual([
+      expect.stringContaining("ranks 1, 2 are behind: 4 streams of ranks 0, 1, 2 wait"),
+    ]);
+  });
+
+  it("has not been given its next command by its host", () => {
+    const late = record(reducing, 1, [["ended", 0]], { posted: 1 });
+    const [text] = texts([record(reducing, 0, arrived), late, record(reducing, 2, arrived)]);
+    expect(text).toContain("found: rank 1, caller has not been given command 1 (recordEvent) of: Communication 0\n");
+  });
+
+  it("has a record from before the others failed", () => {
+    const early = record(reducing, 1, arrived, { failed: false });
+    expect(texts([record(reducing, 0, arrived), early, record(reducing, 2, arrived)])).toEqual([
+      expect.stringContaining("rank 1 has left no record: 4 streams of ranks 0, 2"),
+    ]);
+  });
+
+  it("is a note in a run that goes on", () => {
+    const given = { failed: false };
+    const records = [
+      record(reducing, 0, arrived, given),
+      record(reducing, 1, [], given),
+      record(reducing, 2, arrived, given),
+    ];
+    expect(compareFlights(records).findings.map(({ severity }) => severity)).toEqual(["note"]);
+  });
+});
+
+describe("ranks", () => {
+  it("that wait for none have no finding", () => {
+    const records = [0, 1, 2].map((rank) => record(reducing, rank, arrived));
+    const { findings, ranks } = compareFlights(records);
+    expect(findings).toEqual([]);
+    expect(ranks[0]).toMatchObject({ text: "rank 0: in run 1, 6 of 6 commands posted", reason: "timed-out: it hangs" });
+    expect(ranks[0]?.streams.map(({ text }) => text)).toEqual([
+      "caller: waits at command 5 (waitEvent) of: Wait Communication 0 for NCCL, 2.5 s after its last step",
+      "NCCL: has begun command 3 (transfer) of: Communication 0, 2.5 s ago",
+    ]);
+  });
+
+  it("of a GPU stand where their streams have reported", () => {
+    const at3 = [null, { command: 3, passed: false }] as const;
+    const gpu = (rank: number, reported: readonly Reported[]): FlightRecord => record(reducing, rank, [], { reported });
+    const [text, ...others] = texts([gpu(0, at3), gpu(1, [null, null]), gpu(2, at3)]);
+    expect(others).toEqual([]);
+    expect(text).toContain("error[rank-behind]: rank 1, caller is behind");
+    expect(text).toContain("found: rank 1, caller has reported no command yet");
+  });
+
+  it("that wait for a signal that a program lacks", () => {
+    const unsignalled = link(
+      buildLists(2, (list, rank) => {
+        if (rank === 1) return void list.pair("get", "send", 0, list.input([4]));
+        list.waitPeer(0, list.pair("get", "recv", 1, list.output([4])), "ready");
+      }),
+    );
+    const records = [record(unsignalled, 0, []), record(unsignalled, 1, [], { finished: true })];
+    expect(texts(records)).toEqual([
+      expect.stringContaining("rank 1 has no command that ends a wait: 1 stream of rank 0 waits for it"),
+    ]);
+  });
+
+  it("that wait for each other", () => {
+    const crossed = link(
+      buildLists(2, (list, rank) => {
+        const [a, b] = [list.stream("a"), list.stream("b")];
+        const groups = [a, b].map((stream, i) => () => {
+          const view = rank === 0 ? list.input([4]) : list.output([4]);
+          list.group(stream, [{ type: rank === 0 ? "send" : "recv", peer: 1 - rank, view }], `nccl:${i}`);
+        });
+        // Rank 0 posts the second after the first, rank 1 the first after the second.
+        if (rank === 0) {
+          groups[0]?.();
+          list.synchronize(b, a);
+          groups[1]?.();
+        } else {
+          groups[1]?.();
+          list.synchronize(a, b);
+          groups[0]?.();
+        }
+      }),
+    );
+    const [text, ...others] = texts([record(crossed, 0, [["begun", 0]]), record(crossed, 1, [["begun", 0]])]);
+    expect(others).toEqual([]);
+    expect(text).toMatch(
+      /^error\[stuck\]: 4 streams wait for each other\n {2}at: .*\n {2}found: rank 0, a waits for rank 1, a waits for rank 1, b waits for rank 0, b waits for rank 0, a\n/,
+    );
+  });
+});
