@@ -2,6 +2,7 @@
  * Short texts of ops, tensors and axes for the diagnostics of passes, such as `T2 = matmul(T0, T1)` and `axis 0 of T2`.
  */
 import type { Place } from "../diagnostics/diagnostic.ts";
+import { axisParts } from "../ir/axis-shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
 
@@ -19,9 +20,13 @@ export function tensorList(ids: readonly TensorId[]): string {
   return ids.map((id) => `T${id}`).join(", ");
 }
 
-/** `axis 1 of T0 (DIDx)`, counted in the loop domain as by `tv.axis(i)`. */
-export function axisText(tensor: Tensor, axis: IterDomain): string {
-  const position = tensor.domain.loop.findIndex((candidate) => candidate.id === axis.id);
-  const type = axis.parallelType === "Serial" ? "" : ` (${axis.parallelType})`;
-  return `axis ${position} of T${tensor.id}${type}`;
+/** `axis 1 of T0 (DIDx)`, counted in the loop domain as by `tv.axis(i)`. A split axis is named by its outermost part. */
+export function axisText({ id, domain }: Tensor, axis: IterDomain): string {
+  const { loop } = domain;
+  const own = loop.findIndex((candidate) => candidate.id === axis.id);
+  const [first] = own < 0 ? axisParts(domain, axis) : [];
+  const position = own < 0 ? loop.findIndex((candidate) => candidate.id === first?.id) : own;
+  const { parallelType } = first ?? axis;
+  const type = parallelType === "Serial" ? "" : ` (${parallelType})`;
+  return `axis ${position} of T${id}${type}`;
 }

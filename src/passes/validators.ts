@@ -4,7 +4,7 @@
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { mergedShard } from "../ir/axis-shards.ts";
-import { isDID, type Tensor } from "../ir/domain.ts";
+import { isChunk, isDID, type Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { isOp, scopesOf, walk, writesOf } from "../host/traverse.ts";
@@ -128,14 +128,14 @@ interface StreamAxisLeft {
   readonly tensor: Tensor;
 }
 
-/** The statements that write a whole tensor with a Stream axis, inside loops too. */
+/** The statements that write a whole tensor with a Stream axis, inside loops too. A chunk prints the axis it is of. */
 export function streamAxesLeft(program: HostProgram): readonly StreamAxisLeft[] {
   const left: StreamAxisLeft[] = [];
   for (const statement of walk(program.body)) {
     if (!isOp(statement) && statement.kind !== "PostOnStream" && statement.kind !== "Communication") continue;
     for (const id of writesOf(statement)) {
       const tensor = at(program.tensors, id);
-      const axis = streamAxis(tensor);
+      const axis = isChunk(tensor) ? null : streamAxis(tensor);
       if (axis !== null) left.push({ statement, tensor, text: axisText(tensor, axis) });
     }
   }

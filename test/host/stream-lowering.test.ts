@@ -152,7 +152,7 @@ describe.each(Object.entries(cases))("%s", (_, { build, inputs, kinds, expected 
 describe("what the pass refuses", () => {
   const refuse = (build: Case["build"]): string => {
     const program = built(build);
-    return diagnosticOf(() => runPass(passes.streamParallelType, program)).code;
+    return diagnosticOf(() => runPass(passes.streamParallelType, program, { nvfuserLimits: true })).code;
   };
 
   it("Split", () => {

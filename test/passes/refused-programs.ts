@@ -26,6 +26,12 @@ function on(mesh: DeviceMesh | null, tensor: TensorView, ...types: readonly Anno
   return tensor;
 }
 
+/** Splits axis 0 by each of `parts`, from the outside. */
+function outerSplits(tensor: TensorView, ...parts: readonly number[]): TensorView {
+  parts.forEach((count, axis) => tensor.outerSplit(axis, count));
+  return tensor;
+}
+
 function fusion(build: (f: Fusion) => TensorView): () => Fusion {
   return () => {
     const f = new Fusion();
@@ -166,15 +172,55 @@ export const streamParallelType: readonly RefusedProgram[] = [
     rewrites: [{ fusion: fusion((f) => on(null, set(f.input([4, 6])), "Stream")) }],
   },
   {
-    what: "Stream on an axis made by split or merge",
-    instead: "the chunks as an axis of their own",
+    what: "Stream on an axis made by merge",
+    instead: "Stream on one of the axes, without the merge",
+    devices: 1,
+    code: "stream-on-split-axis",
+    refused: [{ fusion: fusion((f) => on(null, set(f.input([8, 6])).merge(0), "Stream")) }],
+    rewrites: [{ fusion: fusion((f) => on(null, set(f.input([8, 6])), "Stream")) }],
+  },
+  {
+    what: "Stream inside of a part that has no DID type",
+    instead: "Stream on the outermost part (`outerSplit`)",
+    devices: 1,
+    code: "stream-on-split-axis",
+    refused: [{ fusion: fusion((f) => on(null, set(f.input([8, 6])).split(0, 2), "Serial", "Stream")) }],
+    rewrites: [{ fusion: fusion((f) => on(null, outerSplits(set(f.input([8, 6])), 4), "Stream")) }],
+  },
+  {
+    what: "with `nvfuserLimits`: Stream on an axis made by split",
+    instead: "the chunks as an axis of their own, or no `nvfuserLimits`",
     devices: 1,
     code: "stream-on-split-axis",
     refused: [
-      { fusion: fusion((f) => on(null, set(f.input([8, 6])).split(0, 2), "Stream")) },
-      { fusion: fusion((f) => on(null, set(f.input([8, 6])).merge(0), "Stream")) },
+      { fusion: fusion((f) => on(null, set(f.input([8, 6])).split(0, 2), "Stream")), options: { nvfuserLimits: true } },
     ],
-    rewrites: [{ fusion: fusion((f) => on(null, set(f.input([4, 2, 6])), "Stream")) }],
+    rewrites: [
+      { fusion: fusion((f) => on(null, set(f.input([4, 2, 6])), "Stream")), options: { nvfuserLimits: true } },
+      { fusion: fusion((f) => on(null, set(f.input([8, 6])).split(0, 2), "Stream")) },
+    ],
+  },
+  {
+    what: "Stream on chunks of the devices' shares, where an operand is whole on every device",
+    instead: "the chunks outside of the shares: first `outerSplit` by their number, then by the devices",
+    devices: 2,
+    code: "stream-on-split-axis",
+    refused: [
+      {
+        fusion: fusion((f) => {
+          const x = on(two, f.input([8, 6]));
+          return on(two, outerSplits(set(x), 2, 2), "DIDx", "Stream");
+        }),
+      },
+    ],
+    rewrites: [
+      {
+        fusion: fusion((f) => {
+          const x = on(two, f.input([8, 6]));
+          return on(two, outerSplits(set(x), 2, 2), "Stream", "DIDx");
+        }),
+      },
+    ],
   },
   {
     what: "Stream on two axes of one tensor",
@@ -185,15 +231,18 @@ export const streamParallelType: readonly RefusedProgram[] = [
     rewrites: [{ fusion: fusion((f) => on(null, set(f.input([4, 6])), "Stream")) }],
   },
   {
-    what: "Stream on the output of an op that is fused: unary ops, casts, broadcast, squeeze, permute, reshape",
-    instead: "a set() after it, with Stream",
+    what: "with `nvfuserLimits`: Stream on the output of an op that is fused: unary ops, casts, broadcast, squeeze, permute, reshape",
+    instead: "a set() after it, with Stream, or no `nvfuserLimits`",
     devices: 1,
     code: "stream-on-host-unit",
     refused: [
-      { fusion: fusion((f) => on(null, abs(f.input([4, 6])), "Stream")) },
-      { fusion: fusion((f) => on(null, relu(f.input([4, 6])), "Stream")) },
+      { fusion: fusion((f) => on(null, abs(f.input([4, 6])), "Stream")), options: { nvfuserLimits: true } },
+      { fusion: fusion((f) => on(null, relu(f.input([4, 6])), "Stream")), options: { nvfuserLimits: true } },
     ],
-    rewrites: [{ fusion: fusion((f) => on(null, set(abs(f.input([4, 6]))), "Stream")) }],
+    rewrites: [
+      { fusion: fusion((f) => on(null, set(abs(f.input([4, 6]))), "Stream")), options: { nvfuserLimits: true } },
+      { fusion: fusion((f) => on(null, abs(f.input([4, 6])), "Stream")) },
+    ],
   },
   {
     what: "Stream on M or N of a matmul with batched operands",

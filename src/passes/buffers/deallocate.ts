@@ -5,12 +5,12 @@
  * becomes
  *   T1 = ALLOCATE(...); T1 = Set(T0); T2 = Set(T1); Deallocate T1; T3 = Set(T0)
  *
- * A use of a view (HirAliasSelect) is a use of the tensor that it views, and a Wait is a use of the operands of its
+ * A use of a view (HirAliasSelect, ShardByStream) is a use of the tensor that it views, and a Wait is a use of the operands of its
  * communication. Inputs, outputs and tensors that the program frees already stay. nvFuser has AllocateAndDeallocate on
  * its other path only.
  */
 import type { TensorId } from "../../ir/domain.ts";
-import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import type { ExprId, HirAliasSelect, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
 import { accessesOf, scopesOf, walk, writesOf } from "../../host/traverse.ts";
 import type { Pass } from "../pass.ts";
 
@@ -33,12 +33,16 @@ interface Uses {
   readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
 }
 
+function isView(statement: Statement): statement is HirAliasSelect | ShardByStream {
+  return statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream";
+}
+
 /** Tensors that the program allocates and does not free: no inputs, outputs or views. */
 function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
   const owned = new Set<TensorId>();
   const others = new Set<TensorId>([...program.inputs, ...program.outputs]);
   for (const statement of walk(program.body)) {
-    if (statement.kind === "HirAliasSelect") others.add(statement.output);
+    if (isView(statement)) others.add(statement.output);
     else if (statement.kind === "Deallocate") others.add(statement.tensor);
     else for (const tensor of writesOf(statement)) owned.add(tensor);
   }
@@ -53,6 +57,7 @@ function collectUses(program: HostProgram): Uses {
   for (const statement of walk(program.body)) {
     switch (statement.kind) {
       case "HirAliasSelect":
+      case "ShardByStream":
         viewed.set(statement.output, statement.input);
         break;
       case "Communication":

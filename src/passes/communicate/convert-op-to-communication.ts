@@ -5,16 +5,17 @@
  * becomes
  *   T5 = ALLOCATE(...); Communication 0 (type=Allgather, ..., input=T4, output=T5); Wait Communication 0
  *
- * An ALLOCATE of a slice that is already bound does nothing at run time. Source: nvFuser's ConvertOpToCommunication.
+ * An ALLOCATE of a slice that is already bound does nothing at run time. A chunk (ShardByStream) has none: there it would
+ * ask for memory of its own. Source: nvFuser's ConvertOpToCommunication.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { allocationSize, type Tensor } from "../../ir/domain.ts";
+import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { reduceOpOf } from "../../host/collectives.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/traverse.ts";
+import { isOp, walk } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
@@ -32,9 +33,10 @@ export const convertOpToCommunication: Pass<"looped", "communicating"> = {
     const tensors = [...program.tensors];
     let exprCount = program.exprCount;
     let changed = false;
+    const chunks = new Set(walk(program.body).flatMap((each) => (each.kind === "ShardByStream" ? [each.output] : [])));
     const convert = (statement: Statement): readonly Statement[] => {
       if (!isOp(statement) || !isResharding(statement, tensors)) return [statement];
-      const converted = communications(statement, tensors, exprCount, context);
+      const converted = communications(statement, tensors, chunks, exprCount, context);
       exprCount += converted.filter((made) => made.kind === "Communication").length;
       changed = true;
       return converted;
@@ -49,6 +51,7 @@ export const convertOpToCommunication: Pass<"looped", "communicating"> = {
 function communications(
   op: Op,
   tensors: Tensor[],
+  chunks: ReadonlySet<TensorId>,
   firstId: number,
   { rank, options }: PassContext,
 ): readonly Statement[] {
@@ -71,7 +74,7 @@ function communications(
   return teams.flatMap(({ team, root }, i): readonly Statement[] => {
     const id = makeId<ExprId>(firstId + i);
     return [
-      ...(isOnDevice(output, rank) ? [allocate] : []),
+      ...(isOnDevice(output, rank) && !chunks.has(output.id) ? [allocate] : []),
       {
         kind: "Communication",
         id,

@@ -8,7 +8,6 @@ import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
 import { type FusionEdit, reparallelize } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -26,7 +25,7 @@ export function removeUnfollowedStreams(edit: FusionEdit, fusion: FusionData, op
 
 function canFollow(op: Op, tensors: readonly Tensor[], { accumulate }: LoweringOptions): boolean {
   const streamed = streamedAxis(at(tensors, op.output));
-  if (streamed === null || !rowOf(op).standalone) return false;
+  if (streamed === null) return false;
   if (streamed.iterType === "reduction") return accumulate && (op.kind === "Matmul" || op.kind === "Linear");
   return axisMap(op, tensors).some(({ consumer }) => consumer.id === streamed.id);
 }

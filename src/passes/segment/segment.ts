@@ -6,30 +6,35 @@
  * becomes
  *   PostOnStream(HostUnit0, Inputs:{T0}, Outputs:{T1}); T3 = matmul(T2, T1)
  *
+ * Ops with Stream and ops without are in different units, because a unit with Stream runs per chunk in a loop.
+ *
  * Source: nvFuser's HostIrLower. Here ops are grouped by depth, in one linear sweep.
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind } from "../../support/union-find.ts";
+import type { LoweringOptions } from "../options.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding, sameMesh } from "../reshard/sharding.ts";
+import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
 
 export const segment: Pass<"checked", "segmented"> = {
   name: "segment",
   from: "checked",
   to: "segmented",
-  run: (fusion, { rank }) => {
+  run: (fusion, { rank, options }) => {
     const tensors = fusion.tensors.map(inGlobalMemory);
     const units: HostUnit[] = [];
     const body: Statement[] = [];
     const uses = usesOf(fusion);
     const results = new Set(fusion.outputs);
-    for (const group of groupOps(fusion)) {
+    for (const group of groupOps(fusion, options)) {
       const first = at(group, 0);
       // Tensors without a mesh are on device 0. stream-parallel-type drops the other statements of other ranks, because
       // all ranks must make the same loops.
@@ -61,7 +66,10 @@ function inGlobalMemory(tensor: Tensor): Tensor {
  * The groups in topological order. An op is one deeper than its producers in other groups, and joins the unit of a
  * producer of its own depth. No path then leaves a unit and returns to it.
  */
-function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
+function groupOps(
+  fusion: FusionData,
+  { nvfuserLimits }: Pick<LoweringOptions, "nvfuserLimits">,
+): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
   const producerOf = new Map<TensorId, number>(ops.map((op, i) => [op.output, i]));
   const fusible = ops.map((op) => !rowOf(op).standalone && !isResharding(op, tensors));
@@ -70,7 +78,10 @@ function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
   ops.forEach((op, i) => {
     const producers = op.inputs.flatMap((input) => producerOf.get(input) ?? []);
     const joins = (producer: number): boolean =>
-      at(fusible, i) && at(fusible, producer) && sameMeshes(at(ops, producer), op, tensors);
+      at(fusible, i) &&
+      at(fusible, producer) &&
+      sameMeshes(at(ops, producer), op, tensors) &&
+      (nvfuserLimits || sameLoop(at(ops, producer), op, tensors));
     depth[i] = producers.reduce(
       (deepest, producer) => Math.max(deepest, at(depth, producer) + (joins(producer) ? 0 : 1)),
       0,
@@ -93,6 +104,28 @@ function groupOps(fusion: FusionData): readonly (readonly Op[])[] {
 
 function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
   return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
+}
+
+/**
+ * Whether one unit may hold both ops: neither has a Stream axis, or an iteration of the loop over the consumer's needs
+ * of the producer only what the same iteration makes.
+ */
+function sameLoop(producer: Op, consumer: Op, tensors: readonly Tensor[]): boolean {
+  const [from, to] = [producer, consumer].map((op) => streamPart(at(tensors, op.output)));
+  if (from === null || to === null || from === undefined || to === undefined) return from === to;
+  if (!sameChunks(from.chunks, to.chunks)) return false;
+  const own = axisMap(consumer, tensors).filter(({ operand }) => consumer.inputs[operand] === producer.output);
+  return consumer.inputs.every(
+    (input, operand) =>
+      input !== producer.output ||
+      own.some(
+        (pair) =>
+          pair.operand === operand &&
+          !pair.broadcast &&
+          pair.producer.id === from.axis.id &&
+          pair.consumer.id === to.axis.id,
+      ),
+  );
 }
 
 /** The groups in the order of their first ops, unless a group needs a later one. */

@@ -28,14 +28,14 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
     const edit: TensorEdit = { tensors: [...program.tensors], iterDomainCount: program.iterDomainCount };
     const body = program.body.flatMap((statement): readonly Statement[] => {
       if (!isOp(statement) || statement.kind !== "Reduction") return [statement];
-      const stream = loopedAxis(statement, edit.tensors, options);
-      if (stream === null || pointToPointForm(statement, stream, edit.tensors)?.kind !== "reduce") return [statement];
+      const looped = loopedAxis(statement, edit.tensors, options);
+      if (looped === null || pointToPointForm(statement, looped, edit.tensors)?.kind !== "reduce") return [statement];
       const output = at(edit.tensors, statement.output);
       const axes = copyAxes(edit, output.domain.logical, ({ parallelType }) => parallelType);
       const exchanged = axes.map((axis): IterDomain => ({ ...axis, iterType: "iteration" }));
       const shares = addTensor(edit, output, plainDomain(exchanged), output.mesh, "global", "parts");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
-        id === stream.id ? "Serial" : parallelType,
+        id === looped.part.id ? "Serial" : parallelType,
       );
       return [
         { kind: "Set", inputs: statement.inputs, output: shares.id },

@@ -1,35 +1,39 @@
 /**
- * One op of a Stream loop: the axis that the loop's index counts, the part of each operand that an iteration reads, and
- * the part of the output that it completes.
+ * One op or host unit of a Stream loop: the axis that the loop's index counts, the part of each operand that an
+ * iteration reads, and the part of each output that it completes.
  */
-import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
-import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import type { PostOnStream } from "../../host/nodes.ts";
+import { accessesOf, isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { axisText, opPlace } from "../op-text.ts";
 import { reshardedOperands, sameMesh } from "../reshard/sharding.ts";
-import type { PointToPointForm } from "./point-to-point-form.ts";
+import type { PointToPointForm } from "./forms.ts";
+import type { Chunks, StreamPart } from "./stream-part.ts";
 
 export interface LoopMember {
-  readonly op: Op;
+  readonly statement: Op | PostOnStream;
+  readonly inputs: readonly TensorId[];
+  readonly outputs: readonly TensorId[];
   /** Null: the op runs on slices, as a collective per chunk if it reshards. */
   readonly form: PointToPointForm | null;
   /** The Stream axis of the output, which the loop prints. */
   readonly stream: IterDomain;
   /**
-   * The axis of the output that the loop's index counts. In an exchange that is the sharded axis: the devices take a
-   * chunk in turn.
+   * The logical axis of the (first) output that the loop's index counts. In an exchange that is the sharded axis: the
+   * devices take a chunk in turn.
    */
   readonly counted: IterDomain;
-  /** For each operand the axis of which an iteration reads one index; null if it reads the whole operand. */
+  /** How the loop cuts the axis; null if an iteration takes one index of it. */
+  readonly chunks: Chunks | null;
+  /** For each operand the axis of which an iteration reads a slice; null if it reads the whole operand. */
   readonly read: readonly (IterDomain | null)[];
   /**
-   * The axis of the output of which an iteration completes the loop's own index; null if it completes another index, or
+   * For each output the axis of which an iteration completes the loop's own slice; null if it completes another one, or
    * none.
    */
-  readonly made: IterDomain | null;
+  readonly made: readonly (IterDomain | null)[];
   /** The devices that the op exchanges with; null for none. */
   readonly peers: PeerTeam | null;
 }
@@ -40,43 +44,37 @@ export interface LoopMember {
 export interface PeerTeam {
   readonly mesh: DeviceMesh;
   readonly type: DIDType;
+  /** How many chunks a device's share is. */
+  readonly pieces: number;
 }
 
-/**
- * The op as part of a loop over `stream`. `form` is its point-to-point form, if it has one. If `exchanges`, the form
- * sends and receives chunks; otherwise it is a rooted collective per chunk. Throws `stream-on-cut-axis`.
- */
-export function loopMember(
+/** The axes of a member's operands and outputs that a loop slices. */
+export type SlicedAxes = Pick<LoopMember, "read" | "made">;
+
+/** The op as part of a loop over the Stream axis `looped` of its output. */
+export function opMember(
   op: Op,
-  stream: IterDomain,
+  { part, axis, chunks }: StreamPart,
   form: PointToPointForm | null,
   exchanges: boolean,
-  tensors: readonly Tensor[],
+  axesOf: (counted: IterDomain) => readonly (IterDomain | null)[],
 ): LoopMember {
-  const counted = form === null || form.kind === "gather" ? stream : form.scattered.to;
-  const read = loopedOperandAxes(op, counted, tensors);
-  const isKept = form === null ? stream.iterType !== "reduction" : form.kind === "gather";
-  const made = isKept ? stream : null;
-  const peers = form !== null && exchanges ? { mesh: form.mesh, type: form.type } : null;
-  return { op, form, stream, counted, read, made, peers };
+  const isGather = form === null || form.kind === "gather" || form.kind === "ranges";
+  const counted = isGather ? axis : form.scattered.to;
+  const read = axesOf(counted);
+  const made = isGather && axis.iterType !== "reduction" ? axis : null;
+  const peers =
+    form !== null && form.kind !== "ranges" && exchanges
+      ? { mesh: form.mesh, type: form.type, pieces: form.kind === "gather" ? form.pieces : 1 }
+      : null;
+  const { inputs, output } = op;
+  return { statement: op, inputs, outputs: [output], form, stream: part, counted, chunks, read, made: [made], peers };
 }
 
-/**
- * For each operand the axis that maps to `looped`, an axis of the op's output, or null. Throws `stream-on-cut-axis`.
- */
-function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[]): readonly (IterDomain | null)[] {
-  const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
-  if (pairs.length === 0) {
-    fail({
-      code: "stream-on-cut-axis",
-      message: "Stream is on an axis that the op slices",
-      place: opPlace(op),
-      found: axisText(at(tensors, op.output), looped),
-      expected: "Stream on an axis that the op keeps in full",
-      help: "put set() after the op and parallelize the set's output with Stream",
-    });
-  }
-  return op.inputs.map((_, operand) => pairs.find((pair) => pair.operand === operand)?.producer ?? null);
+/** The unit as part of a loop over the Stream axis `looped` of its first output. */
+export function unitMember(post: PostOnStream, { part, axis, chunks }: StreamPart, axes: SlicedAxes): LoopMember {
+  const { inputs, outputs } = post;
+  return { statement: post, inputs, outputs, form: null, stream: part, counted: axis, chunks, ...axes, peers: null };
 }
 
 /**
@@ -84,8 +82,16 @@ function loopedOperandAxes(op: Op, looped: IterDomain, tensors: readonly Tensor[
  * chunks (in a rotated loop) or iterations (in a linear one). The op's tensors must therefore be on the team's mesh,
  * and it may communicate only among devices with the same position along the team's type.
  */
-export function canRunBeside(team: PeerTeam, { op, form, peers }: LoopMember, tensors: readonly Tensor[]): boolean {
-  if (form !== null) return peers?.type === team.type && peers.mesh.equals(team.mesh);
-  const onMesh = [...op.inputs, op.output].every((id) => sameMesh(at(tensors, id).mesh, team.mesh));
-  return onMesh && reshardedOperands(op, tensors).every(({ types }) => !types.includes(team.type));
+export function canRunBeside(
+  team: PeerTeam,
+  { statement, form, peers }: LoopMember,
+  tensors: readonly Tensor[],
+): boolean {
+  if (form !== null) {
+    return peers?.type === team.type && peers.pieces === team.pieces && peers.mesh.equals(team.mesh);
+  }
+  const { reads, writes } = accessesOf(statement);
+  const onMesh = [...reads, ...writes].every((id) => sameMesh(at(tensors, id).mesh, team.mesh));
+  if (!onMesh) return false;
+  return !isOp(statement) || reshardedOperands(statement, tensors).every(({ types }) => !types.includes(team.type));
 }

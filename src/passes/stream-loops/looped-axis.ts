@@ -1,46 +1,49 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
-import { fail } from "../../diagnostics/diagnostic.ts";
+import { fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
+import { streamPart, type StreamPart } from "./stream-part.ts";
 
 /**
- * The Stream axis of the statement's outputs, or null. Throws `stream-on-host-unit`, `stream-repeated`,
- * `stream-on-split-axis` and `stream-on-reduction-axis`.
+ * The Stream axis of the statement's first output, or null if no output has one. Throws `stream-on-host-unit`,
+ * `stream-repeated`, `stream-on-split-axis` and `stream-on-reduction-axis`.
  */
 export function loopedAxis(
   statement: Statement,
   tensors: readonly Tensor[],
-  { accumulate }: Pick<LoweringOptions, "accumulate">,
-): IterDomain | null {
+  { accumulate, nvfuserLimits }: Pick<LoweringOptions, "accumulate" | "nvfuserLimits">,
+): StreamPart | null {
   const outputs = isOp(statement) ? [statement.output] : statement.kind === "PostOnStream" ? statement.outputs : [];
-  const streamed = outputs.flatMap((output) => {
-    const axes = at(tensors, output).domain.loop.filter((axis) => axis.parallelType === "Stream");
-    return axes.map((axis) => ({ tensor: at(tensors, output), axis }));
-  });
-  const [first, second] = streamed;
-  if (first === undefined) return null;
-  const { tensor, axis } = first;
+  const tensor = outputs.map((output) => at(tensors, output)).find((output) => streamAxes(output).length > 0);
+  if (tensor === undefined) return null;
   const place = isOp(statement)
     ? opPlace(statement)
     : ({ kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorList(outputs)}` } as const);
-  const found = axisText(tensor, axis);
-  if (!isOp(statement) || !opRows[statement.kind].standalone) {
+  const [first, second] = streamAxes(tensor);
+  invariant(first !== undefined, "the tensor has a Stream axis", tensor);
+  const found = axisText(tensor, first);
+  const bare = outputs.find((output) => streamAxes(at(tensors, output)).length === 0);
+  if (isOp(statement) ? !opRows[statement.kind].standalone : nvfuserLimits || bare !== undefined) {
     fail({
       code: "stream-on-host-unit",
       message: "Stream is on the output of an op that cannot run as a standalone host op",
       place,
-      found,
-      expected: `one of ${Object.entries(opRows)
-        .flatMap(([kind, { standalone }]) => (standalone ? kind.toLowerCase() : []))
-        .join(", ")}`,
+      found: bare === undefined ? found : `${found}, and no Stream on T${bare}`,
+      expected:
+        bare === undefined
+          ? `one of ${Object.entries(opRows)
+              .flatMap(([kind, { standalone }]) => (standalone ? kind.toLowerCase() : []))
+              .join(", ")}`
+          : "Stream on all outputs of a unit, or on none",
       help: "put set() after the op and parallelize the set's output with Stream",
     });
   }
@@ -49,27 +52,55 @@ export function loopedAxis(
       code: "stream-repeated",
       message: `Stream is on two axes of T${tensor.id}`,
       place,
-      found: `${found} and ${axisText(second.tensor, second.axis)}`,
+      found: `${found} and ${axisText(tensor, second)}`,
       expected: "at most one Stream axis per tensor",
       help: "make one of the two axes Serial",
     });
   }
-  if (!tensor.domain.logical.some((candidate) => candidate.id === axis.id)) {
-    fail({
+  const looped = streamPart(tensor);
+  if (looped === null || (nvfuserLimits && looped.chunks !== null)) {
+    return rejectPart(place, tensor, first, looped !== null);
+  }
+  if (first.iterType !== "reduction" || !isOp(statement)) return looped;
+  const isContracted = statement.kind === "Matmul" || statement.kind === "Linear";
+  const isLooped = isContracted
+    ? accumulate
+    : looped.chunks === null && reducesSharded(statement, looped.axis, tensors);
+  if (!isLooped) rejectReducedStream(statement, tensor, first, isContracted);
+  return looped;
+}
+
+function streamAxes({ domain }: Tensor): readonly IterDomain[] {
+  return domain.loop.filter(({ parallelType }) => parallelType === "Stream");
+}
+
+/** `isLimited`: a loop could count the part, but for `nvfuserLimits`. */
+function rejectPart(place: Place, tensor: Tensor, axis: IterDomain, isLimited: boolean): never {
+  const found = axisText(tensor, axis);
+  if (isLimited) {
+    return fail({
       code: "stream-on-split-axis",
       message: "Stream is on an axis made by split or merge",
       place,
       found,
       expected: "Stream on a whole logical axis",
-      help: "give the input a separate axis for the chunks, and parallelize that axis",
+      help: "give the input a separate axis for the chunks, and parallelize that axis; or leave out nvfuserLimits",
     });
   }
-  const isContracted = statement.kind === "Matmul" || statement.kind === "Linear";
-  const isLooped = isContracted ? accumulate : reducesSharded(statement, axis, tensors);
-  if (axis.iterType === "reduction" && !isLooped) {
-    rejectReducedStream(statement, tensor, axis, isContracted);
-  }
-  return axis;
+  const { domain } = tensor;
+  const isMerged = !domain.logical.some((own) => axisParts(domain, own).some(({ id }) => id === axis.id));
+  return fail({
+    code: "stream-on-split-axis",
+    message: isMerged ? "Stream is on an axis made by merge" : "Stream is inside of a part without a DID type",
+    place,
+    found,
+    expected: isMerged
+      ? "Stream on a logical axis, or on a part that split made from one"
+      : "Stream on the outermost part of its axis, or on the part inside of a DID type",
+    help: isMerged
+      ? "parallelize one of the axes instead of merging them: as many chunks overlap, or fewer larger ones"
+      : "call outerSplit() with the number of chunks first: chunks of consecutive indices overlap as well",
+  });
 }
 
 /** `isContraction`: the option `accumulate` would let the op run chunk by chunk. */
@@ -93,21 +124,26 @@ function reducesSharded(op: Op, axis: IterDomain, tensors: readonly Tensor[]): b
   return producer !== undefined && isDID(producer.parallelType);
 }
 
-/** Throws `stream-on-input` for a fusion input with Stream that no op reads chunk by chunk along that axis. */
+/**
+ * Throws `stream-on-input` for a fusion input with Stream that no op reads index by index along that axis. Stream on a
+ * part of an axis may have come from an op that reads another copy of the input.
+ */
 export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: readonly (LoopMember | null)[]): void {
   for (const input of inputs) {
     const tensor = at(tensors, input);
-    const axis = tensor.domain.loop.find((candidate) => candidate.parallelType === "Stream");
-    if (axis === undefined) continue;
-    const isSliced = members.some(
-      (member) =>
-        member?.op.inputs.some((id, operand) => id === input && member.read[operand]?.id === axis.id) === true,
-    );
+    const [part] = streamAxes(tensor);
+    if (part === undefined) continue;
+    const own = streamPart(tensor);
+    const isSliced =
+      (own !== null && own.chunks !== null) ||
+      members.some((member) =>
+        member?.inputs.some((id, operand) => id === input && member.read[operand]?.id === part.id),
+      );
     if (isSliced) continue;
     fail({
       code: "stream-on-input",
       message: `fusion input T${input} is parallelized with Stream`,
-      place: { kind: "tensor", text: axisText(tensor, axis) },
+      place: { kind: "tensor", text: axisText(tensor, part) },
       found: "Stream on a fusion input",
       expected: "Stream on tensors that an op computes, or an op whose output has Stream on the same axis",
       help: "parallelize the output of the op that reads it; its input is then sliced automatically",

@@ -6,8 +6,8 @@
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
  *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
  *
- * Axes may be at any position, and `b` may have Stream. Source: nvFuser's StreamParallelType (did_to_stream,
- * stream_to_did).
+ * Axes may be at any position, and `b` may have Stream. chunk-gather.ts does the same for chunks of an axis. Source:
+ * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
@@ -16,33 +16,21 @@ import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/doma
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { isResharding, reshardedOperands, sameMesh, shardedAxis } from "../reshard/sharding.ts";
-
-interface FormAxes {
-  readonly mesh: DeviceMesh;
-  readonly type: DIDType;
-  /** The axis a of the operand. */
-  readonly sharded: IterDomain;
-  /** The axis a of the output. */
-  readonly stream: IterDomain;
-}
-
-/** The axis b of the operand and of the output. */
-export interface ScatteredAxis {
-  readonly from: IterDomain;
-  readonly to: IterDomain;
-}
-
-export type PointToPointForm = FormAxes &
-  ({ readonly kind: "gather" } | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis });
+import { isResharding, sameMesh, shardedAxis } from "../reshard/sharding.ts";
+import { chunkGather } from "./chunk-gather.ts";
+import type { PointToPointForm } from "./forms.ts";
+import { requireOneType } from "./one-type.ts";
+import type { StreamPart } from "./stream-part.ts";
 
 /**
  * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk or does
  * not communicate. Throws `point-to-point-unsupported`, `resharding-unsupported`, `size-contradicts-mesh` and
  * `stream-on-reduction-axis`.
  */
-export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly Tensor[]): PointToPointForm | null {
+export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly Tensor[]): PointToPointForm | null {
   if (!isResharding(op, tensors)) return null;
+  if (looped.chunks !== null) return chunkGather(op, looped, looped.chunks, tensors);
+  const stream = looped.axis;
   const pairs = axisMap(op, tensors);
   const pair = pairs.find(({ consumer, producer }) => consumer.id === stream.id && isDID(producer.parallelType));
   if (pair === undefined || !isDID(pair.producer.parallelType)) return null;
@@ -82,7 +70,10 @@ export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly T
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded, stream };
   const to = shardedAxis(output, type);
-  if (to === null) return kind === "Set" ? { ...form, kind: "gather" } : refuseWholeSum(op, output, stream, type);
+  if (to === null) {
+    if (kind === "Reduction") return refuseWholeSum(op, output, stream, type);
+    return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false };
+  }
   const from = pairs.find(({ consumer }) => consumer.id === to.id)?.producer;
   if (from === undefined || isDID(from.parallelType)) {
     return refuse(
@@ -93,21 +84,6 @@ export function pointToPointForm(op: Op, stream: IterDomain, tensors: readonly T
   }
   requireMeshExtent(op, output, to, mesh, type);
   return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered: { from, to } };
-}
-
-function requireOneType(op: Op, type: DIDType, tensors: readonly Tensor[]): void {
-  const other = reshardedOperands(op, tensors)
-    .flatMap(({ types }) => types)
-    .find((candidate) => candidate !== type);
-  if (other === undefined) return;
-  fail({
-    code: "resharding-unsupported",
-    message: `a tensor changes its sharding along ${other} where its ${type} axis becomes a Stream axis`,
-    place: opPlace(op),
-    found: `changes along ${type} and ${other}`,
-    expected: `a change along ${type} alone`,
-    help: "put set() between the two tensors and give it the sharding after the first change",
-  });
 }
 
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {

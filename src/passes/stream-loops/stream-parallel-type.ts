@@ -11,14 +11,17 @@
  *     T2 = select T0; T3 = select T1; T3 = Set(T2)
  *     SetCurrentStream to Stream 0; Synchronize Stream (streamIdx % numberOfStreams)
  *
+ * Of an axis that is split, an iteration takes a chunk and keeps the axis (ShardByStream). A host unit runs per chunk
+ * too: its ops see the chunk's extent.
+ *
  * point-to-point-form.ts recognises exchanges with peers, group/ decides which ops share a loop, emit/ writes its
  * statements. Source: nvFuser's StreamParallelType.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { Tensor } from "../../ir/domain.ts";
-import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
-import { accessesOf, isOp } from "../../host/traverse.ts";
+import type { HostProgram, PostOnStream, Statement, UnitId } from "../../host/nodes.ts";
+import { accessesOf, isOp, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -26,16 +29,19 @@ import type { Pass } from "../pass.ts";
 import type { LoopEdit } from "./emit/loop-context.ts";
 import { emitLoop } from "./emit/stream-loop.ts";
 import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
-import { type LoopMember, loopMember } from "./loop-member.ts";
+import { type LoopMember, opMember, unitMember } from "./loop-member.ts";
 import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
-import { type PointToPointForm, pointToPointForm } from "./point-to-point-form.ts";
+import { loopedOperandAxes } from "./operand-axes.ts";
+import type { PointToPointForm } from "./forms.ts";
+import { pointToPointForm } from "./point-to-point-form.ts";
+import { unitAxes } from "./unit-axes.ts";
 
 export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",
   from: "segmented",
   to: "looped",
   run: (program, { rank, options }) => {
-    const members = program.body.map((statement) => memberOf(statement, program.tensors, options));
+    const members = program.body.map((statement) => memberOf(statement, program, options));
     requireSlicedInputs(program, members);
     const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
     if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) {
@@ -44,22 +50,39 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
     const edit: LoopEdit = {
       tensors: [...program.tensors],
       streams: [...program.streams],
+      units: [...program.units],
+      shared: unitsPostedTwice(program.body),
+      scalarCount: program.scalarCount,
       iterDomainCount: program.iterDomainCount,
       exprCount: program.exprCount,
     };
     const body = groups.flatMap((group) =>
       group.kind === "StreamLoop" ? emitLoop(group, edit, rank, options) : [group],
     );
-    return { ...program, ...edit, body } satisfies HostProgram;
+    const { tensors, streams, units, iterDomainCount, scalarCount, exprCount } = edit;
+    return { ...program, tensors, streams, units, iterDomainCount, scalarCount, exprCount, body };
   },
 };
 
-function memberOf(statement: Statement, tensors: readonly Tensor[], options: LoweringOptions): LoopMember | null {
-  const stream = loopedAxis(statement, tensors, options);
-  if (stream === null || !isOp(statement)) return null;
-  const form = pointToPointForm(statement, stream, tensors);
-  if (form !== null && options.p2p !== "broadcast") requireExchange(statement, form, options);
-  return loopMember(statement, stream, form, options.p2p !== "broadcast", tensors);
+function unitsPostedTwice(body: readonly Statement[]): ReadonlySet<UnitId> {
+  const posted = walk(body).flatMap((statement) => (statement.kind === "PostOnStream" ? [statement.unit] : []));
+  return new Set(posted.filter((unit, i) => posted.indexOf(unit) !== i));
+}
+
+function memberOf(statement: Statement, program: HostProgram, options: LoweringOptions): LoopMember | null {
+  const { tensors } = program;
+  const looped = loopedAxis(statement, tensors, options);
+  if (looped === null) return null;
+  if (statement.kind === "PostOnStream") return unitMember(statement, looped, unitAxes(statement, looped, program));
+  if (!isOp(statement)) return null;
+  const form = pointToPointForm(statement, looped, tensors);
+  const exchanges = options.p2p !== "broadcast";
+  if (form !== null && form.kind !== "ranges" && exchanges) requireExchange(statement, form, options);
+  return opMember(statement, looped, form, exchanges, (counted) =>
+    form !== null && looped.chunks !== null
+      ? statement.inputs.map(() => null)
+      : loopedOperandAxes(statement, counted, looped.chunks, tensors),
+  );
 }
 
 /**
@@ -98,7 +121,7 @@ function ofRank(
   rank: number,
 ): Statement | StreamLoop | null {
   if (group.kind === "StreamLoop") {
-    const members = group.members.filter(({ op }) => runsOn(op, tensors, rank));
+    const members = group.members.filter(({ statement }) => runsOn(statement, tensors, rank));
     if (members.length === group.members.length) return group;
     return members.length === 0 ? null : { ...group, members };
   }

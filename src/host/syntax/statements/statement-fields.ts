@@ -110,8 +110,14 @@ export const shardFields = {
 function chunkedAxis(context: ReadContext, output: TensorId | undefined): SplitAxis {
   const { scanner, tensors } = context;
   const { logical, loop } = tensorOf(context, output).domain;
+  const outer = loop.find(({ parallelType }) => parallelType === "Stream");
+  const next = logical.find(({ id }) => id === (outer?.id ?? 0) + 1);
+  // A dump that prints logical domains has no other clue. The axis may then be split further, and have any extent.
+  if (tensors.splits === null && outer !== undefined && next !== undefined) {
+    return { outer, inner: next, isSwizzled: false };
+  }
   const split = splitAxes(loop, tensors.splits?.first ?? 0).find(
-    ({ outer, inner }) => outer.parallelType === "Stream" && logical.includes(inner),
+    ({ outer: stream, inner }) => stream.parallelType === "Stream" && logical.includes(inner),
   );
   if (split !== undefined) return split;
   return failAt(scanner.source, scanner.position, {

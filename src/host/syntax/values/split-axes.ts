@@ -9,6 +9,7 @@
 import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../../ir/domain.ts";
 import { foldMul, isConstant } from "../../../ir/scalar/fold.ts";
 import { makeId } from "../../../support/ids.ts";
+import { transformsTitle } from "../sections.ts";
 
 /** What of a container tells its split axes. */
 export interface SplitReading {
@@ -27,9 +28,12 @@ const otherPath = /\b(?:ShardByStream\(|CollectivePermute \d|LaunchKernel\(|ALLO
 const roundedNumber = /\biS(\d{1,9})\{\( ceilDiv\(/gu;
 const axisNumber = /\b[irb](?:S|deviceIdx\.[xyz]|[Ss]tream(?:Idx)?)(\d{1,9})\{/gu;
 
-/** Null for a container of the MultiDeviceExecutor path, which splits no axes. */
+/**
+ * Null for a container of the MultiDeviceExecutor path, which splits no axes, and for one with a section of transforms,
+ * which names all split axes.
+ */
 export function createSplitReading(text: string, loops: readonly string[]): SplitReading | null {
-  if (!otherPath.test(text)) return null;
+  if (!otherPath.test(text) || text.includes(`\n${transformsTitle}`)) return null;
   const numbers = new Set([...text.matchAll(axisNumber)].map(([, number]) => Number(number)));
   let [missing, rounded, next] = [0, Infinity, 0];
   while (numbers.has(missing)) missing++;

@@ -30,11 +30,10 @@ import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";
 
 type Contraction = MatmulOp | LinearOp;
-type ContractionMember = LoopMember & { readonly op: Contraction };
 
 /** Whether an iteration adds to the results of earlier ones. */
-export function accumulates(member: LoopMember): member is ContractionMember {
-  return isContraction(member.op) && member.stream.iterType === "reduction";
+export function accumulates(op: Op, { stream }: LoopMember): op is Contraction {
+  return isContraction(op) && stream.iterType === "reduction";
 }
 
 function isContraction(op: Op): op is Contraction {
@@ -46,14 +45,15 @@ function isContraction(op: Op): op is Contraction {
  * the others.
  */
 export function accumulationStatements(
-  { op, read, stream }: ContractionMember,
+  op: Contraction,
+  { read, stream, counted, chunks }: LoopMember,
   context: LoopContext,
   waits: boolean,
 ): readonly Statement[] {
   const { edit, slicer, iteration } = context;
-  const sliced = withoutLoopedAxis(op, read, stream, edit.tensors);
+  const sliced = chunks === null ? withoutLoopedAxis(op, read, counted, edit.tensors) : op;
   invariant(isContraction(sliced), "slicing keeps the kind of an op", sliced);
-  const isWholeContraction = at(edit.tensors, op.output).domain.logical.at(-1)?.id === stream.id;
+  const isWholeContraction = at(edit.tensors, op.output).domain.logical.at(-1)?.id === counted.id;
   const bindings: Statement[] = [];
   const slices = op.inputs.map((input, operand) => {
     const axis = read[operand] ?? null;
@@ -63,11 +63,11 @@ export function accumulationStatements(
     return slice;
   });
   let chunk: Contraction = { ...sliced, inputs: slices };
-  if (isWholeContraction) {
+  if (isWholeContraction || chunks !== null) {
     makeSerial(edit, op.output, stream);
-    chunk = withUnitAxes(op, chunk, read, edit, bindings);
+    if (chunks === null) chunk = withUnitAxes(op, chunk, read, edit, bindings);
   } else {
-    const { slice, binding } = slicer.slice(op.output, stream);
+    const { slice, binding } = slicer.slice(op.output, counted);
     bindings.push(...binding);
     chunk = { ...chunk, output: slice };
   }

@@ -8,14 +8,20 @@
  *   rotated   (rank + streamIdx) % D        send own shard to               send chunk index to index,
  *                                           (D + (rank - streamIdx)) % D,   receive chunk (D + (rank - streamIdx)) % D
  *                                           receive chunk index from index  from it
+ *
+ * If a shard is k > 1 chunks, a gather takes k iterations per peer: (rank * k + streamIdx) % (D * k) is the chunk of a
+ * rotated loop, streamIdx / k takes the place of streamIdx in the peers, and piece streamIdx % k of the shard is sent.
  */
 import type { TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
+import type { TensorEdit } from "../../edit/tensor-edit.ts";
+import { shareAt } from "./chunk.ts";
 import type { LoopContext } from "./loop-context.ts";
-import type { PointToPointForm, ScatteredAxis } from "../point-to-point-form.ts";
+import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
 import { selectAt, type Slice } from "./slicer.ts";
 import type { TeamPositions } from "./team-positions.ts";
 
@@ -33,39 +39,71 @@ export interface BoundPeers {
   readonly peers: Peers;
 }
 
-export function peersOf(op: Op, form: PointToPointForm, positions: TeamPositions, context: LoopContext): BoundPeers {
+export function peersOf(op: Op, form: PeerForm, positions: TeamPositions, context: LoopContext): BoundPeers {
   return form.kind === "gather"
     ? gatherPeers(op, form, positions, context)
     : exchangePeers(op, form, form.scattered, positions, context);
 }
 
-/** Sends the whole shard, unsliced. The chunk arrives in the slice that later ops of the iteration read. */
-function gatherPeers(
-  op: Op,
-  form: PointToPointForm,
-  { own, deviceAt }: TeamPositions,
-  context: LoopContext,
-): BoundPeers {
-  const { edit, slicer, index } = context;
+/**
+ * Sends the piece of the own shard that the receiver wants in this iteration; the whole shard, unsliced, if it is one
+ * chunk. The chunk arrives in the slice that later ops of the iteration read.
+ */
+function gatherPeers(op: Op, form: GatherForm, { own, deviceAt }: TeamPositions, context: LoopContext): BoundPeers {
+  const { edit, slicer, index, isRotated } = context;
+  const { pieces } = form;
   const shard = at(op.inputs, 0);
-  const ownShard = selectAt(edit, shard, form.sharded, constant(0));
-  const chunk = slicer.slice(op.output, form.stream);
-  const receiver = opposite(own, context);
+  const devices = constant(form.mesh.size(form.type));
+  const turn = turnOf(context, pieces);
+  const [source, receiver] =
+    pieces === 1
+      ? [index, opposite(own, context)]
+      : isRotated
+        ? [
+            binary("mod", binary("add", own, turn), devices),
+            binary("mod", binary("add", devices, binary("sub", own, turn)), devices),
+          ]
+        : [turn, turn];
+  const ownShard = form.keepsAxis
+    ? pieceOf(edit, shard, form, context)
+    : selectAt(edit, shard, form.sharded, constant(0));
+  const piece = pieces === 1 ? null : ownShard;
+  const chunk = slicer.slice(op.output, form.chunk);
   return {
-    bindings: chunk.binding,
+    bindings: [...chunk.binding, ...(piece?.binding ?? [])],
     peers: {
-      sends: { buffer: shard, peer: deviceAt(receiver) },
-      receives: { buffer: chunk.slice, peer: deviceAt(index) },
+      sends: { buffer: piece?.slice ?? shard, peer: deviceAt(receiver) },
+      receives: { buffer: chunk.slice, peer: deviceAt(source) },
       isOwn: binary("eq", receiver, own),
-      copy: [...ownShard.binding, { kind: "Set", inputs: [ownShard.slice], output: chunk.slice }],
+      copy: [
+        ...(piece === null ? ownShard.binding : []),
+        { kind: "Set", inputs: [ownShard.slice], output: chunk.slice },
+      ],
     },
   };
+}
+
+/** How many devices the iteration's peer is away; in a linear loop, the peer. */
+export function turnOf({ iteration }: LoopContext, pieces: number): Scalar {
+  return pieces === 1 ? iteration : binary("div", iteration, constant(pieces));
+}
+
+/** The iteration's piece of the own shard. */
+export function pieceOf(
+  edit: TensorEdit,
+  shard: TensorId,
+  { sharded, parts, pieces }: GatherForm,
+  { iteration }: LoopContext,
+): Slice {
+  const share = { pieces: constant(pieces), extent: foldCeilDiv(sharded.extent, parts) };
+  const index = pieces === 1 ? constant(0) : binary("mod", iteration, constant(pieces));
+  return shareAt(edit, shard, sharded, share, index);
 }
 
 /** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of this rank's chunk. */
 function exchangePeers(
   op: Op,
-  form: PointToPointForm,
+  form: PeerForm,
   { from }: ScatteredAxis,
   { own, deviceAt }: TeamPositions,
   context: LoopContext,
@@ -102,12 +140,12 @@ function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContex
   return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);
 }
 
-function positionOf(slice: TensorId, { edit }: LoopContext, type: PointToPointForm["type"]): number {
+function positionOf(slice: TensorId, { edit }: LoopContext, type: PeerForm["type"]): number {
   return at(edit.tensors, slice).domain.logical.findIndex(({ parallelType }) => parallelType === type);
 }
 
 /** The slice without its sharded axis, along which one device has one index. */
-function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PointToPointForm): Slice {
+function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PeerForm): Slice {
   const axis = at(edit.tensors, slice).domain.logical.find(({ parallelType }) => parallelType === type);
   invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
   return selectAt(edit, slice, axis, constant(0));

@@ -5,14 +5,14 @@
  */
 import type { Op } from "../../../ir/ops/op.ts";
 import type { P2PCommunication, Statement } from "../../../host/nodes.ts";
-import type { PointToPointForm } from "../point-to-point-form.ts";
+import type { PeerForm } from "../forms.ts";
 import { type Peers, peersOf } from "./exchange-peers.ts";
 import { type IterationStatements, type LoopContext, nextExpr } from "./loop-context.ts";
 import type { TeamPositions } from "./team-positions.ts";
 
 export function exchangeStatements(
   op: Op,
-  form: PointToPointForm,
+  form: PeerForm,
   positions: TeamPositions,
   context: LoopContext,
 ): IterationStatements {

@@ -1,6 +1,6 @@
 /** The state with which the statements of one Stream loop are emitted. */
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import type { ExprId, HostStream, Statement, StreamId } from "../../../host/nodes.ts";
+import type { ExprId, HostStream, HostUnit, Statement, StreamId, UnitId } from "../../../host/nodes.ts";
 import { makeId } from "../../../support/ids.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../../options.ts";
@@ -9,6 +9,10 @@ import type { Slicer } from "./slicer.ts";
 /** The tables of the host program that loops are added to. */
 export interface LoopEdit extends TensorEdit {
   readonly streams: HostStream[];
+  readonly units: HostUnit[];
+  /** The units that several statements post. */
+  readonly shared: ReadonlySet<UnitId>;
+  scalarCount: number;
   exprCount: number;
 }
 
@@ -30,8 +34,8 @@ export interface LoopContext {
   /** The loop's index, 0 .. stop-1. */
   readonly iteration: Scalar;
   /**
-   * The chunk that the iteration works on: the iteration itself, or `( ( position + iteration ) % stop )` in a rotated
-   * loop.
+   * The chunk that the iteration works on: the iteration itself, or `( ( position * pieces + iteration ) % stop )` in a
+   * rotated loop.
    */
   readonly index: Scalar;
   readonly isRotated: boolean;

@@ -9,13 +9,14 @@ import { type CommunicationType, reduceOpOf } from "../../../host/collectives.ts
 import type { Statement } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
-import type { PointToPointForm } from "../point-to-point-form.ts";
+import type { PeerForm } from "../forms.ts";
+import { pieceOf, turnOf } from "./exchange-peers.ts";
 import { exchangeStatements } from "./exchange-statements.ts";
 import { addStream, type IterationStatements, type LoopContext, nextExpr } from "./loop-context.ts";
 import { selectAt, type Slice } from "./slicer.ts";
 import { type TeamPositions, teamPositions } from "./team-positions.ts";
 
-export function pointToPointStatements(op: Op, form: PointToPointForm, context: LoopContext): IterationStatements {
+export function pointToPointStatements(op: Op, form: PeerForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context.rank);
   const { body, epilogue } =
     context.options.p2p === "broadcast"
@@ -43,19 +44,14 @@ function chainStreams({ edit, iteration, worker, options }: LoopContext): readon
   ];
 }
 
-const rootedTypes: { readonly [K in PointToPointForm["kind"]]: CommunicationType } = {
+const rootedTypes: { readonly [K in PeerForm["kind"]]: CommunicationType } = {
   gather: "Broadcast",
   exchange: "Gather",
   reduce: "Reduce",
 };
 
-function rootedStatements(
-  op: Op,
-  form: PointToPointForm,
-  { team }: TeamPositions,
-  context: LoopContext,
-): readonly Statement[] {
-  const { edit, iteration, options } = context;
+function rootedStatements(op: Op, form: PeerForm, { team }: TeamPositions, context: LoopContext): readonly Statement[] {
+  const { edit, options } = context;
   const { input, output } = rootedOperands(op, form, context);
   const id = nextExpr(edit);
   return [
@@ -66,7 +62,7 @@ function rootedStatements(
       id,
       type: rootedTypes[form.kind],
       team,
-      root: iteration,
+      root: turnOf(context, form.kind === "gather" ? form.pieces : 1),
       reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : null,
       input: input.slice,
       output: output.slice,
@@ -82,13 +78,16 @@ function rootedStatements(
  */
 function rootedOperands(
   op: Op,
-  form: PointToPointForm,
-  { edit, slicer, index }: LoopContext,
+  form: PeerForm,
+  context: LoopContext,
 ): { readonly input: Slice; readonly output: Slice } {
+  const { edit, slicer, index } = context;
   const operand = at(op.inputs, 0);
   switch (form.kind) {
-    case "gather":
-      return { input: { slice: operand, binding: [] }, output: slicer.slice(op.output, form.stream) };
+    case "gather": {
+      const input = form.pieces === 1 ? { slice: operand, binding: [] } : pieceOf(edit, operand, form, context);
+      return { input, output: slicer.slice(op.output, form.chunk) };
+    }
     case "exchange": {
       // The root receives its whole chunk, from all devices at once.
       const input = slicer.slice(operand, form.scattered.from);

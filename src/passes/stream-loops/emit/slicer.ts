@@ -1,14 +1,19 @@
-/** Makes the slices (HirAliasSelects) of one Stream loop. */
+/**
+ * Makes the slices of one Stream loop: an index of a whole axis (HirAliasSelect), or a chunk that keeps the axis
+ * (ShardByStream).
+ */
 import { type IterDomain, type ParallelType, type TensorId } from "../../../ir/domain.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import type { HirAliasSelect } from "../../../host/nodes.ts";
+import type { HirAliasSelect, ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { addTensor, copyAxes, modelOf, splitLike, type TensorEdit } from "../../edit/tensor-edit.ts";
+import type { Chunks } from "../stream-part.ts";
+import { chunkAt } from "./chunk.ts";
 
 export interface Slice {
   readonly slice: TensorId;
   /** The statement that binds the slice; empty if an earlier statement of the iteration has bound it. */
-  readonly binding: readonly HirAliasSelect[];
+  readonly binding: readonly (HirAliasSelect | ShardByStream)[];
 }
 
 export interface Slicer {
@@ -17,21 +22,27 @@ export interface Slicer {
    * producer's slice.
    */
   readonly slice: (tensor: TensorId, axis: IterDomain) => Slice;
+  /** The same slice with the axis, which has one index if the loop counts a whole axis. */
+  readonly chunk: (tensor: TensorId, axis: IterDomain) => Slice;
 }
 
 /** `index` is the chunk that an iteration works on. */
-export function createSlicer(edit: TensorEdit, index: Scalar): Slicer {
+export function createSlicer(edit: TensorEdit, index: Scalar, chunks: Chunks | null): Slicer {
   const made = new Map<string, TensorId>();
-  return {
-    slice: (tensor, axis) => {
-      const key = `${tensor}.${axis.id}`;
-      const known = made.get(key);
-      if (known !== undefined) return { slice: known, binding: [] };
-      const created = selectAt(edit, tensor, axis, index);
-      made.set(key, created.slice);
-      return created;
-    },
+  const once = (key: string, make: () => Slice): Slice => {
+    const known = made.get(key);
+    if (known !== undefined) return { slice: known, binding: [] };
+    const created = make();
+    made.set(key, created.slice);
+    return created;
   };
+  const chunk: Slicer["chunk"] = (tensor, axis) =>
+    once(`${tensor}.${axis.id} chunk`, () =>
+      chunkAt(edit, tensor, axis, chunks ?? { parts: axis.extent, within: null }, index),
+    );
+  const select: Slicer["slice"] = (tensor, axis) =>
+    once(`${tensor}.${axis.id}`, () => selectAt(edit, tensor, axis, index));
+  return { slice: chunks === null ? select : chunk, chunk };
 }
 
 /** A new slice of `tensor` at any index. A remaining Stream axis becomes Serial. */

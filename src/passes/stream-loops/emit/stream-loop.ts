@@ -5,19 +5,22 @@
  */
 import { allocationSize, type IterDomain, type TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
+import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement, StreamId } from "../../../host/nodes.ts";
+import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import type { LoweringOptions } from "../../options.ts";
 import { isOnDevice } from "../../reshard/sharding.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
-import { addStream, type IterationStatements, type LoopContext, type LoopEdit } from "./loop-context.ts";
+import type { PointToPointForm } from "../forms.ts";
+import { addStream, type IterationStatements, type LoopContext, type LoopEdit, nextExpr } from "./loop-context.ts";
 import { pointToPointStatements } from "./point-to-point-statements.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";
 import { createSlicer } from "./slicer.ts";
 import { teamPositions } from "./team-positions.ts";
+import { unitStatements } from "./unit-chunks.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
@@ -30,13 +33,11 @@ export function emitLoop(
   const { over, peers } = loop;
   const isRotated = peers !== null && options.p2p === "rotated";
   const stop = over.extent;
-  const allocations = loop.members.flatMap((member) => allocation(member, edit, rank, options));
+  const allocated = loop.members.flatMap((member) => allocations(member, edit, rank, options));
   const caller = addStream(edit, null);
   const worker = addStream(edit, binary("mod", loopIndex, named("numberOfStreams")));
-  const index = isRotated
-    ? binary("mod", binary("add", teamPositions(peers.mesh, peers.type, rank).own, loopIndex), stop)
-    : loopIndex;
-  const slicer = createSlicer(edit, index);
+  const index = isRotated ? rotated(teamPositions(peers.mesh, peers.type, rank).own, peers.pieces, stop) : loopIndex;
+  const slicer = createSlicer(edit, index, loop.chunks);
   const context: LoopContext = {
     edit,
     slicer,
@@ -48,7 +49,7 @@ export function emitLoop(
     stop,
     worker,
   };
-  const firstSum = loop.members.find(accumulates);
+  const firstSum = loop.members.find((member) => isOp(member.statement) && accumulates(member.statement, member));
   const written = loop.members.map((member) => memberStatements(member, context, member === firstSum));
   const forEach = (statements: readonly Statement[]): Statement => ({
     kind: "ForLoop",
@@ -62,7 +63,7 @@ export function emitLoop(
   const set = (stream: StreamId): Statement => ({ kind: "SetCurrentStream", stream });
   const synchronize = (stream: StreamId): Statement => ({ kind: "Synchronize", stream });
   return [
-    ...allocations,
+    ...allocated,
     { kind: "GetCurrentStream", stream: caller },
     forEach([set(worker), synchronize(caller)]),
     forEach([
@@ -75,35 +76,46 @@ export function emitLoop(
   ];
 }
 
-/** Allocates the whole output, if the device has a share of it. CUDA's rooted collectives write into peers' outputs. */
-function allocation(
-  { op, form }: LoopMember,
+/** The chunk of an iteration in which each device of the team begins with its own share. */
+function rotated(own: Scalar, pieces: number, stop: Scalar): Scalar {
+  const first = pieces === 1 ? own : binary("mul", own, constant(pieces));
+  return binary("mod", binary("add", first, loopIndex), stop);
+}
+
+/** Allocates the whole outputs of which the device has a share. CUDA's rooted collectives write into peers' outputs. */
+function allocations(
+  { outputs, form }: LoopMember,
   edit: LoopEdit,
   rank: number,
   { backend, p2p }: LoweringOptions,
 ): readonly Statement[] {
-  const output = at(edit.tensors, op.output);
-  if (!isOnDevice(output, rank)) return [];
-  const forPeers = form !== null && backend === "cuda" && p2p === "broadcast";
-  const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
-  if (output.memory !== memory) edit.tensors[output.id] = { ...output, memory };
-  return [{ kind: "Allocate", tensor: output.id, memory, size: allocationSize(output), zeroInit: false, fresh: false }];
+  return outputs.flatMap((id): readonly Statement[] => {
+    const output = at(edit.tensors, id);
+    if (!isOnDevice(output, rank)) return [];
+    const forPeers = form !== null && form.kind !== "ranges" && backend === "cuda" && p2p === "broadcast";
+    const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
+    if (output.memory !== memory) edit.tensors[id] = { ...output, memory };
+    return [{ kind: "Allocate", tensor: id, memory, size: allocationSize(output), zeroInit: false, fresh: false }];
+  });
 }
 
 function memberStatements(member: LoopMember, context: LoopContext, waits: boolean): IterationStatements {
-  if (member.form !== null) return pointToPointStatements(member.op, member.form, context);
-  if (accumulates(member)) return { body: accumulationStatements(member, context, waits), epilogue: [] };
-  return { body: sliceStatements(member.op, member.read, member.stream, context), epilogue: [] };
+  const { statement, form } = member;
+  if (!isOp(statement)) return { body: unitStatements(statement, member, context), epilogue: [] };
+  if (form?.kind === "ranges") return { body: rangesStatements(statement, member, form, context), epilogue: [] };
+  if (form !== null) return pointToPointStatements(statement, form, context);
+  if (accumulates(statement, member))
+    return { body: accumulationStatements(statement, member, context, waits), epilogue: [] };
+  return { body: sliceStatements(statement, member, context), epilogue: [] };
 }
 
 /** Slices of the operands in order, then of the output, then the op on them. */
 function sliceStatements(
   op: Op,
-  axes: readonly (IterDomain | null)[],
-  looped: IterDomain,
+  { read, made, counted, chunks }: LoopMember,
   { slicer, edit }: LoopContext,
 ): readonly Statement[] {
-  const sliced = withoutLoopedAxis(op, axes, looped, edit.tensors);
+  const sliced = chunks === null ? withoutLoopedAxis(op, read, counted, edit.tensors) : op;
   const bindings: Statement[] = [];
   const sliceOf = (id: TensorId, axis: IterDomain | null): TensorId => {
     if (axis === null) return id;
@@ -111,7 +123,33 @@ function sliceStatements(
     bindings.push(...binding);
     return slice;
   };
-  const inputs = op.inputs.map((input, operand) => sliceOf(input, axes[operand] ?? null));
-  const output = sliceOf(op.output, looped);
+  const inputs = op.inputs.map((input, operand) => sliceOf(input, read[operand] ?? null));
+  const output = sliceOf(op.output, made[0] ?? counted);
   return [...bindings, { ...sliced, inputs, output }];
+}
+
+/** A gather of the iteration's chunk from all devices that have a part of it. */
+function rangesStatements(
+  op: Op,
+  { counted }: LoopMember,
+  { mesh, type }: PointToPointForm,
+  { edit, slicer, rank, options }: LoopContext,
+): readonly Statement[] {
+  const { slice, binding } = slicer.slice(op.output, counted);
+  const id = nextExpr(edit);
+  return [
+    ...binding,
+    {
+      kind: "Communication",
+      id,
+      type: "Allgather",
+      team: mesh.slice(rank, type),
+      root: null,
+      reduceOp: null,
+      input: at(op.inputs, 0),
+      output: slice,
+      backend: options.backend,
+    },
+    { kind: "Wait", target: id },
+  ];
 }

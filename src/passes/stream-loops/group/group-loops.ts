@@ -15,6 +15,7 @@ import { accessesOf, isOp, walk } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
+import { type Chunks, chunksText, sameChunks } from "../stream-part.ts";
 import { type Edge, typedFusion } from "./typed-fusion.ts";
 
 /** Ops that share a loop, in an order in which they can run. */
@@ -22,6 +23,8 @@ export interface StreamLoop {
   readonly kind: "StreamLoop";
   /** The axis that the loop prints: the Stream axis of its first op. */
   readonly over: IterDomain;
+  /** How it cuts the axis; null if it runs over the axis's indices. */
+  readonly chunks: Chunks | null;
   readonly members: readonly LoopMember[];
   /** The devices that exchange in the loop; null for none. */
   readonly peers: PeerTeam | null;
@@ -64,15 +67,17 @@ function groupStretch(
   const types = members.map((member, node) => {
     if (member === null) return null;
     const team = teams[node] ?? null;
-    const over = `${classes.of(member.counted)} ${printScalar(member.counted.extent)}`;
-    return team === null ? over : `${over} ${team.type} ${team.mesh.toString()}`;
+    const { counted, chunks } = member;
+    const over = `${classes.of(counted)} ${printScalar(counted.extent)} ${chunksText(chunks)}`;
+    return team === null ? over : `${over} ${team.type} ${team.pieces} ${team.mesh.toString()}`;
   });
   return typedFusion(edges, types).map((nodes): Statement | StreamLoop => {
     const first = at(nodes, 0);
     const inLoop = nodes.flatMap((node) => members[node] ?? []);
     const [opener] = inLoop;
     if (opener === undefined) return at(statements, first);
-    return { kind: "StreamLoop", over: opener.stream, members: inLoop, peers: teams[first] ?? null };
+    const { stream, chunks } = opener;
+    return { kind: "StreamLoop", over: stream, chunks, members: inLoop, peers: teams[first] ?? null };
   });
 }
 
@@ -88,11 +93,15 @@ function areFusible(
   classes: AxisClasses,
 ): boolean {
   if (producer === null || producer === undefined || consumer === null || consumer === undefined) return false;
-  const { counted, made, op } = producer;
+  const { counted, chunks, inputs, outputs, made } = producer;
   if (!classes.same(counted, consumer.counted) || !sameScalar(counted.extent, consumer.counted.extent)) return false;
-  if (made === null || [...op.inputs, op.output].includes(consumer.op.output)) return false;
-  const reads = consumer.op.inputs.flatMap((input, operand) => (input === op.output ? [consumer.read[operand]] : []));
-  return reads.length > 0 && reads.every((axis) => axis?.id === made.id);
+  if (!sameChunks(chunks, consumer.chunks)) return false;
+  if (consumer.outputs.some((output) => inputs.includes(output) || outputs.includes(output))) return false;
+  const reads = consumer.inputs.flatMap((input, operand) => {
+    const output = outputs.indexOf(input);
+    return output < 0 ? [] : [{ read: consumer.read[operand] ?? null, made: made[output] ?? null }];
+  });
+  return reads.length > 0 && reads.every((each) => each.made !== null && each.read?.id === each.made.id);
 }
 
 /**
@@ -132,7 +141,8 @@ function spreadTeams(
 function viewOwners(body: readonly Statement[]): (tensor: TensorId) => TensorId {
   const viewed = new Map<TensorId, TensorId>();
   for (const statement of walk(body)) {
-    if (statement.kind === "HirAliasSelect") viewed.set(statement.output, statement.input);
+    if (statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream")
+      viewed.set(statement.output, statement.input);
   }
   return (tensor) => {
     let owner = tensor;

@@ -1,0 +1,90 @@
+/**
+ * Recognizes a Set whose output has chunks of an axis that its operand shares among devices:
+ *
+ *   Set  [M split outer D on DIDx]  ->  [M split outer S on Stream]
+ *
+ * If each share is a whole number of chunks, an iteration receives a piece of one peer's share, as where a whole sharded
+ * axis becomes the Stream axis. Otherwise it gathers its chunk from all devices that have a part of it.
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
+import { isDID, type Tensor } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { at } from "../../support/invariant.ts";
+import { axisText, opPlace } from "../op-text.ts";
+import { sameMesh } from "../reshard/sharding.ts";
+import { requireOneType } from "./one-type.ts";
+import type { PointToPointForm } from "./forms.ts";
+import { chunkFit, type Chunks, type StreamPart } from "./stream-part.ts";
+
+/**
+ * The form of a resharding op whose output has chunks of an axis. Null if the change of sharding is along other axes,
+ * and each chunk has a collective of its own. Throws `point-to-point-unsupported` and `resharding-unsupported`.
+ */
+export function chunkGather(
+  op: Op,
+  { axis, part }: StreamPart,
+  chunks: Chunks,
+  tensors: readonly Tensor[],
+): PointToPointForm | null {
+  const pair = axisMap(op, tensors).find(({ consumer }) => consumer.id === axis.id);
+  if (pair === undefined || op.kind !== "Set" || chunks.within !== null) return null;
+  const operand = at(tensors, at(op.inputs, 0));
+  const output = at(tensors, op.output);
+  if (chunkFit(operand, pair.producer, chunks).kind !== "shares") return null;
+  const own = axisParts(operand.domain, pair.producer).map(({ parallelType }) => parallelType);
+  const [type] = own;
+  const refuse = (found: string, expected: string, help: string): never =>
+    fail({
+      code: "point-to-point-unsupported",
+      message: `${axisText(operand, pair.producer)} becomes ${axisText(output, part)}, and the op has no point-to-point form`,
+      place: opPlace(op),
+      found,
+      expected,
+      help,
+    });
+  if (type === undefined || !isDID(type) || own.slice(1).some(isDID)) {
+    return refuse(
+      `the axis in parts ${own.join(", ")}`,
+      "one DID type, on the outermost part",
+      "put set() in between that leaves one DID type on the axis: each chunk is gathered twice, and both overlap",
+    );
+  }
+  const { mesh } = operand;
+  if (mesh === null || !sameMesh(mesh, output.mesh)) {
+    return refuse(
+      [mesh, output.mesh].map((each) => each?.toString() ?? "no mesh").join(" and "),
+      "one mesh on both sides",
+      `first move the tensor to the other mesh with a set() that keeps ${type} on the axis: that set does not overlap`,
+    );
+  }
+  if (output.domain.loop.some((each) => each.parallelType === type && each.iterType !== "reduction")) {
+    return refuse(
+      `${type} on T${output.id} too`,
+      `no ${type} on T${output.id}`,
+      `put set() in between that has Stream and no ${type}: it gathers each chunk, and the next op takes its share`,
+    );
+  }
+  requireOneType(op, type, tensors);
+  const form = { mesh, type, sharded: pair.producer, stream: part };
+  const pieces = piecesOf(axis.extent, mesh.size(type), chunks.parts);
+  return pieces === null
+    ? { ...form, kind: "ranges" }
+    : { ...form, kind: "gather", pieces, chunk: axis, parts: chunks.parts, keepsAxis: true };
+}
+
+/**
+ * How many chunks each of `devices` shares is. Null if a chunk may have parts of two shares: both round up, so that for
+ * a size that does not divide a share need not be as long as its chunks.
+ */
+function piecesOf(extent: Scalar, devices: number, parts: Scalar): number | null {
+  const count = constantValue(parts);
+  if (count === null || count % devices !== 0) return null;
+  const pieces = count / devices;
+  if (pieces === 1 || devices === 1) return pieces;
+  const size = constantValue(extent);
+  return size !== null && Math.ceil(size / devices) === pieces * Math.ceil(size / count) ? pieces : null;
+}

@@ -1,0 +1,40 @@
+/** The forms of loops over devices: what an iteration exchanges. point-to-point-form.ts and chunk-gather.ts find them. */
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { DIDType, IterDomain } from "../../ir/domain.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+
+interface FormAxes {
+  readonly mesh: DeviceMesh;
+  readonly type: DIDType;
+  /** The axis a of the operand. */
+  readonly sharded: IterDomain;
+  /** The axis a of the output. */
+  readonly stream: IterDomain;
+}
+
+/** The axis b of the operand and of the output. */
+export interface ScatteredAxis {
+  readonly from: IterDomain;
+  readonly to: IterDomain;
+}
+
+export type PointToPointForm = FormAxes &
+  (
+    | {
+        readonly kind: "gather";
+        /** How many chunks a device's share is: 1, or more if the loop counts chunks of an axis. */
+        readonly pieces: number;
+        /** The logical axis of the output that the loop slices, and how many slices it has. */
+        readonly chunk: IterDomain;
+        readonly parts: Scalar;
+        /** Whether the slices are chunks, which keep the axis. */
+        readonly keepsAxis: boolean;
+      }
+    /** No peer has a whole chunk: each iteration is a gather of the runs that make up the chunk. */
+    | { readonly kind: "ranges" }
+    | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis }
+  );
+
+/** A form in which each iteration has one peer, or one root. */
+export type PeerForm = Exclude<PointToPointForm, { readonly kind: "ranges" }>;
+export type GatherForm = Extract<PointToPointForm, { readonly kind: "gather" }>;

@@ -1,0 +1,79 @@
+/**
+ * The axes of an op's operands that a loop over an axis of its output slices. An operand without the axis, or with one
+ * element along it, is read whole.
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { IterDomain, Tensor } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import { at } from "../../support/invariant.ts";
+import { axisText, opPlace } from "../op-text.ts";
+import { chunkFit, type Chunks } from "./stream-part.ts";
+
+/**
+ * For each operand the axis that maps to `looped`, an axis of the op's output, or null. Throws `stream-on-cut-axis` and
+ * `stream-on-split-axis`.
+ */
+export function loopedOperandAxes(
+  op: Op,
+  looped: IterDomain,
+  chunks: Chunks | null,
+  tensors: readonly Tensor[],
+): readonly (IterDomain | null)[] {
+  const output = at(tensors, op.output);
+  const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
+  const isRearranged = pairs.some((pair) => pair.outermost && !isEven(pair.producer, pair.consumer, chunks));
+  if (pairs.length === 0 || isRearranged || (op.kind === "Slice" && chunks !== null)) {
+    const isMade = op.kind === "Reshape" || op.kind === "Broadcast";
+    fail({
+      code: "stream-on-cut-axis",
+      message: isMade ? "Stream is on an axis that the op makes" : "Stream is on an axis that the op slices",
+      place: opPlace(op),
+      found: axisText(output, looped),
+      expected: "Stream on an axis that the op keeps in full",
+      help: "put set() after the op and parallelize the set's output with Stream",
+    });
+  }
+  return op.inputs.map((id, operand) => {
+    const pair = pairs.find((each) => each.operand === operand);
+    if (pair === undefined) return null;
+    if (chunks === null) return pair.producer;
+    if (pair.broadcast) return null;
+    requireChunks(op, at(tensors, id), pair.producer, chunks);
+    return pair.producer;
+  });
+}
+
+/** Whether the chunks of two outermost axes of a reshape have the same elements. */
+function isEven(producer: IterDomain, consumer: IterDomain, chunks: Chunks | null): boolean {
+  const parts = chunks === null ? null : constantValue(chunks.parts);
+  return [producer, consumer].every(({ extent }) => {
+    const size = constantValue(extent);
+    return parts !== null && size !== null && size % parts === 0;
+  });
+}
+
+/** Throws `stream-on-split-axis` if the loop's chunks are not runs of what each device has of the operand. */
+export function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
+  const fit = chunkFit(operand, axis, chunks);
+  if (fit.kind === "fits") return;
+  const { within } = chunks;
+  fail({
+    code: "stream-on-split-axis",
+    message:
+      fit.kind === "whole"
+        ? `a chunk of each device's share is not one run of T${operand.id}, which every device has in full`
+        : `a chunk of the whole axis is not on one device: T${operand.id} is cut over devices first`,
+    place: opPlace(op),
+    found: axisText(operand, axis),
+    expected:
+      fit.kind === "whole"
+        ? `${within} on the axis of T${operand.id} too, or Stream outside of ${within}`
+        : `Stream inside of ${fit.type} on the op's output, or a set() to Stream without ${fit.type} before the op`,
+    help:
+      fit.kind === "whole"
+        ? `split the output's axis by the number of chunks first, and its inner part by the devices: nothing is lost in overlap`
+        : `put set() before the op and give it Stream without ${fit.type}: it gathers chunk by chunk, and the op overlaps with it`,
+  });
+}

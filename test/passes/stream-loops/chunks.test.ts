@@ -1,0 +1,24 @@
+/**
+ * Stream on parts of axes: every program gives the oracle's result on all back ends, and its host programs survive
+ * their dumps.
+ */
+import { expect, it } from "vitest";
+import { lower } from "braid";
+import { walk } from "../../../src/host/traverse.ts";
+import { chunkedFusions } from "../../support/chunked-fusions.ts";
+import { expectOracle } from "../../support/expect-oracle.ts";
+import { expectRoundTrip } from "../../support/round-trip.ts";
+
+it.each(chunkedFusions)("$name: the oracle's result", async ({ build, devices, options }) => {
+  await expectOracle(build(), { devices, streams: 3, ...options });
+});
+
+it.each(chunkedFusions)("$name: round trip", ({ build, devices, options }) => {
+  for (let rank = 0; rank < devices; rank++) {
+    const host = lower(build(), { ...options, rank });
+    expect(walk(host.body).filter(({ kind }) => kind === "ShardByStream").length).toBeGreaterThan(0);
+    expectRoundTrip(host, [
+      { rank, sizes: new Map(), scalars: new Map(), streams: 2, protocol: options?.protocol ?? "get" },
+    ]);
+  }
+});
