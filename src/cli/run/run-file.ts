@@ -77,7 +77,7 @@ export async function runFile(
 ): Promise<RunResult | null> {
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   // Rank 0 writes, perhaps on another machine.
-  if (flags.outputDir !== undefined && (world?.rank ?? 0) === 0) await requireOutputFolder(flags.outputDir);
+  const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
   const profile = await profileToChooseWith(flags);
   const lowering = pickOptions(loweringNames, own);
   step(`loading ${file}`);
@@ -131,10 +131,7 @@ export async function runFile(
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   const copies = copiesOf(signature, sizes, ran.outputs);
-  const written =
-    flags.outputDir === undefined
-      ? []
-      : await writeOutputFiles(flags.outputDir, flags.outputFormat, outputsByName(signature, copies));
+  const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(signature, copies));
   if (flags.check) step("evaluating the oracle");
   const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
   const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>

@@ -9,18 +9,35 @@ import { replaceFile } from "../terminal/replace-file.ts";
 import { npyHeader } from "./npy.ts";
 import { safetensorsHeader } from "./safetensors.ts";
 
-/** Makes the folder if it does not exist. Throws `file-unwritable`. Call it before the run, which may be long. */
-export async function requireOutputFolder(folder: string): Promise<void> {
+type Format = NonNullable<Options<"outputFormat">["outputFormat"]>;
+
+/**
+ * The folder and format of the outputs; null if none are to be written. Makes the folder if it does not exist. Throws
+ * `file-unwritable` and `option-value`. Call it before the run, which may be long.
+ */
+export async function requireOutputFolder({
+  outputDir: folder,
+  outputFormat: format,
+}: Options<"outputDir" | "outputFormat">): Promise<OutputFolder | null> {
+  if (folder === undefined) {
+    if (format !== undefined) formatAlone(format);
+    return null;
+  }
   const failed = await mkdir(folder).catch((error: unknown) => error);
   const found = await stat(folder).catch(() => unwritable(folder, systemReason(failed)));
   if (!found.isDirectory()) unwritable(folder, "not a folder");
   await access(folder, constants.W_OK).catch((error: unknown) => unwritable(folder, systemReason(error)));
+  return { folder, format: format ?? "npy" };
+}
+
+interface OutputFolder {
+  readonly folder: string;
+  readonly format: Format;
 }
 
 /** Answers with the paths. `outputs`: by name. Throws `file-unwritable`. */
 export async function writeOutputFiles(
-  folder: string,
-  format: Options<"outputFormat">["outputFormat"],
+  { folder, format }: OutputFolder,
   outputs: ReadonlyMap<string, Tensor>,
 ): Promise<readonly string[]> {
   const files = format === "npy" ? npyFiles(outputs) : safetensorsFile(outputs);
@@ -56,6 +73,17 @@ function* pieces(header: Uint8Array, tensors: readonly Tensor[]): Iterable<Uint8
     const bytes = tensorBytes(tensor);
     for (let start = 0; start < bytes.length; start += pieceBytes) yield bytes.subarray(start, start + pieceBytes);
   }
+}
+
+function formatAlone(format: Format): never {
+  return fail({
+    code: "option-value",
+    message: "--output-format says how files are written, and none are to be written",
+    place: { kind: "option", text: "--output-format" },
+    found: `--output-format ${format} without --output-dir`,
+    expected: "--output-dir DIR with it",
+    help: "add --output-dir, or leave --output-format out",
+  });
 }
 
 function unwritable(folder: string, found: string): never {

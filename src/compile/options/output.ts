@@ -22,7 +22,7 @@ export const outputRows = {
   outputFormat: {
     ...output,
     kind: oneOf(["npy", "safetensors"]),
-    default: "npy",
+    otherwise: "npy",
     help: "with --output-dir: one .npy file per output, or one outputs.safetensors",
   },
   flightDir: {
