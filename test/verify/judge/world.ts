@@ -39,7 +39,7 @@ export interface World {
   readonly eventCount: number;
 }
 
-/** `oneQueue`: every rank runs its list as one queue, in list order, but for what is on streams of pairs. */
+/** `oneQueue`: every rank runs its list as one queue, in list order. */
 export function createWorld(program: Program, runs: number, oneQueue = false): World {
   const nodes: Node[] = [];
   const queues: number[][] = [];
@@ -53,9 +53,9 @@ export function createWorld(program: Program, runs: number, oneQueue = false): W
   const nodeOf: number[][][] = Array.from({ length: runs }, () => program.ranks.map(() => []));
   const turns = { signal: new Int32Array(program.slots.length), take: new Int32Array(program.slots.length) };
   for (const { rank, streams, commands } of program.ranks) {
-    const own = streams.map((): number[] => []);
+    const own = Array.from({ length: oneQueue ? 1 : streams.length }, (): number[] => []);
     const add = (node: Node): number => {
-      own[oneQueue && streams[node.stream]?.role !== "pair" ? 0 : node.stream]?.push(nodes.length);
+      own[oneQueue ? 0 : node.stream]?.push(nodes.length);
       return nodes.push(node) - 1;
     };
     for (let run = 0; run <= runs; run++) {

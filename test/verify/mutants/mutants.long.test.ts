@@ -4,24 +4,34 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link } from "braid";
+import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { verify } from "../../../src/verify/verify.ts";
 import { judge } from "../judge/judge.ts";
 import { compareMutants } from "./compare.ts";
 import { mutatedKinds } from "./mutate.ts";
 import { type SmallProgram, smallPrograms } from "./programs.ts";
 
-const sizes = [
+interface Size {
+  readonly devices: number;
+  readonly streams: number;
+  readonly step: number;
+  /** Braid's if not given. */
+  readonly model?: MemoryModel;
+}
+
+const sizes: readonly Size[] = [
   { devices: 2, streams: 1, step: 40 },
   { devices: 2, streams: 2, step: 41 },
   { devices: 2, streams: 3, step: 43 },
   { devices: 3, streams: 2, step: 211 },
   { devices: 3, streams: 3, step: 223 },
+  { devices: 3, streams: 2, step: 227, model: memoryModels.nvfuser },
 ];
 
-describe.each(sizes)("$devices devices and $streams streams", ({ devices, streams, step }) => {
+describe.each(sizes)("$devices devices and $streams streams", ({ devices, streams, step, model }) => {
   let programs: readonly SmallProgram[];
   beforeAll(async () => {
-    programs = await smallPrograms(devices, streams);
+    programs = await smallPrograms(devices, streams, model);
   }, 60_000);
 
   it("programs are right", () => {

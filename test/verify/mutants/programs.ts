@@ -3,6 +3,7 @@
  * changes what it does.
  */
 import { type CommandList, DiagnosticError, record } from "braid";
+import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { lowerAll, type ProgramSource } from "../../../src/compile/lower-all.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import type { Built } from "../../../src/host/program-file.ts";
@@ -33,7 +34,11 @@ function smallParameters(devices: number): Readonly<Record<string, number>> {
 }
 
 /** Programs of `devices` ranks and `streams` streams; those whose lists equal an earlier one's are left out. */
-export async function smallPrograms(devices: number, streams: number): Promise<readonly SmallProgram[]> {
+export async function smallPrograms(
+  devices: number,
+  streams: number,
+  model: MemoryModel = memoryModels.braid,
+): Promise<readonly SmallProgram[]> {
   const programs = new Map<string, SmallProgram>();
   for (const file of exampleFiles) {
     const program = await loadExample(file);
@@ -46,7 +51,7 @@ export async function smallPrograms(devices: number, streams: number): Promise<r
         const built = program.build({ devices, params });
         return "data" in built ? built : (rank) => hostOf(program.build({ devices, rank, params }));
       })();
-      const lists = listsOf(source, devices, streams, options);
+      const lists = listsOf(source, { devices, streams, ...model }, options);
       if (lists === null) continue;
       const key = JSON.stringify(lists);
       const name = `${file} ${JSON.stringify(options)}, ${devices} devices, ${streams} streams`;
@@ -64,15 +69,14 @@ function hostOf(built: Built): HostProgram {
 /** Null where the options do not admit the program. */
 function listsOf(
   source: ProgramSource,
-  devices: number,
-  streams: number,
+  recording: MemoryModel & { readonly devices: number; readonly streams: number },
   options: Partial<LoweringOptions>,
 ): readonly CommandList[] | null {
   try {
-    const { signature, hosts } = lowerAll(source, { ...options, devices });
+    const { signature, hosts } = lowerAll(source, { ...options, devices: recording.devices });
     const sizes = sizesFromMeshes(signature.tensors);
     const { protocol = "get" } = options;
-    return hosts.map((host, rank) => record(host, { rank, sizes, streams, protocol }));
+    return hosts.map((host, rank) => record(host, { rank, sizes, protocol, ...recording }));
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;

@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
+import { memoryModels } from "../../../src/compile/memory-models.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { compareProgram } from "./compare.ts";
@@ -19,7 +20,8 @@ const judged = changes.filter((change) => change !== "buffer");
 
 let programs: readonly { readonly name: string; readonly program: Program }[];
 beforeAll(async () => {
-  const small = [...(await smallPrograms(2, 2)), ...(await smallPrograms(3, 2))];
+  const nvfuser = await smallPrograms(3, 2, memoryModels.nvfuser);
+  const small = [...(await smallPrograms(2, 2)), ...(await smallPrograms(3, 2)), ...nvfuser];
   programs = small.map(({ name, lists }) => ({ name, program: link(lists) }));
 });
 
