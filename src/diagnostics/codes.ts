@@ -106,6 +106,7 @@ export const diagnosticCodes = {
   "gpu-memory": "A GPU has too little free memory",
   "gpu-unsupported": "The CUDA back end cannot run this on this machine",
   "rank-failed": "A rank of a run in several processes died, gave up or did not arrive",
+  interrupted: "The user ended a run in several processes",
   "rank-behind": "Streams of other ranks wait for a rank that is behind them",
   "rendezvous-failed": "A rank could not join the others",
   "launcher-environment": "The launcher's variables for rank, world size and host contradict each other",

@@ -11,7 +11,7 @@ import { sendFirstPulse } from "./pulse.ts";
 
 /**
  * Calls `end` when the launcher has ended. If the process still runs a second later, it is killed. The thread alone
- * does not keep the process alive. Returns what gives it the rings of the flight recorder.
+ * does not keep the process alive. Returns what gives it the words of the flight recorder.
  */
 export function endWithParent(end: () => void): (message: FlightMessage) => void {
   sendFirstPulse();

@@ -7,7 +7,7 @@ import type { FlightMessage, GpuWords } from "../backends/flight/flight-message.
 import { bytesAt } from "../backends/cuda/bindings/native-library.ts";
 import { readProgress } from "../backends/cuda/run/stuck/progress.ts";
 import { flightRequests } from "./flight-request.ts";
-import type { Reported } from "../trace/flight/flight-record.ts";
+import { type FlightStanding, reportedStanding } from "../trace/flight/flight-record.ts";
 
 /** Milliseconds that the main thread gets to write them itself, with its own reason. */
 const patience = 300;
@@ -34,8 +34,7 @@ export function createFlightStandIn(): FlightStandIn {
         case "open": {
           const { entry, gpu } = message;
           folder = message.folder;
-          const reported = gpu === null ? null : (): readonly Reported[] => reportedAt(gpu);
-          entries.set(message.id, { ...entry, plan: () => entry.plan, reported });
+          entries.set(message.id, { ...entry, plan: () => entry.plan, standings: () => standingsAt(gpu) });
           return;
         }
         case "release":
@@ -55,7 +54,7 @@ export function createFlightStandIn(): FlightStandIn {
   };
 }
 
-function reportedAt({ address, streams }: GpuWords): readonly Reported[] {
+function standingsAt({ address, streams }: GpuWords): readonly FlightStanding[] {
   const view = new DataView(bytesAt(address, 4 * streams));
-  return Array.from({ length: streams }, (_, stream) => readProgress(view, stream));
+  return Array.from({ length: streams }, (_, stream) => reportedStanding(readProgress(view, stream)));
 }

@@ -94,14 +94,14 @@ export async function spawnRanks(options: SpawnOptions): Promise<WorldResult> {
     if (end !== null) return;
     end = reason;
     hub.end(reason);
-    ask(flightRequests.failed);
+    if (reason.interrupted !== true) ask(flightRequests.failed);
     reap(grace);
   };
   void hub.ended.then(endWorld);
   let interrupted: StopSignal | null = null;
   const interrupt = (signal: StopSignal): void => {
     interrupted ??= signal;
-    endWorld({ rank: 0, reason: `the launcher received ${signal}` });
+    endWorld({ rank: 0, reason: `the launcher received ${signal}`, interrupted: true });
     reap(Math.min(grace, interruptedGrace));
   };
   for (const signal of stopSignals) process.once(signal, interrupt);

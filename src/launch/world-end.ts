@@ -4,6 +4,8 @@ export interface WorldEnd {
   /** The rank that aborted, died, or is missing. */
   readonly rank: number;
   readonly reason: string;
+  /** Whether the user ended the run by a signal to its launcher; then no rank has failed. */
+  readonly interrupted?: true;
 }
 
 /** A rank's report of what it was doing when the world ended, as lines of text. */
@@ -22,8 +24,8 @@ const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-
 /** Longer texts are cut: a reason is a message rather than a log. */
 const mostCharacters = 16_384;
 
-export function encodeText({ rank, reason }: WorldEnd): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify({ rank, reason: reason.slice(0, mostCharacters) }));
+export function encodeText(end: WorldEnd): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify({ ...end, reason: end.reason.slice(0, mostCharacters) }));
 }
 
 function printable(text: string): string {
@@ -38,7 +40,8 @@ export function decodeText(bytes: Uint8Array): WorldEnd | null {
     if (!("rank" in value) || !("reason" in value)) return null;
     const { rank, reason } = value;
     if (typeof rank !== "number" || typeof reason !== "string") return null;
-    return { rank, reason: printable(reason.slice(0, mostCharacters)) };
+    const interrupted = "interrupted" in value && value.interrupted === true;
+    return { rank, reason: printable(reason.slice(0, mostCharacters)), ...(interrupted ? { interrupted } : {}) };
   } catch {
     return null;
   }

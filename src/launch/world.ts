@@ -129,7 +129,10 @@ export function openWorld(options: WorldOptions, socket: Socket, reader: FrameRe
 }
 
 /** The error of a world that ended by failure, the same on every rank. */
-export function worldEnded({ rank, reason }: WorldEnd): Diagnostic {
+export function worldEnded({ rank, reason, interrupted }: WorldEnd): Diagnostic {
+  if (interrupted === true) {
+    return { code: "interrupted", message: "the run was interrupted", found: reason, expected: "a run that may end" };
+  }
   return {
     code: "rank-failed",
     message: `rank ${rank} failed, so the run ended on all ranks`,

@@ -26,10 +26,12 @@ describe("the record of a failed run", () => {
     expect(compared.status).toBe(1);
     expect(compared.out).toMatch(/^error\[stuck\]: 2 streams wait for each other\n/);
     expect(compared.out).toMatch(/^rank 0: in run 1, 10 of 10 commands posted$/m);
-    expect(compared.out).toMatch(/ {2}NCCL pair \(0 1\): waits at command 2 \(transfer\) of: .* for rank 1 at: P2PComm/);
+    expect(compared.out).toMatch(
+      / {2}NCCL pair \(0 1\): waits at command 2 \(transfer\) of: .* for rank 1 at: P2PComm/,
+    );
     expect(compared.out).toContain("ranks 0, 1: stuck: no stream can proceed");
     const verbose = await cli("verify", "--flight", records, "--verbose");
-    expect(verbose.out).toMatch(/^ {4}[\d.]+ s ago: begun command 0/m);
+    expect(verbose.out).toMatch(/^ {4}ended command 0 \(/m);
     const document: unknown = JSON.parse((await cli("verify", "--flight", records, "--json")).out);
     expect(document).toMatchObject({ flight: records, ok: false, ranks: [{ rank: 0 }, { rank: 1 }] });
   });

@@ -4,35 +4,16 @@ import { link, type Program } from "braid";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { compareFlights } from "../../src/trace/flight/compare-flights.ts";
 import { flightPlans } from "../../src/trace/flight/flight-plan.ts";
-import { type FlightRecord, type Reported, takeFlightRecord } from "../../src/trace/flight/flight-record.ts";
 import {
-  beginFlight,
-  createFlightRings,
-  endFlight,
-  noteStep,
-  postFlight,
-  readFlight,
-  ringOf,
-  steps,
-  tickFlight,
-} from "../../src/trace/flight/flight-rings.ts";
+  type FlightRecord,
+  type FlightStanding,
+  type Reported,
+  reportedStanding,
+  takeFlightRecord,
+} from "../../src/trace/flight/flight-record.ts";
+import { beginFlight, createFlightWords, endFlight, postFlight } from "../../src/trace/flight/flight-words.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";
-
-describe("rings", () => {
-  it("keep the last 32 steps of each stream, oldest first", () => {
-    const words = createFlightRings(2);
-    beginFlight(words, 1, 3, 5);
-    for (let command = 0; command < 40; command++) noteStep(words, ringOf(1), steps.begun, command);
-    tickFlight(words, 25);
-    noteStep(words, ringOf(1), steps.ended, 40);
-    const { streams, ...state } = readFlight(words);
-    expect(state).toEqual({ run: 1, finished: 0, posted: 3, clock: 25 });
-    expect(streams[0]).toEqual([]);
-    expect(streams[1]?.map(({ command }) => command)).toEqual(Array.from({ length: 32 }, (_, i) => i + 9));
-    expect(streams[1]?.at(-1)).toEqual({ step: "ended", command: 40, run: 1, clock: 25 });
-  });
-});
 
 /** Ranks 0, 1 and 2 reduce on a library's stream, after a copy and an event of the caller's. */
 const reducing = link(
@@ -62,13 +43,20 @@ function record(
   { run = 1, finished = false, posted = at(program.ranks, rank).commands.length, failed = true, reported }: Given = {},
 ): FlightRecord {
   const { streams, commands } = at(program.ranks, rank);
-  const words = createFlightRings(streams.length);
-  beginFlight(words, run, 0, 0);
+  const words = createFlightWords();
+  beginFlight(words, run, 0);
   postFlight(words, posted);
-  for (const [step, command] of done) noteStep(words, ringOf(at(commands, command).stream), steps[step], command);
   if (finished) endFlight(words);
-  const source = { rank, world: program.ranks.length, plan: flightPlans(program)(rank), words, origin: 0 };
-  return takeFlightRecord(source, reported ?? null, { reason: "timed-out: it hangs", failed, now: 2500 });
+  const standings = streams.map(({ id }, stream): FlightStanding => {
+    if (reported !== undefined) return reportedStanding(at(reported, stream));
+    const last = (step: string): number =>
+      done.findLast(([each, command]) => each === step && at(commands, command).stream === id)?.[1] ?? -1;
+    const ended = last("ended");
+    const begun = Math.max(last("begun"), ended);
+    return { begun, ended, orLater: false, ago: begun < 0 ? null : 2.5 };
+  });
+  const source = { rank, world: program.ranks.length, plan: flightPlans(program)(rank), words, standings };
+  return takeFlightRecord(source, { reason: "timed-out: it hangs", failed });
 }
 
 const arrived = [

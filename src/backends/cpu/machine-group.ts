@@ -11,11 +11,11 @@ import { createMachine, hasEagerTransfers, type MachineOptions } from "../../mac
 import type { CommandPosition } from "../../machine/obstacle.ts";
 import { commandText, commandThrew } from "../../machine/run-errors.ts";
 import { at } from "../../support/invariant.ts";
-import { noteStep, ringOf, steps } from "../../trace/flight/flight-rings.ts";
+import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { runsInARow } from "../backend.ts";
-import type { Flight, FlightRecorder } from "../flight/flight-recorder.ts";
+import type { FlightRecorder, Standings } from "../flight/flight-recorder.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
@@ -41,8 +41,8 @@ function prepare(
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
   const memory = createMemory(program, space, { shared: false });
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
-  const flight = flights?.open(program, [...program.ranks.keys()]) ?? null;
-  const recorder = createTraceRecorder(program, flight);
+  const recorder = createTraceRecorder(program);
+  const flight = flights?.open(program, [...program.ranks.keys()], recorder.standings) ?? null;
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);
@@ -63,6 +63,7 @@ function prepare(
         compute.forget();
         callers.begin();
         flight?.begin("all");
+        recorder.beginRun();
         try {
           machine.run();
           flight?.end();
@@ -88,10 +89,13 @@ interface TraceRecorder {
   /** The command that started last. */
   readonly current: () => CommandPosition | null;
   readonly end: () => RunReport;
+  /** Where the streams of a rank stand in the run since `beginRun`. */
+  readonly standings: Standings;
+  readonly beginRun: () => void;
 }
 
 /** Records times of commands and checks the timeout for the machine, which has no clock. */
-function createTraceRecorder(program: Program, flight: Flight | null): TraceRecorder {
+function createTraceRecorder(program: Program): TraceRecorder {
   let origin = 0;
   let deadline = Infinity;
   let timeoutInForce = Infinity;
@@ -100,16 +104,16 @@ function createTraceRecorder(program: Program, flight: Flight | null): TraceReco
   let trace: TraceEvent[] = [];
   let starts = new Map<string, number>();
   let moves = new Map<string, number>();
-  const note = (rank: number, command: number, step: number): void => {
-    if (flight === null) return;
-    const { stream } = at(at(program.ranks, rank).commands, command);
-    noteStep(at(flight.rings, rank), ringOf(stream), step, command);
+  /** By rank and stream: the last commands that have begun and ended. */
+  const reached = program.ranks.map(({ streams }) => streams.map(() => ({ begun: -1, ended: -1 })));
+  const note = (rank: number, command: number, step: "begun" | "ended"): void => {
+    at(at(reached, rank), at(at(program.ranks, rank).commands, command).stream)[step] = command;
   };
   return {
     observer: {
       start: (rank, command) => {
         current = { rank, command };
-        note(rank, command, steps.begun);
+        note(rank, command, "begun");
         const now = performance.now();
         if (now > deadline) timedOut(commandText({ program }, current), timeoutInForce);
         if (tracing) starts.set(`${rank}.${command}`, now);
@@ -118,7 +122,7 @@ function createTraceRecorder(program: Program, flight: Flight | null): TraceReco
         if (tracing) moves.set(`${rank}.${command}`, performance.now());
       },
       end: (rank, command) => {
-        note(rank, command, steps.ended);
+        note(rank, command, "ended");
         if (!tracing) return;
         const name = `${rank}.${command}`;
         const start = starts.get(name) ?? origin;
@@ -139,6 +143,10 @@ function createTraceRecorder(program: Program, flight: Flight | null): TraceReco
     },
     current: () => current,
     end: () => ({ milliseconds: performance.now() - origin, trace }),
+    standings: (rank) => at(reached, rank).map((each): FlightStanding => ({ ...each, orLater: false, ago: null })),
+    beginRun: () => {
+      for (const each of reached.flat()) Object.assign(each, { begun: -1, ended: -1 });
+    },
   };
 }
 

@@ -5,20 +5,19 @@
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
+import { threadId } from "node:worker_threads";
 import type { FlightPlan } from "../../trace/flight/flight-plan.ts";
-import { type Reported, takeFlightRecord } from "../../trace/flight/flight-record.ts";
-import { readFlight } from "../../trace/flight/flight-rings.ts";
+import { type FlightStanding, takeFlightRecord } from "../../trace/flight/flight-record.ts";
+import { readFlight } from "../../trace/flight/flight-words.ts";
 
 /** A rank of a prepared Program. */
 export interface FlightEntry {
   readonly rank: number;
   readonly world: number;
   readonly words: Int32Array;
-  /** When the recorder was made, by Date.now. */
-  readonly origin: number;
   readonly plan: () => FlightPlan;
-  /** What the streams of a GPU have reported in this run; null where the rings have every step. */
-  readonly reported: (() => readonly Reported[]) | null;
+  /** Where its streams stand now. */
+  readonly standings: () => readonly FlightStanding[];
 }
 
 export interface FlightReason {
@@ -41,15 +40,10 @@ export function writeFlightFiles(folder: string, entries: Iterable<FlightEntry>,
   }
   if (latest.size === 0) return;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const now = Date.now();
-  for (const entry of latest.values()) {
-    const { rank, world, words, origin } = entry;
-    const record = takeFlightRecord({ rank, world, words, origin, plan: entry.plan() }, entry.reported?.() ?? null, {
-      ...why,
-      now,
-    });
+  for (const { rank, world, words, plan, standings } of latest.values()) {
+    const record = takeFlightRecord({ rank, world, words, plan: plan(), standings: standings() }, why);
     const file = flightFile(folder, rank);
-    const draft = `${file}.${process.pid}-${now}`;
+    const draft = `${file}.${process.pid}-${threadId}`;
     writeFileSync(draft, JSON.stringify(record), { mode: 0o600 });
     renameSync(draft, file);
   }

@@ -13,8 +13,8 @@ export type FlightMessage =
       readonly kind: "open";
       readonly id: number;
       readonly folder: string;
-      readonly entry: Omit<FlightEntry, "plan" | "reported"> & { readonly plan: FlightPlan };
-      readonly gpu: GpuWords | null;
+      readonly entry: Omit<FlightEntry, "plan" | "standings"> & { readonly plan: FlightPlan };
+      readonly gpu: GpuWords;
     }
   | { readonly kind: "release"; readonly id: number }
   /** The records of a failed run have been written. */

@@ -1,5 +1,5 @@
 /**
- * The flight recorder of a process: holds the rings of every prepared Program, and writes their records when a run
+ * The flight recorder of a process: knows how far the ranks of every prepared Program are, and writes their records when a run
  * fails, hangs, or the caller asks. Nothing is written before that.
  */
 import { rmSync } from "node:fs";
@@ -11,39 +11,34 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { at } from "../../support/invariant.ts";
 import { flightPlans } from "../../trace/flight/flight-plan.ts";
-import { beginFlight, createFlightRings, endFlight, tickFlight } from "../../trace/flight/flight-rings.ts";
+import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
 import { type FlightEntry, flightFile, writeFlightFiles } from "./flight-files.ts";
 import type { FlightMessage, GpuWords } from "./flight-message.ts";
-import type { Reported } from "../../trace/flight/flight-record.ts";
+import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 
 export interface FlightRecorder {
   /** Where records are written. */
   readonly folder: string;
-  /** The rings of ranks of a Program. `gpu`: of the one rank that this process has there. */
-  readonly open: (program: Program, ranks: readonly number[], gpu?: GpuReports) => Flight;
+  /** `gpu`: where the streams of the one rank of a GPU report, for the other thread. */
+  readonly open: (program: Program, ranks: readonly number[], standings: Standings, gpu?: GpuWords) => Flight;
   /** Writes the records of a run that goes on. Returns null, or why it cannot. */
   readonly write: (reason: string) => string | null;
-  /** Writes the records of a failed run. Returns the error with a note that names the folder. */
+  /**
+   * Writes the records of a failed run, unless the user interrupted it. Returns the error with a note that names the
+   * folder; that of another rank's failure has none, because that rank says it.
+   */
   readonly failed: <E>(error: E) => E | DiagnosticError;
-  /** Also writes records of a run that another rank ended. */
-  readonly ended: (reason: string) => void;
 }
 
-export interface GpuReports {
-  /** By stream, in this run. */
-  readonly reported: () => readonly Reported[];
-  /** Where these are, for the other thread. */
-  readonly words: GpuWords;
-}
+/** Where the streams of a rank stand now. */
+export type Standings = (rank: number) => readonly FlightStanding[];
 
 /** A prepared Program. */
 export interface Flight {
   /** By position in `ranks`. */
-  readonly rings: readonly Int32Array[];
+  readonly words: readonly Int32Array[];
   /** Begins a run. `posted`: whether all its commands are posted at once. */
   readonly begin: (posted: "all" | "one by one") => void;
-  /** Sets the recorder's clock, which the rings copy. */
-  readonly tick: () => void;
   readonly end: () => void;
   readonly release: () => void;
 }
@@ -62,7 +57,6 @@ export function defaultFlightFolder(run: string = String(process.pid)): string {
 export function createFlightRecorder({ folder = defaultFlightFolder(), mirror }: FlightOptions = {}): FlightRecorder {
   const entries = new Map<number, FlightEntry>();
   const known = new Set<number>();
-  const origin = Date.now();
   let ids = 0;
   let runs = 0;
   const write = (reason: string, failed: boolean): string | null => {
@@ -86,29 +80,23 @@ export function createFlightRecorder({ folder = defaultFlightFolder(), mirror }:
   };
   return {
     folder,
-    open: (program, ranks, gpu) => {
+    open: (program, ranks, standings, gpu) => {
       const plans = flightPlans(program);
       const world = program.ranks.length;
       const own = ranks.map((rank) => {
         forget(rank);
-        const words = createFlightRings(at(program.ranks, rank).streams.length);
-        const shared = { rank, world, words, origin };
+        const words = createFlightWords();
+        const shared = { rank, world, words };
         const id = ids++;
-        entries.set(id, { ...shared, plan: () => plans(rank), reported: gpu?.reported ?? null });
-        mirror?.({ kind: "open", id, folder, entry: { ...shared, plan: plans(rank) }, gpu: gpu?.words ?? null });
+        entries.set(id, { ...shared, plan: () => plans(rank), standings: () => standings(rank) });
+        if (gpu !== undefined) mirror?.({ kind: "open", id, folder, entry: { ...shared, plan: plans(rank) }, gpu });
         return { id, words, length: at(program.ranks, rank).commands.length };
       });
-      const clock = (): number => Date.now() - origin;
       return {
-        rings: own.map(({ words }) => words),
+        words: own.map(({ words }) => words),
         begin: (posted) => {
           runs++;
-          const time = clock();
-          for (const { words, length } of own) beginFlight(words, runs, posted === "all" ? length : 0, time);
-        },
-        tick: () => {
-          const time = clock();
-          for (const { words } of own) tickFlight(words, time);
+          for (const { words, length } of own) beginFlight(words, runs, posted === "all" ? length : 0);
         },
         end: () => {
           for (const { words } of own) endFlight(words);
@@ -124,12 +112,12 @@ export function createFlightRecorder({ folder = defaultFlightFolder(), mirror }:
     write: (reason) => write(reason, false),
     failed: (error) => {
       const [first, ...others] = error instanceof DiagnosticError ? error.diagnostics : [];
+      if (first?.code === "interrupted") return error;
       const problem = write(first === undefined ? String(error) : `${first.code}: ${first.message}`, true);
-      if (first === undefined) return error;
+      if (first === undefined || first.code === "rank-failed") return error;
       const note = problem === null ? flightNote(folder) : `no flight record was written: ${problem}`;
       return new DiagnosticError([{ ...first, notes: [...(first.notes ?? []), note] }, ...others]);
     },
-    ended: (reason) => void write(reason, true),
   };
 }
 

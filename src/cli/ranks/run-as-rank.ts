@@ -44,7 +44,7 @@ async function joinAndWork(
     return status;
   } catch (error) {
     // A rank whose own run did not fail has not written its record yet.
-    if (error === world.signal.reason) flight.ended(reasonOf(error));
+    if (error === world.signal.reason) flight.failed(error);
     world.lastWords(wordsOf(error));
     world.abort(reasonOf(error));
     await sleep(farewellMilliseconds);

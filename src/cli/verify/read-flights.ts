@@ -5,7 +5,6 @@ import * as v from "valibot";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { flightFormat, type FlightRecord } from "../../trace/flight/flight-record.ts";
-import { flightSteps } from "../../trace/flight/flight-rings.ts";
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 const position = v.pipe(v.number(), v.safeInteger(), v.minValue(-1));
@@ -19,12 +18,15 @@ const shape = v.object({
   run: count,
   finished: count,
   posted: count,
-  reached: v.array(v.object({ begun: position, ended: position, orLater: v.boolean() })),
-  last: v.array(
-    v.array(
-      v.object({ step: v.picklist(flightSteps), command: count, run: count, ago: v.pipe(v.number(), v.finite()) }),
-    ),
+  reached: v.array(
+    v.object({
+      begun: position,
+      ended: position,
+      orLater: v.boolean(),
+      ago: v.nullable(v.pipe(v.number(), v.finite())),
+    }),
   ),
+  last: v.array(v.array(v.object({ step: v.picklist(["begun", "ended"]), command: count }))),
   streams: v.array(v.string()),
   statements: v.array(v.string()),
   commands: v.array(

@@ -1,7 +1,7 @@
 /** The flight record of one rank, as it is written when a run fails, hangs or is asked. */
 import { at } from "../../support/invariant.ts";
 import type { FlightPlan } from "./flight-plan.ts";
-import { type FlightEntry, type FlightStep, readFlight } from "./flight-rings.ts";
+import { readFlight } from "./flight-words.ts";
 
 export const flightFormat = "braid flight record 1";
 
@@ -22,7 +22,7 @@ export interface FlightRecord extends FlightPlan {
   readonly posted: number;
   /** By stream. */
   readonly reached: readonly FlightStanding[];
-  /** By stream: the last steps, oldest first. */
+  /** By stream: the last commands that it has begun or ended, oldest first. */
   readonly last: readonly (readonly FlightMoment[])[];
 }
 
@@ -32,15 +32,16 @@ export interface FlightStanding {
   readonly ended: number;
   /** Whether the stream may be further: a GPU reports only transfers and runs of waits. */
   readonly orLater: boolean;
+  /** Seconds before the record was written, of its last turn; null if the back end does not know. */
+  readonly ago: number | null;
 }
 
 export interface FlightMoment {
-  readonly step: FlightStep;
+  readonly step: "begun" | "ended";
   readonly command: number;
-  readonly run: number;
-  /** Seconds before the record was written. */
-  readonly ago: number;
 }
+
+const mostMoments = 32;
 
 /** What a stream of a GPU has reported in this run. */
 export type Reported = { readonly command: number; readonly passed: boolean } | null;
@@ -50,19 +51,16 @@ export interface FlightSource {
   readonly world: number;
   readonly plan: FlightPlan;
   readonly words: Int32Array;
-  /** When the recorder was made, by Date.now. */
-  readonly origin: number;
+  /** By stream. */
+  readonly standings: readonly FlightStanding[];
 }
 
-/** `reported`: by stream, on a GPU; null where the rings have every step. `now` is Date.now(). */
 export function takeFlightRecord(
-  { rank, world, plan, words, origin }: FlightSource,
-  reported: readonly Reported[] | null,
-  { reason, failed, now }: { readonly reason: string; readonly failed: boolean; readonly now: number },
+  { rank, world, plan, words, standings }: FlightSource,
+  { reason, failed }: { readonly reason: string; readonly failed: boolean },
 ): FlightRecord {
-  const { run, finished, posted, clock, streams } = readFlight(words);
-  const current = Math.max(clock, now - origin);
-  const inRun = (entry: FlightEntry): boolean => entry.run === run;
+  const { run, finished, posted } = readFlight(words);
+  const last = standings.map((standing, stream) => momentsOf(plan, standing, stream, finished === run && run > 0));
   return {
     format: flightFormat,
     rank,
@@ -72,29 +70,29 @@ export function takeFlightRecord(
     run,
     finished,
     posted,
-    reached: streams.map((entries, stream) =>
-      reported === null ? standingOf(entries.filter(inRun)) : standingOn(at(reported, stream)),
-    ),
-    last: streams.map((entries) =>
-      entries.map((entry) => ({
-        step: entry.step,
-        command: entry.command,
-        run: entry.run,
-        ago: Math.max(0, Math.round(current - entry.clock) / 1000),
-      })),
-    ),
+    reached: standings,
+    last,
     ...plan,
   };
 }
 
-function standingOf(entries: readonly FlightEntry[]): FlightStanding {
-  const last = (step: FlightStep): number => entries.findLast((entry) => entry.step === step)?.command ?? -1;
-  const ended = last("ended");
-  return { begun: Math.max(last("begun"), ended), ended, orLater: false };
+function momentsOf(
+  { commands }: FlightPlan,
+  { begun, ended }: FlightStanding,
+  stream: number,
+  isOver: boolean,
+): readonly FlightMoment[] {
+  const own = [...commands.keys()].filter((command) => at(commands, command).stream === stream);
+  const reached = isOver ? own : own.filter((command) => command <= Math.max(begun, ended));
+  return reached.slice(-mostMoments).map((command) => ({
+    step: isOver || command <= ended || command < begun ? "ended" : "begun",
+    command,
+  }));
 }
 
-function standingOn(reported: Reported): FlightStanding {
-  if (reported === null) return { begun: -1, ended: -1, orLater: true };
+/** Where a stream of a GPU stands by what it has reported. */
+export function reportedStanding(reported: Reported): FlightStanding {
+  if (reported === null) return { begun: -1, ended: -1, orLater: true, ago: null };
   const { command, passed } = reported;
-  return { begun: command, ended: passed ? command : -1, orLater: true };
+  return { begun: command, ended: passed ? command : -1, orLater: true, ago: null };
 }

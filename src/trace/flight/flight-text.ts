@@ -23,9 +23,8 @@ export function commandText({ commands, statements }: FlightRecord, command: num
 
 /** `has begun command 12 (launch) of: T2 = ... 29.8 s ago`. */
 export function standingText({ record, stream, next }: FlightStream): string {
-  const { begun, ended, orLater } = at(record.reached, stream);
-  const last = at(record.last, stream).at(-1);
-  const ago = last === undefined || last.run !== record.run ? "" : `, ${last.ago} s ago`;
+  const { begun, ended, orLater, ago: seconds } = at(record.reached, stream);
+  const ago = seconds === null ? "" : `, ${seconds} s ago`;
   const text = commandText(record, next);
   if (begun > ended) return orLater ? `has reported ${text} last` : `has begun ${text}${ago}`;
   if (next >= record.posted) return `has not been given ${text}`;
@@ -36,13 +35,11 @@ export function standingText({ record, stream, next }: FlightStream): string {
 
 /** `, 0.4 s after its last step`. */
 export function sinceText({ record, stream }: FlightStream): string {
-  const ago = at(record.last, stream).at(-1)?.ago;
-  return ago === undefined ? "" : `, ${ago} s after its last step`;
+  const { ago } = at(record.reached, stream);
+  return ago === null ? "" : `, ${ago} s after its last step`;
 }
 
-/** The last steps of a stream, oldest first. */
+/** The last commands that a stream has begun or ended, oldest first. */
 export function lastSteps(record: FlightRecord, stream: number): readonly string[] {
-  return at(record.last, stream).map(
-    ({ step, command, run, ago }) => `${ago} s ago: ${step} ${commandText(record, command)} in run ${run}`,
-  );
+  return at(record.last, stream).map(({ step, command }) => `${step} ${commandText(record, command)}`);
 }

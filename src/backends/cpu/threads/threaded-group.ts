@@ -17,6 +17,7 @@ import { layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-numbers.ts";
 import { createMemoryPool, type MemoryPool } from "./memory-pool.ts";
+import { createTurns, standingsOf, tick, tickMilliseconds } from "./flight-standings.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { boardWords } from "./part-board.ts";
 import { mostScratch, partitionKernels } from "./shared-works.ts";
@@ -29,9 +30,6 @@ const grace = 2_000;
 
 /** The longest delay of setTimeout; a longer one would fire at once. */
 const longestDelay = 2 ** 31 - 1;
-
-/** The resolution of times in flight records; workers read no clock for them. */
-const tickMilliseconds = 20;
 
 /** `blas` is the file of the BLAS that all workers use. */
 export function openThreadedGroup(
@@ -73,7 +71,6 @@ async function prepare(
   const memory = memories.take(program, space);
   let released = false;
   const tables = createTables(program, "streams");
-  const flight = recorder.open(program, [...program.ranks.keys()]);
   const shared: SharedProgram = {
     program,
     memory,
@@ -83,9 +80,13 @@ async function prepare(
     board: new Int32Array(new SharedArrayBuffer(4 * boardWords(pool.size))),
     running: new Int32Array(new SharedArrayBuffer(4 * runningWords(pool.size))),
     times: new Float64Array(new SharedArrayBuffer(8 * Math.max(1, 2 * numberCommands(program).count))),
-    rings: flight.rings,
+    turns: createTurns(tables.queues.length),
     blas,
   };
+  const progress = { tables, state: shared.state };
+  const flight = recorder.open(program, [...program.ranks.keys()], (rank) =>
+    standingsOf(progress, shared, pool.size, rank),
+  );
   await pool.prepare(id, shared).catch((reason: unknown) => {
     throw new DiagnosticError([workerDied(reason, null)]);
   });
@@ -94,12 +95,7 @@ async function prepare(
   return {
     write: (buffer, bytes) => bytesOf(buffer).set(bytes),
     read: (buffer) => bytesOf(buffer).slice(),
-    execute: (options = {}) =>
-      inTurn(() =>
-        execute({ tables, state: shared.state }, shared, { pool, id, flight }, options).catch((error: unknown) => {
-          throw recorder.failed(error);
-        }),
-      ),
+    execute: (options = {}) => inTurn(() => execute(progress, shared, { pool, id, flight, recorder }, options)),
     release: () => {
       if (released) return;
       released = true;
@@ -110,10 +106,17 @@ async function prepare(
   };
 }
 
+interface Run {
+  readonly pool: WorkerPool;
+  readonly id: number;
+  readonly flight: Flight;
+  readonly recorder: FlightRecorder;
+}
+
 async function execute(
   progress: Progress,
-  { program, schedule, board, running, times }: SharedProgram,
-  { pool, id, flight }: { readonly pool: WorkerPool; readonly id: number; readonly flight: Flight },
+  { program, schedule, board, running, times, turns }: SharedProgram,
+  { pool, id, flight, recorder }: Run,
   options: ExecuteOptions,
 ): Promise<RunReport> {
   const { timeout: seconds = Infinity, trace = false } = options;
@@ -130,7 +133,7 @@ async function execute(
     abortSchedule(scheduler);
     lastResort = setTimeout(() => void pool.end(), grace);
   };
-  const ticks = setInterval(flight.tick, tickMilliseconds);
+  const ticks = setInterval(() => tick(turns), tickMilliseconds);
   const deadline = timeout === Infinity ? undefined : setTimeout(giveUp, Math.min(timeout, longestDelay));
   const origin = now();
   try {
@@ -148,9 +151,13 @@ async function execute(
     return { milliseconds: now() - origin, trace: trace ? traceOf(program, times, origin) : [] };
   } catch (error) {
     const reason = expired === null ? error : new DiagnosticError([expired]);
+    const failure =
+      reason instanceof DiagnosticError
+        ? reason
+        : new DiagnosticError([workerDied(reason, commandOf(reason, tables, running))]);
+    const noted = recorder.failed(failure);
     resetState(state);
-    if (reason instanceof DiagnosticError) throw reason;
-    throw new DiagnosticError([workerDied(reason, commandOf(reason, tables, running))]);
+    throw noted;
   } finally {
     clearInterval(ticks);
     clearTimeout(deadline);

@@ -24,6 +24,8 @@ const spins = 2_000;
 export interface WorkerRun {
   readonly execution: Execution<SavedBytes>;
   readonly scheduler: Scheduler;
+  /** As in SharedProgram. */
+  readonly turns: Int32Array;
   /** Whether the last step moved or computed data; such a step counts as 16 cheap commands. */
   readonly wasHeavy: () => boolean;
   /** Called before every step; tests use it to make threads lag. */
@@ -44,7 +46,8 @@ export function runQueues(run: WorkerRun): void {
   }
 }
 
-function runQueue({ execution, scheduler, wasHeavy, pause }: WorkerRun, queue: number): void {
+function runQueue({ execution, scheduler, turns, wasHeavy, pause }: WorkerRun, queue: number): void {
+  turns[queue] = turns[turns.length - 1] ?? 0;
   let budget = cheapCommands;
   while (budget > 0) {
     pause();

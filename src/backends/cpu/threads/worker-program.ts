@@ -6,8 +6,6 @@ import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
 import type { Execution, Observer, Sharing } from "../../../machine/execution.ts";
 import { createTables } from "../../../machine/tables.ts";
-import { noteStep, ringOf, steps } from "../../../trace/flight/flight-rings.ts";
-import { at } from "../../../support/invariant.ts";
 import { createRandom } from "../../../support/random.ts";
 import { libraryGemms } from "../blas/blas-gemms.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
@@ -29,7 +27,7 @@ export function createWorkerProgram(
   shared: SharedProgram,
   { number: worker, workers, jitter }: WorkerIdentity,
 ): WorkerProgram {
-  const { program, memory, space, state, schedule, board, running, times, rings } = shared;
+  const { program, memory, space, state, schedule, board, running, times, turns } = shared;
   const tables = createTables(program, "streams");
   const numbers = numberCommands(program);
   const scheduler = createScheduler(schedule, tables.queues.length);
@@ -54,22 +52,16 @@ export function createWorkerProgram(
     current,
   });
   let traced = false;
-  const ringNumbers = program.ranks.map(({ commands }) => Int32Array.from(commands, ({ stream }) => ringOf(stream)));
-  const note = (rank: number, command: number, step: number): void => {
-    noteStep(at(rings, rank), at(at(ringNumbers, rank), command), step, command);
-  };
   const observer: Observer = {
     start: (rank, command) => {
       const number = numbers.numberOf(rank, command);
       current.command = number;
-      note(rank, command, steps.begun);
       if (traced) times[2 * number] = now();
     },
     moved: (rank, command) => {
       if (traced) times[2 * numbers.numberOf(rank, command) + 1] = now();
     },
     end: (rank, command) => {
-      note(rank, command, steps.ended);
       const word = 2 * numbers.numberOf(rank, command) + 1;
       // A transfer's time starts when its data has moved.
       if (traced && times[word] === 0) times[word] = now();
@@ -99,7 +91,7 @@ export function createWorkerProgram(
     run: (wanted) => {
       traced = wanted;
       try {
-        runQueues({ execution, scheduler, wasHeavy, pause, help, canHelp: parts.canHelp });
+        runQueues({ execution, scheduler, turns, wasHeavy, pause, help, canHelp: parts.canHelp });
         return null;
       } catch (error) {
         abortSchedule(scheduler);

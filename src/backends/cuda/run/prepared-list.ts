@@ -6,6 +6,7 @@ import { type Command, type CommandStreamId, type EventId, isBlocking } from "..
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
+import { type FlightStanding, reportedStanding } from "../../../trace/flight/flight-record.ts";
 import type { Flight } from "../../flight/flight-recorder.ts";
 import type { Arenas } from "../memory/arenas.ts";
 import { createHostBlocks } from "../memory/host-blocks.ts";
@@ -63,10 +64,8 @@ export function prepareList(
   const streams = streamPriorities(own.streams).map((priority) => pool.stream(priority, resources));
   const events = Array.from({ length: own.eventCount }, () => pool.event("order", resources));
   const progress = createProgress(streams.length, blocks);
-  const flight = session.flight.open(program, [rank], {
-    reported: () => own.streams.map(({ id }) => progress.last(id)),
-    words: progress.words,
-  });
+  const standings = (): readonly FlightStanding[] => own.streams.map(({ id }) => reportedStanding(progress.last(id)));
+  const flight = session.flight.open(program, [rank], standings, progress.words);
   resources.defer(flight.release);
   const busy: PreparedList["busy"] = { communicator: null };
   const scratchOf = createStreamScratch(session.memory, resources, "scratch of kernels");

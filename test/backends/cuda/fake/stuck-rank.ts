@@ -43,5 +43,5 @@ try {
   console.log(error instanceof DiagnosticError ? error.diagnostics[0]?.found : error);
 }
 // Nobody leaves before rank 0 has told what it found: the end of one is the end of all.
-await world.barrier().catch(() => flight.ended("rank 0 failed"));
+await world.barrier().catch(flight.failed);
 process.exit(0);

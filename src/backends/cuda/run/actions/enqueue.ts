@@ -7,7 +7,7 @@ import { failedAt } from "../../bindings/call-error.ts";
 import type { Communicator } from "../../nccl/communicators.ts";
 import type { Session } from "../../session.ts";
 import type { Flight } from "../../../flight/flight-recorder.ts";
-import { noteStep, postFlight, ringOf, steps } from "../../../../trace/flight/flight-rings.ts";
+import { postFlight } from "../../../../trace/flight/flight-words.ts";
 import type { Action } from "./action-context.ts";
 import { type Deadline, waitUntil } from "../stuck/wait.ts";
 
@@ -15,7 +15,7 @@ export interface Enqueued {
   readonly actions: readonly Action[];
   /** commandOf[i] is the command of actions[i]. */
   readonly commandOf: Int32Array;
-  readonly flight: Pick<Flight, "rings">;
+  readonly flight: Pick<Flight, "words">;
   /** Whether the last action left NCCL working in the background; checked after each action. */
   readonly busy: { communicator: Communicator | null };
 }
@@ -35,7 +35,7 @@ export async function enqueueList(
     if (communicator !== null) await waitUntil(() => !session.communicators().isBusy(communicator), deadline);
   }
   // Joined actions have the number of their first command.
-  postFlight(at(list.flight.rings, 0), at(program.ranks, session.gpu.rank).commands.length);
+  postFlight(at(list.flight.words, 0), at(program.ranks, session.gpu.rank).commands.length);
 }
 
 /** Runs actions from `first` up to and including one that leaves NCCL busy. Returns the number of the next action. */
@@ -45,17 +45,13 @@ function runActions(
   { actions, commandOf, busy, flight }: Enqueued,
   first: number,
 ): number {
-  const { commands } = at(program.ranks, session.gpu.rank);
-  const ring = at(flight.rings, 0);
+  const words = at(flight.words, 0);
   let i = first;
   try {
     while (i < actions.length && busy.communicator === null) {
       actions[i]?.();
       const command = commandOf[i] ?? -1;
-      if (command >= 0) {
-        noteStep(ring, ringOf(at(commands, command).stream), steps.posted, command);
-        postFlight(ring, command + 1);
-      }
+      if (command >= 0) postFlight(words, command + 1);
       i++;
     }
     return i;
