@@ -3,6 +3,6 @@ import { expect, it } from "vitest";
 import { streamPriorities } from "../../../src/backends/cuda/run/streams/stream-pool.ts";
 
 it("puts the copy stream and communicators first, and workers in their order after the caller", () => {
-  const roles = ["caller", "worker", "worker", "copy", "communicator", "worker"] as const;
-  expect(streamPriorities(roles.map((role) => ({ role })))).toEqual([1, 1, 2, 0, 0, 3]);
+  const roles = ["caller", "worker", "worker", "copy", "communicator", "worker", "pair"] as const;
+  expect(streamPriorities(roles.map((role) => ({ role })))).toEqual([1, 1, 2, 0, 0, 3, 0]);
 });

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type HostProgram, link, type Program, record, verify } from "braid";
+import { teamsOf } from "../../../src/backends/cuda/nccl/teams.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { createCpuBackend } from "../../../src/cpu.ts";
 import { at } from "../../../src/support/invariant.ts";
@@ -144,6 +145,20 @@ describe("memory of one rank", () => {
 });
 
 describe("single sends and groups", () => {
+  it("have communicators of the ranks that use them, which NCCL opens", () => {
+    const pairs = ["0 1", "0 2", "1 2"].map((pair) => ({
+      name: `NCCL pair (${pair})`,
+      ranks: pair.split(" ").map(Number),
+    }));
+    expect(teamsOf(programOf(3, () => ring(3, false), nvfuser))).toEqual(pairs);
+    const all = [{ name: "NCCL (0 1)", ranks: [0, 1] }];
+    expect(teamsOf(programOf(2, () => groupThenAllreduce(), nvfuser))).toEqual(all);
+    expect(teamsOf(programOf(2, () => groupThenAllreduce(), braid))).toEqual([
+      ...all,
+      { name: "NCCL world", ranks: [0, 1] },
+    ]);
+  });
+
   it("match in order of posting on one communicator, each with its kind on pairs", async () => {
     const [team, pair] = [programOf(2, groupAndSingle, braid), programOf(2, groupAndSingle, nvfuser)];
     expect(verify(team)).toMatchObject({ ok: true, findings: [] });
