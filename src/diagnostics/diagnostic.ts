@@ -32,16 +32,18 @@ export interface Diagnostic {
   /** The fix, as an instruction. */
   readonly help?: string;
   readonly notes?: readonly string[];
-  /** The tensors that the texts mention by number, if they have names. */
+  /** The tensors that the texts mention by number: the first, and those that have names. */
   readonly tensors?: readonly MentionedTensor[];
 }
 
-/** A tensor as the user named it. */
+/** A tensor as the user named and made it. */
 export interface MentionedTensor {
   /** `T3`. */
   readonly tensor: string;
   /** `hidden`, or `chunk of hidden` for a tensor that lowering made from it. */
-  readonly name: string;
+  readonly name?: string;
+  /** The line of the program that made it: `mlp.ts:12:15`. */
+  readonly source?: string;
 }
 
 /** Thrown by library calls: one or more diagnostics. Its message is their rendered text. */
@@ -72,11 +74,17 @@ function renderPlace(place: Place): string {
   }
 }
 
+function mentionText({ tensor, name, source }: MentionedTensor): string {
+  const named = name === undefined ? "" : ` ${name}`;
+  const from = source === undefined ? "" : ` from ${source}`;
+  return `${tensor} is${named}${name !== undefined && source !== undefined ? "," : ""}${from}`;
+}
+
 /** Plain text of several lines: message and code, then place, found, expected, fix and notes. */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
-  for (const { tensor, name } of diagnostic.tensors ?? []) lines.push(`  where: ${tensor} is ${name}`);
+  for (const each of diagnostic.tensors ?? []) lines.push(`  where: ${mentionText(each)}`);
   if (diagnostic.excerpt) lines.push(`    ${diagnostic.excerpt.text}`, `    ${" ".repeat(diagnostic.excerpt.caret)}^`);
   if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);
   if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);

@@ -7,6 +7,7 @@
  * allocation domain: the order in memory; `null` means the order of the logical domain.
  */
 import type { DType } from "../numerics/dtype.ts";
+import type { CallSite } from "../support/call-site.ts";
 import type { Id } from "../support/ids.ts";
 import type { DeviceMesh, DIDType } from "./device-mesh.ts";
 import { foldProduct } from "./scalar/fold.ts";
@@ -77,6 +78,8 @@ export type Relation = "copy" | "chunk" | "partial sum" | "parts" | "broadcast";
 export interface TensorOrigin {
   readonly name?: string;
   readonly relation?: Relation;
+  /** The call that made it, or made the user's tensor that it was made from. */
+  readonly source?: CallSite;
 }
 
 /** `id` is dense per program and is also the printed number: T<id>. */

@@ -4,6 +4,7 @@
  * stand for.
  */
 import { type Diagnostic, DiagnosticError, type MentionedTensor } from "../diagnostics/diagnostic.ts";
+import { siteText } from "../support/call-site.ts";
 import type { Relation, Tensor, TensorOrigin } from "./domain.ts";
 
 /** The origin of a tensor made from `tensor`. A tensor of a pass passes its own relation on. */
@@ -37,8 +38,21 @@ export function withOrigins<T>(tensors: readonly Tensor[], run: () => T): T {
 export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonly Tensor[]): D {
   if (diagnostic.tensors !== undefined) return diagnostic;
   const { place, message, found = "", notes = [] } = diagnostic;
-  const named = namedIn([place !== undefined && "text" in place ? place.text : "", message, found, ...notes], tensors);
-  return named.length === 0 ? diagnostic : { ...diagnostic, tensors: named };
+  const texts = [place !== undefined && "text" in place ? place.text : "", message, found, ...notes];
+  const all = mentioned(texts).flatMap((id): readonly MentionedTensor[] => {
+    const name = nameOf(tensors[id] ?? {});
+    const source = tensors[id]?.origin?.source;
+    if (name === null && source === undefined) return [];
+    return [
+      {
+        tensor: `T${id}`,
+        ...(name === null ? {} : { name }),
+        ...(source === undefined ? {} : { source: siteText(source) }),
+      },
+    ];
+  });
+  const shown = all.filter(({ name }, i) => i === 0 || name !== undefined);
+  return shown.length === 0 ? diagnostic : { ...diagnostic, tensors: shown };
 }
 
 /** `  // T3 hidden, T5 chunk of hidden`, for the named tensors in a text; empty if it has none. */
@@ -48,7 +62,10 @@ export function namesComment(text: string, tensors: readonly Tensor[]): string {
 }
 
 /** The named tensors that the texts mention, in order. */
-export function namedIn(texts: readonly string[], tensors: readonly Tensor[]): readonly MentionedTensor[] {
+export function namedIn(
+  texts: readonly string[],
+  tensors: readonly Tensor[],
+): readonly { readonly tensor: string; readonly name: string }[] {
   if (!tensors.some(({ origin }) => origin?.name !== undefined)) return [];
   return mentioned(texts).flatMap((id) => {
     const tensor = tensors[id];

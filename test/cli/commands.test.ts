@@ -80,6 +80,7 @@ describe("braid lower", () => {
     const all = await cli("lower", example, "--print-after", "all");
     expect(all.out.match(/^\/\/ after .*$/gm)).toEqual([
       "// after remove-dead-ops (unchanged)",
+      "// after propagate-shardings (unchanged)",
       "// after place-scalars (unchanged)",
       "// after place-casts (unchanged)",
       "// after ignore-stream-axes (unchanged)",

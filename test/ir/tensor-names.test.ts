@@ -85,7 +85,7 @@ describe("messages name tensors", () => {
     const g = new Fusion();
     g.output(mul(g.input([null]).named("left"), g.input([null])));
     const wrong = diagnosticOf(() => record(lower(g), { rank: 0, sizes: { i0: 2, i2: 3 } }));
-    expect(wrong.tensors).toContainEqual({ tensor: "T0", name: "left" });
+    expect(wrong.tensors).toContainEqual(expect.objectContaining({ tensor: "T0", name: "left" }));
   });
 });
 
@@ -118,6 +118,26 @@ it("change no command, but for the texts of statements", () => {
   expect(texts.some((text) => text.includes("  // T") && text.includes("layer0/hidden"))).toBe(true);
 });
 
+it("messages and findings name the line that made a tensor", () => {
+  const f = new Fusion();
+  const x = f.input([4, 4]);
+  const line = lineOf(new Error("here")) + 1;
+  const y = matmul(x, mul(x, 2));
+  f.output(y);
+  x.setDeviceMesh(DeviceMesh.range(2));
+  const { tensors: [first] = [] } = diagnosticOf(() => lower(f, { propagate: false }));
+  expect(first?.tensor).toBe("T2");
+  expect(first?.source).toMatch(new RegExp(String.raw`tensor-names\.test\.ts:${line}:\d+$`, "u"));
+  const derived = lower(pipeline(), { rank: 0 }).tensors.filter(({ origin }) => origin?.relation !== undefined);
+  expect(derived.length).toBeGreaterThan(0);
+  expect(derived.every(({ origin }) => origin?.source?.path.endsWith("tensor-names.test.ts"))).toBe(true);
+});
+
+/** The line of an error that this file made. */
+function lineOf(error: Error): number {
+  return Number(/tensor-names\.test\.ts:(\d+):/u.exec(error.stack ?? "")?.[1]);
+}
+
 it("findings name the tensors of their statements", () => {
   const host = lower(pipeline(), { rank: 0 });
   const dropped = [0, 1].map((rank) => {
@@ -128,7 +148,7 @@ it("findings name the tensors of their statements", () => {
   const { report } = compile(dropped, { devices: 2 });
   expect(report.ok).toBe(false);
   const named = report.findings.flatMap(({ tensors = [] }) => tensors.map(({ name }) => name));
-  expect(named.some((name) => name.includes("layer0/hidden") || name.includes("total"))).toBe(true);
+  expect(named.some((name = "") => name.includes("layer0/hidden") || name.includes("total"))).toBe(true);
   expect(report.findings.map(({ place }) => JSON.stringify(place)).join()).not.toContain("//");
   expect(() => compile(dropped, { devices: 2 })).not.toThrow(DiagnosticError);
 });

@@ -17,7 +17,7 @@ function messageOf(call: () => unknown): string {
   try {
     call();
   } catch (error) {
-    if (error instanceof DiagnosticError) return error.message;
+    if (error instanceof DiagnosticError) return error.message.replaceAll(/^ {2}where: T\d+ is from .*\n/gmu, "");
     throw error;
   }
   return "no diagnostic";

@@ -4,6 +4,7 @@ import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
 import type { ProgramFile } from "../../host/program-file.ts";
 import type { BuildRequest, BuiltData } from "./build-request.ts";
 import { requireKnownParameters } from "./known-parameters.ts";
+import { mappedSources } from "./mapped-sources.ts";
 import { loadProgram } from "./load-program.ts";
 import { inUserCode } from "./user-code.ts";
 
@@ -11,14 +12,19 @@ import { inUserCode } from "./user-code.ts";
 export async function buildHere({ file, devices, set }: BuildRequest): Promise<BuiltData> {
   const { program, maps } = await loadProgram(file);
   const { defaults } = program;
+  const sources = mappedSources(maps);
   requireKnownParameters(file, defaults, set);
   const params = Object.fromEntries(set);
   return inUserCode(file, maps, () => {
     const built = program.build({ devices, params });
-    if (!isHostProgram(built)) return { source: built.data(), reference: null, defaults };
+    if (!isHostProgram(built)) return { source: sources.fusion(built.data()), reference: null, defaults };
     const rest = Array.from({ length: devices - 1 }, (_, i) => hostOf(program, { devices, rank: i + 1, params }));
     const reference = program.reference?.({ devices, params }).data() ?? null;
-    return { source: [built, ...rest], reference, defaults };
+    return {
+      source: [built, ...rest].map(sources.host),
+      reference: reference === null ? null : sources.fusion(reference),
+      defaults,
+    };
   });
 }
 

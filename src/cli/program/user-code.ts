@@ -178,7 +178,7 @@ function callSite(error: unknown, maps: SourceMaps): CallSite | undefined {
 }
 
 /** A path as a user in the working directory would write it. */
-function displayPath(file: string): string {
+export function displayPath(file: string): string {
   const relative = path.relative(".", file);
   return relative.startsWith("..") ? file : relative;
 }

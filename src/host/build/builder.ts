@@ -13,6 +13,7 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { allocationSize } from "../../ir/domain.ts";
+import { resolveMarks } from "../../ir/api/fusion-builder.ts";
 import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { call } from "../../ir/ops/call.ts";
@@ -255,6 +256,7 @@ export class HostProgramBuilder extends HostComputations {
    */
   build(): HostProgram {
     const { tensors, streams, units, awaitables, scopes } = this.state;
+    resolveMarks(tensors);
     requireBuildable(this.state);
     const program: HostProgram = {
       kind: "HostProgram",

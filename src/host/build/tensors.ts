@@ -3,7 +3,7 @@ import { TensorView } from "../../ir/api/tensor-view.ts";
 import { requireDType } from "../../ir/api/fusion.ts";
 import { type Call, call, type CallArgument, reject, requireExtent } from "../../ir/ops/call.ts";
 import { type AxisShape, plainDomain, type TensorId } from "../../ir/domain.ts";
-import { makeAxes } from "../../ir/api/fusion-builder.ts";
+import { makeAxes, markTensor } from "../../ir/api/fusion-builder.ts";
 import { constant, symbol } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
@@ -37,6 +37,7 @@ export function addLike(
   const logical = makeAxes(axes, builder.iterDomainCount, numbering);
   builder.iterDomainCount += logical.length;
   builder.tensors.push({ id, dtype, memory: "global", domain: plainDomain(logical), mesh: null });
+  markTensor(builder, id);
   return new TensorView({ builder, id });
 }
 

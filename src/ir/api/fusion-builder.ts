@@ -6,6 +6,7 @@
  */
 import type { DType } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
+import { type CallMark, markCall, siteOf } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import type { Call } from "../ops/call.ts";
 import {
@@ -28,6 +29,8 @@ export interface FusionBuilder {
   readonly outputs: TensorId[];
   /** The tensors that have a name. */
   readonly names: Map<string, TensorId>;
+  /** Where tensors were made, until a snapshot needs the lines. */
+  readonly marks: Map<TensorId, CallMark>;
   iterDomainCount: number;
   scalarCount: number;
   /** The last snapshot, until the next change. */
@@ -41,6 +44,7 @@ export function createFusionBuilder(): FusionBuilder {
     inputs: [],
     outputs: [],
     names: new Map(),
+    marks: new Map(),
     iterDomainCount: 0,
     scalarCount: 0,
     snapshot: null,
@@ -92,6 +96,29 @@ function addTensor(
   return id;
 }
 
+/**
+ * Programs with more tensors are generated, not written. A mark and its line take 5 to 15 microseconds, several times
+ * as long as an op.
+ */
+const mostMarks = 500;
+
+/** Remembers that the user's current call made the tensor, if it is one of the first. */
+export function markTensor(builder: FusionBuilder, id: TensorId): void {
+  if (id >= mostMarks) return;
+  const mark = markCall();
+  if (mark !== null) builder.marks.set(id, mark);
+}
+
+/** Writes the lines of the calls into the tensors that they made. */
+export function resolveMarks({ tensors, marks }: FusionBuilder): void {
+  for (const [id, mark] of marks) {
+    const tensor = at(tensors, id);
+    const source = siteOf(mark);
+    if (source !== null) tensors[id] = { ...tensor, origin: { ...tensor.origin, source } };
+  }
+  marks.clear();
+}
+
 /** Replaces a tensor's entry after a transform; the id stays. */
 export function replaceTensor(builder: FusionBuilder, tensor: Tensor): void {
   builder.tensors[tensor.id] = tensor;
@@ -112,7 +139,9 @@ export function addOutput(builder: FusionBuilder, id: TensorId): void {
 
 /** The Fusion as immutable data. Returns the same object until the next change. */
 export function snapshotFusion(builder: FusionBuilder): FusionData {
-  builder.snapshot ??= {
+  if (builder.snapshot !== null) return builder.snapshot;
+  resolveMarks(builder);
+  builder.snapshot = {
     kind: "Fusion",
     tensors: [...builder.tensors],
     ops: [...builder.ops],

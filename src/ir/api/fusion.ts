@@ -7,7 +7,7 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, reject, requireExtent } from "../ops/call.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { addInput, addOutput, createFusionBuilder, snapshotFusion } from "./fusion-builder.ts";
+import { addInput, addOutput, createFusionBuilder, markTensor, snapshotFusion } from "./fusion-builder.ts";
 import { internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 
@@ -30,7 +30,9 @@ export class Fusion {
     const place = call("input", extents, dtype);
     for (const extent of extents) if (extent !== null) requireExtent(extent, place);
     requireDType(dtype, place);
-    const view = new TensorView({ builder: this.#builder, id: addInput(this.#builder, extents, dtype) });
+    const id = addInput(this.#builder, extents, dtype);
+    markTensor(this.#builder, id);
+    const view = new TensorView({ builder: this.#builder, id });
     this.#inputs.push(view);
     return view;
   }

@@ -7,7 +7,7 @@
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../ops/call.ts";
-import { addOp } from "./fusion-builder.ts";
+import { addOp, markTensor } from "./fusion-builder.ts";
 import { unaryFunctions } from "../ops/functions/unary.ts";
 import { binaryAxes } from "../ops/kinds/binary.ts";
 import type { BinaryOpType, OpSpec, ReductionOpType, UnaryOpType } from "../ops/op.ts";
@@ -30,7 +30,9 @@ import { TensorView } from "./tensor-view.ts";
 function apply(spec: OpSpec, operands: readonly TensorView[], place: Call): TensorView {
   const builder = commonBuilder(operands, place);
   const inputs = operands.map((operand) => operand[internals].id);
-  return new TensorView({ builder, id: addOp(builder, spec, inputs, place) });
+  const id = addOp(builder, spec, inputs, place);
+  markTensor(builder, id);
+  return new TensorView({ builder, id });
 }
 
 function callOf(name: string, operands: readonly TensorView[], ...args: readonly CallArgument[]): Call {
