@@ -111,6 +111,11 @@ describe("a rank that is behind", () => {
     expect(text).toMatch(/^error\[rank-behind\]: ranks 1, 2 have not begun run 2: 2 streams of rank 0 wait for them\n/);
   });
 
+  it("is not one that has ended the run of the others", () => {
+    const ended = [1, 2].map((rank) => record(reducing, rank, [], { finished: true }));
+    expect(texts([record(reducing, 0, arrived), ...ended])).toEqual([]);
+  });
+
   it("may be in another run", () => {
     const ahead = record(reducing, 0, arrived, { run: 2 });
     const ends = [
