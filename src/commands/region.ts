@@ -1,7 +1,7 @@
 /**
  * A Region is the exact set of bytes that a command reads or writes in one buffer: an offset and nested strided runs.
  * In canonical form no dim has count 1 or stride 0, contiguous dims are merged, strides descend, and no byte occurs
- * twice. Equal sets from the same nesting compare equal.
+ * twice. Equal sets from the same nesting compare equal. An empty region has no dims and 0 bytes.
  */
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -79,6 +79,7 @@ function boxRegion(
   shape: readonly number[],
   strides: readonly number[],
 ): Region {
+  if (shape.includes(0)) return { buffer, offset, dims: [], bytes: 0 };
   const { bytes } = dtypes[dtype];
   const dims = shape.map((count, axis) => ({ count, stride: at(strides, axis) * bytes }));
   return canonicalRegion(buffer, offset, dims, bytes);

@@ -27,6 +27,11 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((count, extent) => count * extent, 1);
 }
 
+/** Whether the view has no elements. */
+export function isEmpty({ shape }: Pick<View, "shape">): boolean {
+  return shape.includes(0);
+}
+
 /** Strides, in elements, of a contiguous box with axes in the memory order `order`, outermost first. */
 export function stridesInOrder(shape: readonly number[], order: readonly number[]): readonly number[] {
   const strides = shape.map(() => 1);

@@ -58,13 +58,13 @@ export function record(program: HostProgram, { rank, devices, sizes, scalars, ..
 function sizesByName(given: NamedNumbers | undefined): ReadonlyMap<string, number> {
   const sizes = numbersByName(given);
   for (const [name, size] of sizes) {
-    if (Number.isSafeInteger(size) && size >= 1) continue;
+    if (Number.isSafeInteger(size) && size >= 0) continue;
     fail({
       code: "bad-extent",
-      message: `the size of ${name} is not a whole number of at least 1`,
+      message: `the size of ${name} is not a whole number of at least 0`,
       place: { kind: "call", text: "record(program, { sizes })" },
       found: String(size),
-      expected: "a whole number of at least 1",
+      expected: "a whole number of at least 0",
       help: `give ${name} the number of elements along its axis`,
     });
   }

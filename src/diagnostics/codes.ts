@@ -8,7 +8,7 @@ export const diagnosticCodes = {
   "axis-repeated": "A list names an axis twice",
   "shape-mismatch": "The operands' shapes do not match",
   "dtype-mismatch": "The operands' dtypes do not match each other or the op",
-  "bad-extent": "An extent is not a whole number of at least 1",
+  "bad-extent": "An extent is not a whole number, or is too small",
   "bad-argument": "An argument has an unsupported value",
   "foreign-tensor": "A tensor belongs to another Fusion",
   "mesh-duplicate-device": "A DeviceMesh names a device twice",
@@ -20,7 +20,6 @@ export const diagnosticCodes = {
   "did-repeated": "A tensor has the same DID type twice",
   "stream-repeated": "A tensor has Stream twice",
   "size-contradicts-mesh": "A sharded axis and its mesh axis differ in size",
-  "uneven-split": "A split factor does not divide the extent",
   "no-output": "A Fusion has no output",
   // lowering
   "resharding-unsupported": "No collective implements this change of sharding",

@@ -62,7 +62,7 @@ export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgumen
     const { tensor, shape, buffers } = at(entry.inputs, position);
     for (const { id, rank } of buffers) {
       const bytes = isSharded(argument)
-        ? packShard(tensor, shape, shardFor(argument, rank))
+        ? packShard(tensor, shape, shardFor(argument, rank), rank)
         : shardOf(tensor, shape, tensorBytes(argument), rank);
       entry.prepared.write(id, bytes);
     }
@@ -101,11 +101,10 @@ function readShards(
   { tensor, shape, buffers }: BoundTensor,
   into: Shards | null,
 ): Shards {
-  const local = shardShape(tensor, shape);
   const shards: (Tensor | null)[] = Array.from({ length: devices }, () => null);
   for (const { id, rank } of buffers) {
-    const shard = into?.[rank] ?? emptyTensor(tensor.dtype, local);
-    unpackShard(tensor, shape, prepared.read(id), shard);
+    const shard = into?.[rank] ?? emptyTensor(tensor.dtype, shardShape(tensor, shape, rank));
+    unpackShard(tensor, shape, prepared.read(id), shard, rank);
     shards[rank] = shard;
   }
   return shards;

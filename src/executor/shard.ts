@@ -1,40 +1,28 @@
 /**
- * Converts whole tensors to local buffers and back, according to the tensor's sharding. A device holds one index of
- * every part of an axis with a DID type, its coordinate in the mesh, and all indices of other parts. Local buffers are
- * contiguous in the order of the allocation domain.
+ * Converts whole tensors to local buffers and back, according to the tensor's sharding. Of each axis a device holds the
+ * runs of indices that ir/axis-runs.ts says, in ascending order. Local buffers are contiguous in the order of the
+ * allocation domain.
  */
 import { contiguousStrides } from "../commands/view.ts";
-import { axisShards, sizedParts } from "../ir/axis-shards.ts";
-import { isDID, type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
+import type { Runs } from "../ir/axis-runs.ts";
+import { axisShards } from "../ir/axis-shards.ts";
+import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
-import { layoutOfShape } from "../record/local-layout.ts";
+import { indicesOn, layoutOfShape } from "../record/local-layout.ts";
 import { at } from "../support/invariant.ts";
 
-/**
- * The local part of a whole tensor on one device, as boxes in both layouts. A box has one axis for every part that the
- * device holds whole.
- */
-interface Part {
-  readonly shape: readonly number[];
-  readonly wholeOffset: number;
-  readonly wholeStrides: readonly number[];
-  readonly localStrides: readonly number[];
-  readonly localBytes: number;
-}
-
-/**
- * The shape of a device's shard: the extent of each sharded axis divided by its number of devices, other axes whole.
- */
-export function shardShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
-  return layoutOfShape(tensor, shape).shape;
+/** The shape of the device's shard: the number of indices of each axis that it holds. */
+export function shardShape(tensor: IrTensor, shape: readonly number[], rank: number): readonly number[] {
+  return layoutOfShape(tensor, shape, rank).shape;
 }
 
 /** The bytes of `rank`'s local buffer, cut from the bytes of the whole row-major tensor of shape `shape`. */
 export function shardOf(tensor: IrTensor, shape: readonly number[], whole: Uint8Array, rank: number): Uint8Array {
-  const part = partOf(tensor, shape, rank);
-  const local = new Uint8Array(part.localBytes);
-  copyBox(wholeSide(part, whole), localSide(part, local), part.shape, dtypes[tensor.dtype].bytes);
+  const { bytes } = dtypes[tensor.dtype];
+  const { boxes, localBytes } = partOf(tensor, shape, rank);
+  const local = new Uint8Array(localBytes);
+  for (const box of boxes) copyBox({ bytes: whole, ...box.whole }, { bytes: local, ...box.local }, box.shape, bytes);
   return local;
 }
 
@@ -46,8 +34,10 @@ export function unshardInto(
   rank: number,
   whole: Uint8Array,
 ): void {
-  const part = partOf(tensor, shape, rank);
-  copyBox(localSide(part, local), wholeSide(part, whole), part.shape, dtypes[tensor.dtype].bytes);
+  const { bytes } = dtypes[tensor.dtype];
+  for (const box of partOf(tensor, shape, rank).boxes) {
+    copyBox({ bytes: local, ...box.local }, { bytes: whole, ...box.whole }, box.shape, bytes);
+  }
 }
 
 /**
@@ -73,54 +63,66 @@ export function holders(tensor: IrTensor): readonly number[] {
   return at(replicas(tensor), 0);
 }
 
-function wholeSide(part: Part, bytes: Uint8Array): BoxSide {
-  return { bytes, offset: part.wholeOffset, strides: part.wholeStrides };
+/** A box of elements in both layouts; offsets and strides in bytes. */
+interface Box {
+  readonly shape: readonly number[];
+  readonly whole: Omit<BoxSide, "bytes">;
+  readonly local: Omit<BoxSide, "bytes">;
 }
 
-function localSide(part: Part, bytes: Uint8Array): BoxSide {
-  return { bytes, offset: 0, strides: part.localStrides };
-}
-
-function partOf(tensor: IrTensor, shape: readonly number[], rank: number): Part {
+/** The local part of a whole tensor on one device: a box for each combination of the runs of its axes. */
+function partOf(
+  tensor: IrTensor,
+  shape: readonly number[],
+  rank: number,
+): { readonly boxes: readonly Box[]; readonly localBytes: number } {
   const { bytes } = dtypes[tensor.dtype];
-  const local = layoutOfShape(tensor, shape);
-  const wholeStrides = contiguousStrides(shape);
-  const box: { size: number; whole: number; local: number }[] = [];
-  let wholeOffset = 0;
-  withoutReductions(tensor.domain.logical).forEach((axis, position) => {
-    let whole = at(wholeStrides, position) * bytes;
-    let own = at(local.strides, position) * bytes;
-    const pieces: typeof box = [];
-    for (const { extent, parallelType } of sizedParts(tensor.domain, axis, at(shape, position)).toReversed()) {
-      if (!isDID(parallelType)) {
-        pieces.unshift({ size: extent, whole, local: own });
-        own *= extent;
-      } else if (tensor.mesh !== null) wholeOffset += tensor.mesh.coordinate(rank, parallelType) * whole;
-      whole *= extent;
-    }
-    box.push(...pieces);
-  });
-  return {
-    shape: box.map(({ size }) => size),
-    wholeOffset,
-    wholeStrides: box.map(({ whole }) => whole),
-    localStrides: box.map((piece) => piece.local),
-    localBytes: local.shape.reduce((product, extent) => product * extent, bytes),
-  };
+  const layout = layoutOfShape(tensor, shape, rank);
+  const local = byteStrides(layout.strides, bytes);
+  const whole = byteStrides(contiguousStrides(shape), bytes);
+  const start: Box = { shape: [], whole: { offset: 0, strides: whole }, local: { offset: 0, strides: local } };
+  const boxes = withoutReductions(tensor.domain.logical).reduce<readonly Box[]>(
+    (made, axis, position) => {
+      const runs = indicesOn(tensor, axis, at(shape, position), rank);
+      return made.flatMap((box) => cutBox(box, runs, at(whole, position), at(local, position)));
+    },
+    [start],
+  );
+  return { boxes, localBytes: layout.shape.reduce((product, extent) => product * extent, bytes) };
 }
 
-/** The bytes of a local buffer, from a row-major shard of a tensor whose whole shape is `shape`. */
-export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor): Uint8Array {
+/** The box with one more axis, for each of its runs. */
+function cutBox(box: Box, runs: Runs, whole: number, local: number): readonly Box[] {
+  let position = 0;
+  return runs.map(({ start, stop }) => {
+    const made = {
+      shape: [...box.shape, stop - start],
+      whole: { ...box.whole, offset: box.whole.offset + start * whole },
+      local: { ...box.local, offset: box.local.offset + position * local },
+    };
+    position += stop - start;
+    return made;
+  });
+}
+
+/** The bytes of `rank`'s local buffer, from its row-major shard of a tensor whose whole shape is `shape`. */
+export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor, rank: number): Uint8Array {
   const bytes = tensorBytes(shard);
   const local = new Uint8Array(bytes.length);
-  const { rowMajor, buffer } = shardSides(tensor, shape, bytes, local);
+  const { rowMajor, buffer } = shardSides(tensor, shape, bytes, local, rank);
   copyBox(rowMajor, buffer, shard.shape, dtypes[tensor.dtype].bytes);
   return local;
 }
 
-/** Fills a row-major shard from the bytes of a local buffer of a tensor whose whole shape is `shape`. */
-export function unpackShard(tensor: IrTensor, shape: readonly number[], local: Uint8Array, shard: Tensor): void {
-  const { rowMajor, buffer } = shardSides(tensor, shape, tensorBytes(shard), local);
+/** Fills `rank`'s row-major shard from the bytes of its local buffer; `shape` is the whole tensor's. */
+export function unpackShard(
+  tensor: IrTensor,
+  shape: readonly number[],
+  local: Uint8Array,
+  shard: Tensor,
+  rank: number,
+): void {
+  const { rowMajor, buffer } = shardSides(tensor, shape, tensorBytes(shard), local, rank);
   copyBox(buffer, rowMajor, shard.shape, dtypes[tensor.dtype].bytes);
 }
 
@@ -129,9 +131,10 @@ function shardSides(
   shape: readonly number[],
   shard: Uint8Array,
   local: Uint8Array,
+  rank: number,
 ): { readonly rowMajor: BoxSide; readonly buffer: BoxSide } {
   const { bytes } = dtypes[tensor.dtype];
-  const layout = layoutOfShape(tensor, shape);
+  const layout = layoutOfShape(tensor, shape, rank);
   return {
     rowMajor: { bytes: shard, offset: 0, strides: byteStrides(contiguousStrides(layout.shape), bytes) },
     buffer: { bytes: local, offset: 0, strides: byteStrides(layout.strides, bytes) },

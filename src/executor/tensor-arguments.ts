@@ -6,7 +6,6 @@ import { axisShards } from "../ir/axis-shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { isTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
-import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";
 
@@ -65,16 +64,15 @@ export function wholeShape(
       help: "pass one shard per device, or the whole tensor",
     });
   }
-  const shapes = (tensor.mesh?.devices ?? [0]).map((device) => {
+  const shapes = new Map<number, readonly number[]>();
+  for (const device of tensor.mesh?.devices ?? [0]) {
     const shard = argument[device] ?? null;
     if (shard === null) return missingShard(role, position, tensor, device);
     requireDType(role, position, tensor, shard);
     requireRank(role, position, tensor, shard);
-    return unshardedShape(tensor, shard.shape);
-  });
-  const [first] = shapes;
-  shapes.forEach((shape, i) => requireSameShape(role, position, tensor, at(shapes, 0), shape, i));
-  return first ?? [];
+    shapes.set(device, shard.shape);
+  }
+  return unshardedShape(tensor, shapes);
 }
 
 /** Throws `input-shape` unless every shard has the local shape that follows from the whole shape. */
@@ -86,21 +84,33 @@ export function requireShardShapes(
   argument: TensorArgument,
 ): void {
   if (!isSharded(argument)) return requireSameShape(role, position, tensor, shape, argument.shape, null);
-  const expected = shardShape(tensor, shape);
   for (const device of tensor.mesh?.devices ?? [0]) {
     const shard = argument[device] ?? null;
     if (shard === null) missingShard(role, position, tensor, device);
-    else requireSameShape(role, position, tensor, expected, shard.shape, device);
+    else requireSameShape(role, position, tensor, shardShape(tensor, shape, device), shard.shape, device);
   }
 }
 
-/** The shard shape, with each sharded axis multiplied by its number of devices. */
-function unshardedShape(tensor: IrTensor, shape: readonly number[]): readonly number[] {
+/** The whole shape: along each axis, the sum of the shards of the devices that differ only in how they cut it. */
+function unshardedShape(tensor: IrTensor, shapes: ReadonlyMap<number, readonly number[]>): readonly number[] {
   const { mesh } = tensor;
-  const shards = mesh === null ? [] : axisShards(tensor).map(({ axis, type }) => ({ axis, devices: mesh.size(type) }));
-  return withoutReductions(tensor.domain.logical).map(({ id }, i) =>
-    shards.reduce((extent, { axis, devices }) => (axis.id === id ? extent * devices : extent), at(shape, i)),
-  );
+  const shards = axisShards(tensor);
+  const devices = mesh?.devices ?? [0];
+  return withoutReductions(tensor.domain.logical).map(({ id }, position) => {
+    const [types, others] = [true, false].map((own) =>
+      shards.flatMap(({ axis, type }) => ((axis.id === id) === own && mesh?.hasAxis(type) === true ? [type] : [])),
+    );
+    const seen = new Set<string>();
+    let extent = 0;
+    for (const device of devices) {
+      if (others?.some((type) => mesh?.coordinate(device, type) !== 0) === true) continue;
+      const share = types?.map((type) => mesh?.coordinate(device, type)).join(",") ?? "";
+      if (seen.has(share)) continue;
+      seen.add(share);
+      extent += shapes.get(device)?.[position] ?? 0;
+    }
+    return extent;
+  });
 }
 
 function requireDType(role: Role, position: number, tensor: IrTensor, given: Tensor): void {

@@ -6,7 +6,8 @@
  *   [i{8} split outer 2]             parts DIDx 2, S 4          device d holds 4d .. 4d+3
  *   [i{8} split outer 2, inner 2]    parts S 2, DIDx 2, S 2     device d holds 2d, 2d+1, 4+2d, 4+2d+1
  *
- * An axis made by merge has no single logical axis. A DID type on it is rejected.
+ * Parts may be uneven: axis-runs.ts has the indices that a device holds. An axis made by merge has no single logical
+ * axis. A DID type on it is rejected.
  */
 import {
   type DIDType,
@@ -46,8 +47,13 @@ export function sizedParts(domain: TensorDomain, axis: IterDomain, size: number)
   );
 }
 
+/** The parallel type of an axis that `split` made; Serial if it was split further. */
+export function partTypeOf({ loop }: TensorDomain, id: IterDomainId): ParallelType {
+  return loop.find((candidate) => candidate.id === id)?.parallelType ?? "Serial";
+}
+
 function partsOf<E>(
-  { transforms, loop }: TensorDomain,
+  domain: TensorDomain,
   { id, parallelType }: IterDomain,
   extent: E,
   factorOf: (factor: number) => E,
@@ -57,9 +63,9 @@ function partsOf<E>(
   const part = (made: IterDomainId, size: E): AxisPart<E> => ({
     id: made,
     extent: size,
-    parallelType: loop.find((candidate) => candidate.id === made)?.parallelType ?? "Serial",
+    parallelType: partTypeOf(domain, made),
   });
-  for (const transform of transforms) {
+  for (const transform of domain.transforms) {
     if (transform.kind !== "split") continue;
     const position = parts.findIndex((candidate) => candidate.id === transform.input);
     const split = parts[position];
@@ -81,6 +87,8 @@ export interface AxisShard {
   readonly part: IterDomainId;
   readonly outer: Scalar;
   readonly inner: Scalar;
+  /** Whether every device has exactly one index of the axis. */
+  readonly isWhole: boolean;
 }
 
 const none: readonly AxisShard[] = [];
@@ -103,19 +111,21 @@ function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean)
   return domain.logical.flatMap((axis) => {
     if (!accepts(axis)) return [];
     const parts = axisParts(domain, axis);
-    return parts.flatMap(({ id, parallelType }, i): readonly AxisShard[] => {
+    return parts.flatMap(({ id, extent, parallelType }, i): readonly AxisShard[] => {
       if (!isDID(parallelType)) return [];
-      const extents = parts.map(({ extent }) => extent);
+      const extents = parts.map((part) => part.extent);
       const outer = foldProduct(extents.slice(0, i));
       const inner = foldProduct(extents.slice(i + 1));
-      return [{ type: parallelType, axis, part: id, outer, inner }];
+      // Fewer indices than devices also make parts of one index, but leave some empty.
+      const isWhole = isConstant(outer, 1) && isConstant(inner, 1) && sameScalar(extent, axis.extent);
+      return [{ type: parallelType, axis, part: id, outer, inner, isWhole }];
     });
   });
 }
 
 /** Whether every device holds one index of the axis. */
-export function isWholeAxis({ outer, inner }: Pick<AxisShard, "outer" | "inner">): boolean {
-  return isConstant(outer, 1) && isConstant(inner, 1);
+export function isWholeAxis({ isWhole }: Pick<AxisShard, "isWhole">): boolean {
+  return isWhole;
 }
 
 /**

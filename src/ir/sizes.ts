@@ -4,7 +4,6 @@
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
-import { sizedParts } from "./axis-shards.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { evaluateScalar, type Scalar } from "./scalar/scalar.ts";
@@ -40,7 +39,7 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
     axes.length === shape.length &&
     axes.every(({ extent }, i) => {
       const size = at(shape, i);
-      return Number.isSafeInteger(size) && size >= 1 && (extent.kind !== "constant" || extent.value === size);
+      return Number.isSafeInteger(size) && size >= 0 && (extent.kind !== "constant" || extent.value === size);
     });
   if (!fits) {
     fail({
@@ -49,7 +48,7 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
       place,
       found: `[${shape.join(", ")}]`,
       expected: `[${axes.map((axis) => printScalar(axis.extent)).join(", ")}]`,
-      help: "pass a tensor of this shape; every extent is at least 1",
+      help: "pass a tensor of this shape",
     });
   }
   axes.forEach(({ extent }, i) => {
@@ -84,7 +83,7 @@ export function sizesFromMeshes(tensors: readonly Tensor[]): Map<string, number>
 
 /**
  * Checks known sizes against shardings. Throws `size-contradicts-mesh` if an axis or part with a DID type differs in
- * size from the mesh, and `uneven-split` if a split does not divide its axis.
+ * size from the mesh.
  */
 export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void {
   for (const tensor of tensors) {
@@ -104,24 +103,6 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
         help: "pass inputs whose sharded axes have the size of the mesh",
       });
     }
-    requireEvenSplits(tensor, sizes);
-  }
-}
-
-function requireEvenSplits(tensor: Tensor, sizes: Sizes): void {
-  for (const axis of tensor.domain.logical) {
-    const size = evaluateScalar(axis.extent, (name) => sizes.get(name));
-    if (size === undefined) continue;
-    const parts = sizedParts(tensor.domain, axis, size).map(({ extent }) => extent);
-    if (parts.reduce((product, extent) => product * extent, 1) === size) continue;
-    fail({
-      code: "uneven-split",
-      message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
-      place: { kind: "tensor", text: printTensor(tensor) },
-      found: `size ${size}, in parts of ${parts.join(" x ")}`,
-      expected: "a size equal to the product of the parts",
-      help: "pass inputs whose sizes are divisible by the factors of the splits",
-    });
   }
 }
 

@@ -71,7 +71,8 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
 
 /**
  * Splits the loop axis at `position` in two. `factor` is the extent of the inner axis if `inner` is true, otherwise of
- * the outer. The outer axis gets the number `nextId`, the inner one `nextId + 1`. Throws `bad-argument`.
+ * the outer. If it does not divide the axis, later parts are shorter or empty (axis-runs.ts). The outer axis gets the
+ * number `nextId`, the inner one `nextId + 1`. Throws `bad-argument`.
  */
 export function splitAxis(
   tensor: Tensor,

@@ -40,6 +40,8 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
   const nestOf = (value: number): Phase => ({ kind: "nest", nest: arrangeLoops(buildNest(graph, value)) });
   const phases = unit.steps.flatMap((step): readonly Phase[] => {
     if (graph.placements[step.output] === undefined) return [];
+    // Nothing computes an empty value, and nothing reads it: a reduction of it is the neutral element.
+    if (elementCount(at(unit.values, step.output).shape) === 0) return [];
     if (step.kind !== "Matmul" && step.kind !== "Linear") return [nestOf(step.output)];
     const gathered = new Set(step.inputs.filter((value) => stridedBox(graph, value) === null));
     const gatherings = [...gathered].map((value) => {

@@ -4,12 +4,14 @@
  */
 import type { CommandStreamId, KernelId } from "../commands/command.ts";
 import type { Kernel, Operand } from "../commands/kernel.ts";
-import { contiguousStrides, operandOf, refOf, sameNumbers, type View } from "../commands/view.ts";
+import { contiguousStrides, isEmpty, operandOf, refOf, sameNumbers, type View } from "../commands/view.ts";
 import type { Statement } from "../host/nodes.ts";
-import { type TensorId, withoutReductions } from "../ir/domain.ts";
+import { withoutReductions } from "../ir/domain.ts";
 import { partialAxes } from "../ir/ops/axis-map.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
+import { actualOutput } from "./actual.ts";
+import type { Actual } from "./actual-sizes.ts";
 import { requireDeclaredShape, requireShape } from "./checks.ts";
 import { addTemporary, bind } from "./memory.ts";
 import type { Recorder } from "./recorder.ts";
@@ -32,11 +34,12 @@ export interface LaunchRequest {
 }
 
 /**
- * Launches one kernel. If an output overlaps an input other than in place, the kernel writes a temporary, which is then
+ * Launches one kernel; none if all outputs are empty. If an output overlaps an input other than in place, the kernel writes a temporary, which is then
  * copied.
  */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { inputs, outputs, inPlace } = request;
+  if (outputs.every(isEmpty)) return;
   const staged = outputs.map((output) =>
     inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
   );
@@ -111,22 +114,29 @@ export function copyView(recorder: Recorder, source: View, destination: View): v
   release(recorder, temporary);
 }
 
-/** A copy between views of equal shape that do not overlap. */
+/** A copy between views of equal shape that do not overlap. None if they are empty. */
 export function emitCopy(
   { tape, streams }: Recorder,
   source: View,
   destination: View,
   stream: CommandStreamId = streams.current,
 ): void {
+  if (isEmpty(source)) return;
   emit(tape, { kind: "copy", stream, source, destination });
 }
 
 /**
- * Binds `tensor` to a view of another tensor's memory and makes it one of the memory's owners. Throws `size-mismatch`.
+ * Binds the op's output to a view of another tensor's memory and makes it one of the memory's owners. `actual` has the
+ * output's sizes if they are not the declared ones. Throws `size-mismatch`.
  */
-export function alias(recorder: Recorder, tensor: TensorId, view: View, statement: Statement): void {
-  requireDeclaredShape(recorder, tensor, view.shape);
-  bind(recorder.memory, tensor, { view, owns: true, aliasedBy: statement }, recorder.streams.current);
+export function alias(recorder: Recorder, op: Op, view: View, actual: Actual | null): void {
+  const { memory, streams, actuals } = recorder;
+  const { output } = op;
+  if (actual === null) requireDeclaredShape(recorder, output, view.shape);
+  else requireShape(recorder, `T${output}`, actual.local, view.shape);
+  bind(memory, output, { view, owns: true, aliasedBy: op }, streams.current);
+  if (actual === null) actuals.delete(output);
+  else actuals.set(output, actual);
 }
 
 /**
@@ -134,7 +144,7 @@ export function alias(recorder: Recorder, tensor: TensorId, view: View, statemen
  * devices. On each device that axis has one element, so it is dropped for kernels.
  */
 export function ordinaryOutput(recorder: Recorder, op: Op): View {
-  const output = outputView(recorder, op.output);
+  const output = outputView(recorder, op.output, actualOutput(recorder, op));
   const partial = partialAxes(op, recorder.program.tensors);
   if (partial.length === 0) return output;
   const axes = withoutReductions(tensorOf(recorder, op.output).domain.logical);

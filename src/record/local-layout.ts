@@ -1,10 +1,11 @@
 /**
  * The layout of a tensor on one rank. An axis consists of parts: a device holds one index of each part with a DID type
- * and all indices of the others. Reduced axes are absent. The buffer is contiguous in the order of the allocation
- * domain.
+ * and all indices of the others, as far as they exist (ir/axis-runs.ts). Reduced axes are absent. The buffer is
+ * contiguous in the order of the allocation domain.
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
+import { countIn, heldRuns, onDevice, type Runs } from "../ir/axis-runs.ts";
 import { type AxisPart, mergedShard, sizedParts } from "../ir/axis-shards.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
@@ -22,46 +23,45 @@ export interface Layout {
 export type SizeOf = (name: string) => number | undefined;
 
 /**
- * The local layout for given sizes. `inputs` are the program's, for messages about missing sizes. Throws
- * `size-missing`, `bad-extent` and what `layoutOfShape` throws.
+ * The extents of the tensor over all devices. `inputs` are the program's, for messages about missing sizes. Throws
+ * `size-missing` and `bad-extent`.
  */
-export function localLayout(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): Layout {
-  const axes = withoutReductions(tensor.domain.logical);
-  return layoutOfShape(
-    tensor,
-    axes.map((axis) => sizeOfAxis(tensor, axis, sizeOf, inputs)),
-  );
+export function wholeExtents(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Tensor[]): readonly number[] {
+  return withoutReductions(tensor.domain.logical).map((axis) => sizeOfAxis(tensor, axis, sizeOf, inputs));
 }
 
 /**
- * The local layout of a tensor whose shape over all devices is `shape`. Throws `uneven-split`, `mesh-axis-missing`,
+ * The local layout of a tensor whose shape over all devices is `shape`. On null, and on a rank outside the mesh, it is
+ * that of the first device, which has the longest share of every axis. Throws `mesh-axis-missing`,
  * `size-contradicts-mesh`, `did-on-merged-axis` and `allocation-on-split-axis`.
  */
-export function layoutOfShape(tensor: Tensor, shape: readonly number[]): Layout {
+export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: number | null): Layout {
   const merged = mergedShard(tensor);
   if (merged !== null) rejectMerged(tensor, merged);
   const axes = withoutReductions(tensor.domain.logical);
   const parts = axes.map((axis, position) => localParts(tensor, axis, at(shape, position)));
-  const local = parts.map((own) => own.reduce((product, { extent }) => product * extent, 1));
+  const local = axes.map((axis, position) => {
+    const own = at(parts, position);
+    return own.some(({ parallelType }) => isDID(parallelType))
+      ? countIn(indicesOn(tensor, axis, at(shape, position), rank))
+      : at(shape, position);
+  });
   return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
 }
 
-/** The parts of the axis with the extents that one device holds: 1 for a DID type. */
+/** The indices of an axis of `size` elements that `rank` holds; those of the first device as in `layoutOfShape`. */
+export function indicesOn({ domain, mesh }: Tensor, axis: IterDomain, size: number, rank: number | null): Runs {
+  const coordinate = (type: DIDType): number =>
+    rank !== null && mesh?.has(rank) === true && mesh.hasAxis(type) ? mesh.coordinate(rank, type) : 0;
+  return heldRuns(domain, axis, size, onDevice(coordinate));
+}
+
+/** The parts of the axis with the extents that a device holds at most: 1 for a DID type. */
 function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly AxisPart<number>[] {
-  const parts = sizedParts(tensor.domain, axis, size);
-  if (parts.reduce((product, { extent }) => product * extent, 1) !== size) {
-    fail({
-      code: "uneven-split",
-      message: `the splits of axis ${printIterDomain(axis)} do not divide its size`,
-      place: placeOf(tensor),
-      found: `size ${size}, in parts of ${parts.map(({ extent }) => extent).join(" x ")}`,
-      expected: "a size equal to the product of the parts",
-      help: "give sizes that are divisible by the factors of the splits",
-    });
-  }
-  return parts.map((part) => {
-    if (isDID(part.parallelType)) requireMeshSize(tensor, axis, part.id, part.parallelType, part.extent);
-    return isDID(part.parallelType) ? { ...part, extent: 1 } : part;
+  return sizedParts(tensor.domain, axis, size).map((part) => {
+    if (!isDID(part.parallelType)) return part;
+    requireMeshSize(tensor, axis, part.id, part.parallelType, part.extent);
+    return { ...part, extent: 1 };
   });
 }
 
@@ -103,13 +103,13 @@ function placeOf(tensor: Tensor): Place {
 
 function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: readonly Tensor[]): number {
   const size = evaluateScalar(axis.extent, sizeOf) ?? missingSize(tensor, axis, inputs);
-  if (!Number.isSafeInteger(size) || size < 1) {
+  if (!Number.isSafeInteger(size) || size < 0) {
     fail({
       code: "bad-extent",
       message: `axis ${printIterDomain(axis)} does not have a whole number of elements`,
       place: placeOf(tensor),
       found: String(size),
-      expected: "a whole number of at least 1",
+      expected: "a whole number of at least 0",
       help: "give sizes that the program's divisions divide evenly",
     });
   }

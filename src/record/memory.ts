@@ -36,6 +36,8 @@ interface BufferState {
 
 export interface Binding {
   readonly view: View;
+  /** The memory that the tensor has, of which `view` may be a part; absent if `view` is all of it. */
+  readonly room?: View;
   readonly owns: boolean;
   /** The statement that bound the tensor to a view of another tensor; null if the tensor has separate memory. */
   readonly aliasedBy: Statement | null;

@@ -12,6 +12,7 @@ import type { Tensor, TensorId } from "../ir/domain.ts";
 import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
+import type { Actual, ExchangePlan } from "./actual-sizes.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
 import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
@@ -48,6 +49,10 @@ export interface Recorder {
   /** The current indices of the enclosing loops. */
   readonly indices: Map<string, number>;
   readonly layouts: Map<Tensor, Layout>;
+  /** The declared extents over all devices. */
+  readonly extents: Map<Tensor, readonly number[]>;
+  /** The tensors that are, or come from, chunks of an axis. */
+  readonly actuals: Map<TensorId, Actual>;
   /** Iterations of all loops so far. */
   iterations: number;
   /** The latest post of each communication. */
@@ -63,6 +68,8 @@ export interface Recorder {
   readonly kernels: KernelCache;
   /** The communicator of all ranks, by library. */
   readonly worlds: Map<CommunicatorBackend, Communicator>;
+  /** How communications of tensors with declared sizes move their elements. */
+  readonly plans: Map<Statement, ExchangePlan | null>;
 }
 
 /** A buffer whose handle a peer has. */
@@ -103,6 +110,8 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     sizeOf: (name) => values.get(name),
     indices: new Map(),
     layouts: new Map(),
+    extents: new Map(),
+    actuals: new Map(),
     iterations: 0,
     posts: new Map(),
     held: new Map(),
@@ -111,6 +120,7 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     sequences: new Map(),
     kernels: { byText: new Map(), last: new Map() },
     worlds: new Map(),
+    plans: new Map(),
   };
 }
 

@@ -1,9 +1,10 @@
 /** A rank's tensors: their local layouts, and the memory that they are bound to. */
-import type { View } from "../commands/view.ts";
-import type { Tensor, TensorId } from "../ir/domain.ts";
+import { sameNumbers, type View } from "../commands/view.ts";
+import { isDID, type Tensor, type TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { at } from "../support/invariant.ts";
-import { type Layout, localLayout } from "./local-layout.ts";
+import { at, invariant } from "../support/invariant.ts";
+import type { Actual } from "./actual-sizes.ts";
+import { type Layout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { fail, type Recorder } from "./recorder.ts";
 
@@ -15,10 +16,26 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
 export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
-  const inputs = recorder.program.inputs.map((id) => tensorOf(recorder, id));
-  const layout = localLayout(tensor, recorder.sizeOf, inputs);
+  const layout = layoutOfShape(tensor, extentsOf(recorder, tensor), recorder.options.rank);
   recorder.layouts.set(tensor, layout);
   return layout;
+}
+
+/** The extents over all devices that the tensor is declared with. */
+export function extentsOf(recorder: Recorder, tensor: Tensor): readonly number[] {
+  const known = recorder.extents.get(tensor);
+  if (known !== undefined) return known;
+  const inputs = recorder.program.inputs.map((id) => tensorOf(recorder, id));
+  const extents = wholeExtents(tensor, recorder.sizeOf, inputs);
+  recorder.extents.set(tensor, extents);
+  return extents;
+}
+
+/** The layout of the longest share that any device has. Chunks of uneven shares may be as long on every device. */
+export function longestLayout(recorder: Recorder, tensor: Tensor): Layout {
+  const own = layoutOf(recorder, tensor);
+  if (!tensor.domain.loop.some(({ parallelType }) => isDID(parallelType))) return own;
+  return layoutOfShape(tensor, extentsOf(recorder, tensor), null);
 }
 
 /** Whether this rank holds data of the tensor. A tensor without a mesh is on device 0. */
@@ -62,22 +79,51 @@ function notBound(recorder: Recorder, id: TensorId): never {
   });
 }
 
-/** The memory that an op writes: the tensor's, or new memory on the current stream if the tensor is not bound. */
-export function outputView(recorder: Recorder, id: TensorId): View {
-  return findView(recorder, id) ?? allocate(recorder, id);
+/**
+ * The memory that an op writes: the tensor's, or new memory on the current stream if the tensor is not bound. `actual`
+ * has its sizes if they are not the declared ones.
+ */
+export function outputView(recorder: Recorder, id: TensorId, actual: Actual | null = null): View {
+  const view = findView(recorder, id) ?? allocate(recorder, id);
+  if (actual !== null) return resize(recorder, id, actual.local, actual);
+  const known = recorder.actuals.get(id);
+  if (known === undefined || known.chunk !== null) return view;
+  return resize(recorder, id, layoutOf(recorder, tensorOf(recorder, id)).shape, null);
 }
 
-/** Binds the tensor to new memory. */
-export function allocate(recorder: Recorder, id: TensorId): View {
-  const tensor = tensorOf(recorder, id);
-  const { current } = recorder.streams;
-  const view = addTemporary(recorder.memory, bufferRequest(recorder, tensor), current);
-  bind(recorder.memory, id, { view, owns: true, aliasedBy: null }, current);
+/** Binds the tensor to the first elements of its memory along every axis. It keeps its memory if that is too small. */
+function resize(recorder: Recorder, id: TensorId, shape: readonly number[], actual: Actual | null): View {
+  const { memory, actuals } = recorder;
+  const binding = memory.bindings.get(id);
+  invariant(binding !== undefined, "an output has memory", { id });
+  if (actual === null) actuals.delete(id);
+  else actuals.set(id, { ...actual, chunk: actuals.get(id)?.chunk ?? null });
+  if (sameNumbers(binding.view.shape, shape)) return binding.view;
+  const room = binding.room ?? binding.view;
+  if (shape.some((extent, axis) => extent > at(room.shape, axis))) return binding.view;
+  const view = { ...room, shape };
+  memory.bindings.set(id, { ...binding, view, room });
   return view;
 }
 
-/** The buffer for this rank's data of the tensor. */
+/** Binds the tensor to new memory, which has room for the longest share of any device. */
+export function allocate(recorder: Recorder, id: TensorId): View {
+  const tensor = tensorOf(recorder, id);
+  const { current } = recorder.streams;
+  const layout = longestLayout(recorder, tensor);
+  const room = addTemporary(recorder.memory, { ...requestOf(tensor), layout }, current);
+  const { shape } = layoutOf(recorder, tensor);
+  const view = sameNumbers(shape, room.shape) ? room : { ...room, shape };
+  bind(recorder.memory, id, { view, room, owns: true, aliasedBy: null }, current);
+  recorder.actuals.delete(id);
+  return view;
+}
+
+/** The buffer for this rank's data of an input or output. */
 export function bufferRequest(recorder: Recorder, tensor: Tensor): BufferRequest {
-  const { id, dtype, memory } = tensor;
-  return { name: `T${id}`, dtype, symmetric: memory === "symmetric", layout: layoutOf(recorder, tensor) };
+  return { ...requestOf(tensor), layout: layoutOf(recorder, tensor) };
+}
+
+function requestOf({ id, dtype, memory }: Tensor): Omit<BufferRequest, "layout"> {
+  return { name: `T${id}`, dtype, symmetric: memory === "symmetric" };
 }

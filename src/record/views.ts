@@ -2,7 +2,7 @@
  * Views of views: cut, permute, broadcast or reshape a strided box without moving an element. Axis numbers count the
  * view's axes.
  */
-import { sameNumbers, type View } from "../commands/view.ts";
+import { contiguousStrides, isEmpty, sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 
@@ -75,6 +75,7 @@ export function stretchView(view: View, shape: readonly number[]): View | null {
  * (aten/src/ATen/TensorUtils.cpp).
  */
 export function reshapeView(view: View, shape: readonly number[]): View | null {
+  if (isEmpty(view)) return isEmpty({ shape }) ? { ...view, shape, strides: contiguousStrides(shape) } : null;
   const strides = shape.map(() => 1);
   let target = shape.length - 1;
   let base = view.strides.at(-1) ?? 1;
@@ -108,6 +109,7 @@ export function sameElements(a: View, b: View): boolean {
 
 /** Whether two views may share a byte: whether their spans in one buffer overlap. */
 export function mayOverlap(a: View, b: View): boolean {
+  if (isEmpty(a) || isEmpty(b)) return false;
   return a.buffer === b.buffer && a.offset < endOf(b) && b.offset < endOf(a);
 }
 

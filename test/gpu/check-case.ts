@@ -63,7 +63,7 @@ type IrTensor = Parameters<typeof shardOf>[0];
 /** The part of a whole tensor that a rank holds, in row-major order however the rank's memory is laid out. */
 function rowMajorShard(tensor: IrTensor, whole: Tensor, rank: number, shape: readonly number[]): Tensor {
   const shard = emptyTensor(whole.dtype, shape);
-  unpackShard(tensor, whole.shape, shardOf(tensor, whole.shape, tensorBytes(whole), rank), shard);
+  unpackShard(tensor, whole.shape, shardOf(tensor, whole.shape, tensorBytes(whole), rank), shard, rank);
   return shard;
 }
 

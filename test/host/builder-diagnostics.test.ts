@@ -15,9 +15,9 @@ interface Case {
 
 /** x is T0 [4, 3]. */
 const cases: { readonly [name: string]: Case } = {
-  "an extent of 0": { call: (h) => h.input([0]), code: "bad-extent", message: /extent/u, place: "input([0])" },
-  "a reduced extent of 0": {
-    call: (h) => h.tensor([{ reduced: 0 }]),
+  "an extent below 0": { call: (h) => h.input([-1]), code: "bad-extent", message: /extent/u, place: "input([-1])" },
+  "a reduced extent below 0": {
+    call: (h) => h.tensor([{ reduced: -1 }]),
     code: "bad-extent",
     message: /extent/u,
     place: "tensor([{ reduced }])",

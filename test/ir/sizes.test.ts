@@ -28,7 +28,7 @@ describe("sizes", () => {
   it.each([
     ["a wrong constant", [[2, 3, 5], [7]], "[2, 3, 5]", "[i0, 4, i3]"],
     ["a wrong rank", [[2, 4], [7]], "[2, 4]", "[i0, 4, i3]"],
-    ["a zero", [[2, 4, 5], [0]], "[0]", "[i4]"],
+    ["a negative size", [[2, 4, 5], [-1]], "[-1]", "[i4]"],
     ["a fraction", [[2, 4, 5], [1.5]], "[1.5]", "[i4]"],
   ])("are refused from %s", (_, shapes, found, expected) => {
     expect(diagnosticOf(() => sizesFromShapes(inputs, shapes))).toMatchObject({ code: "input-shape", found, expected });

@@ -43,7 +43,10 @@ export async function gatherRuns(
     const argument = at(own.outputs, position);
     const shard = isSharded(argument) ? (argument[world.rank] ?? null) : argument;
     const shape = shapeOf(tensor, sizes);
-    const parts = await gatherBytes(world, shard === null ? new Uint8Array() : packShard(tensor, shape, shard));
+    const parts = await gatherBytes(
+      world,
+      shard === null ? new Uint8Array() : packShard(tensor, shape, shard, world.rank),
+    );
     if (world.rank !== 0) continue;
     const result = emptyTensor(tensor.dtype, shape);
     for (const rank of holders(tensor)) unshardInto(tensor, shape, at(parts, rank), rank, tensorBytes(result));

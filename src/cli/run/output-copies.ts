@@ -36,7 +36,7 @@ function copiesOfOutput(tensor: IrTensor, shape: readonly number[], output: Tens
     for (const rank of ranks) {
       const shard = output[rank] ?? null;
       invariant(shard !== null, "every device of the mesh has a shard", { rank });
-      unshardInto(tensor, shape, packShard(tensor, shape, shard), rank, tensorBytes(whole));
+      unshardInto(tensor, shape, packShard(tensor, shape, shard, rank), rank, tensorBytes(whole));
     }
     return { tensor: whole, ranks };
   });

@@ -201,7 +201,7 @@ export class TensorView implements TensorHandle {
       ...(method === "split" && !inner ? [{ code: "{ inner: false }" }] : []),
     );
     const position = resolveAxis(axis, tensor.domain.loop.length, place);
-    requireExtent(factor, place);
+    requireExtent(factor, place, 1);
     replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
     builder.iterDomainCount += 2;
     return this;

@@ -72,15 +72,15 @@ export function resolveAxes(axes: readonly number[], rank: number, place: Call):
   });
 }
 
-/** Returns `extent` if it is a valid number of elements. Throws `bad-extent`. */
-export function requireExtent(extent: number, place: Call): number {
-  if (Number.isSafeInteger(extent) && extent >= 1) return extent;
+/** Returns `extent` if it is a number of elements, at least `least`. Throws `bad-extent`. */
+export function requireExtent(extent: number, place: Call, least: 0 | 1 = 0): number {
+  if (Number.isSafeInteger(extent) && extent >= least) return extent;
   const tooLarge = extent > Number.MAX_SAFE_INTEGER;
   return reject(place, {
     code: "bad-extent",
-    message: tooLarge ? "an extent is too large" : "an extent is not a whole number of at least 1",
+    message: tooLarge ? "an extent is too large" : `an extent is not a whole number of at least ${least}`,
     found: String(extent),
-    expected: tooLarge ? "a whole number of at most 2^53 - 1" : "a whole number of at least 1",
+    expected: tooLarge ? "a whole number of at most 2^53 - 1" : `a whole number of at least ${least}`,
     help: tooLarge ? "choose a smaller size" : extent > 0 ? "choose sizes that divide" : "choose a positive size",
   });
 }

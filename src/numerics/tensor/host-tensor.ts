@@ -94,15 +94,15 @@ function zeros<D extends DType>(shape: readonly number[], dtype: D): Tensor<D>;
 function zeros(shape: readonly number[], dtype: DType = "float"): Tensor {
   const place = { kind: "call", text: `Tensor.zeros([${shape.join(", ")}], ${JSON.stringify(dtype)})` } as const;
   requireOneOf(keysOf(dtypes), dtype, "a dtype", place);
-  const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 1);
+  const bad = shape.find((extent) => !Number.isSafeInteger(extent) || extent < 0);
   if (bad !== undefined) {
     fail({
       code: "bad-extent",
-      message: "an extent is not a whole number of at least 1",
+      message: "an extent is not a whole number of at least 0",
       place,
       found: String(bad),
-      expected: "a whole number of at least 1",
-      help: "choose positive extents",
+      expected: "a whole number of at least 0",
+      help: "choose whole numbers",
     });
   }
   return emptyTensor(dtype, shape);
@@ -129,7 +129,7 @@ export const Tensor = {
    */
   from,
   /**
-   * A tensor of zeros, of dtype "float" by default. Throws `bad-extent` for an extent below 1, and `bad-argument` for
+   * A tensor of zeros, of dtype "float" by default. Throws `bad-extent` for an extent below 0, and `bad-argument` for
    * an unknown dtype.
    */
   zeros,

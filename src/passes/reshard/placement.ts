@@ -24,7 +24,7 @@ import { memoryOrder, movedOrder } from "../edit/tensor-edit.ts";
 import { addTensor, copyAxes, modelOf, splitLike, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
-export interface Cut extends Pick<AxisShard, "outer" | "inner"> {
+export interface Cut extends Pick<AxisShard, "outer" | "inner" | "isWhole"> {
   /** The number of the axis. */
   readonly axis: number;
   readonly devices: number;
@@ -57,11 +57,12 @@ function cutsAmong(
   shards: readonly AxisShard[],
   axes: readonly (IterDomain | null)[],
 ): ReadonlyMap<DIDType, Cut> {
-  const cuts = shards.flatMap(({ type, axis, part, outer, inner }): readonly [DIDType, Cut][] => {
+  const cuts = shards.flatMap(({ type, axis, part, outer, inner, isWhole }): readonly [DIDType, Cut][] => {
     const number = axes.findIndex((candidate) => candidate?.id === axis.id);
     if (number < 0 || mesh === null) return [];
     const position = axisParts(domain, axis).findIndex(({ id }) => id === part);
-    return [[type, { axis: number, outer, inner, devices: mesh.size(type), source: { domain, axis, part: position } }]];
+    const source = { domain, axis, part: position };
+    return [[type, { axis: number, outer, inner, isWhole, devices: mesh.size(type), source }]];
   });
   return new Map(cuts);
 }
@@ -88,7 +89,7 @@ export function placementsOf(op: Op, tensors: readonly Tensor[]): OpPlacements |
 /** The cut that gives every device one index of `axis`, which has number `number`. */
 export function wholeCut(axis: IterDomain, number: number, devices: number): Cut {
   const source = { domain: plainDomain([axis]), axis, part: 0 };
-  return { axis: number, outer: constant(1), inner: constant(1), devices, source };
+  return { axis: number, outer: constant(1), inner: constant(1), isWhole: true, devices, source };
 }
 
 /** Whether both cuts give each device the same indices, or both are missing. */

@@ -21,7 +21,7 @@ import {
 } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
-import { foldDiv } from "../../ir/scalar/fold.ts";
+import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
@@ -176,7 +176,7 @@ function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, 
       slot: type,
       cuts: [[type, cut]],
     })),
-    { shape: { extent: foldDiv(extent, constant(devices)), iterType: "reduction" }, slot: null, cuts: [] },
+    { shape: { extent: foldCeilDiv(extent, constant(devices)), iterType: "reduction" }, slot: null, cuts: [] },
   ];
 }
 

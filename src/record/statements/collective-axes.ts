@@ -44,7 +44,7 @@ export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isRe
 }
 
 /** For each axis of `own`, the axis of `other` with the same index. A reduced axis has none. */
-function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
+export function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
   const axes = withoutReductions(own.domain.logical);
   const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
   if (!collectives[type].reduces || kept.length === axes.length) return kept;

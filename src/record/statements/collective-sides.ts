@@ -7,7 +7,7 @@
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
  */
 import { collectives, type CollectiveType, sideOf } from "../../commands/collectives.ts";
-import { elementCount, type View } from "../../commands/view.ts";
+import { elementCount, isEmpty, type View } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { isWholeAxis, sizedParts } from "../../ir/axis-shards.ts";
 import { isDID } from "../../ir/domain.ts";
@@ -51,6 +51,13 @@ export function collectiveSides(
 /** The positions of the ranks that have a view on `side`, in team order. */
 export function positionsWith(recorder: Recorder, posted: PostedCollective, side: Side): readonly number[] {
   return [...posted.statement.team.keys()].filter((position) => hasSide(recorder, posted, side, position));
+}
+
+/** Whether a side of the rank at `position` has no elements. */
+export function hasEmptySide(recorder: Recorder, posted: PostedCollective, position: number): boolean {
+  return (["input", "output"] as const).some(
+    (side) => hasSide(recorder, posted, side, position) && isEmpty(viewOf(recorder, posted.statement[side])),
+  );
 }
 
 function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, position: number): boolean {

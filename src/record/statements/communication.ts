@@ -4,7 +4,8 @@
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
 import type { CollectiveType } from "../../commands/collectives.ts";
-import type { Collective, PointToPoint } from "../../commands/transfer.ts";
+import type { Collective } from "../../commands/transfer.ts";
+import { isEmpty } from "../../commands/view.ts";
 import { reductionOf } from "../../host/collectives.ts";
 import type { CollectivePermute, Communication } from "../../host/nodes.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
@@ -15,7 +16,10 @@ import { viewOf } from "../tensors.ts";
 import { communicatorOf, sendRecvOf } from "../communicators.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
-import { collectiveSides, positionsWith } from "./collective-sides.ts";
+import { collectiveSides, hasEmptySide, positionsWith } from "./collective-sides.ts";
+import { recordExchange } from "./exchange.ts";
+import { exchangePlan } from "./exchange-plan.ts";
+import { resizeLike, resizeOutput } from "./output-sizes.ts";
 import { recordPeerCollective } from "./peer-collective.ts";
 import { oneSided } from "./point-to-point.ts";
 
@@ -34,16 +38,22 @@ function postOf(recorder: Recorder, statement: Communication): Post {
 
 function collective(recorder: Recorder, statement: Communication, type: CollectiveType, position: number): Post {
   const { team, reduceOp, backend } = statement;
-  const posted = { statement, type, root: rootOf(recorder, statement) };
+  const root = rootOf(recorder, statement);
+  const posted = { statement, type, root };
+  const communicator = communicatorOf(statement);
+  resizeOutput(recorder, posted);
+  const plan = exchangePlan(recorder, posted);
+  if (plan !== null) return recordExchange(recorder, posted, plan, communicator);
+  // All slices are equal, so no rank of the team has elements.
+  if (hasEmptySide(recorder, posted, position)) return { kind: "nothing" };
   const operation: Collective = {
     kind: "collective",
     type,
     team,
-    root: posted.root,
+    root,
     reduceOp: reduceOp === null ? null : reductionOf[reduceOp],
     ...collectiveSides(recorder, posted, position),
   };
-  const communicator = communicatorOf(statement);
   if (backend !== "cuda") return postTransfer(recorder.streams, communicator, operation);
   return recordPeerCollective(recorder, {
     communicator: communicator.name,
@@ -75,7 +85,9 @@ function sendRecv(recorder: Recorder, statement: Communication, position: number
   if (team.length === 1) return sendToItself(recorder, statement);
   const peer = at(team, 1 - position);
   const type = position === root ? "send" : "recv";
+  if (type === "recv") resizeLike(recorder, statement, peer);
   const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
+  if (isEmpty(view)) return { kind: "nothing" };
   if (backend === "cuda") return oneSided(recorder, type, peer, view);
   return postTransfer(recorder.streams, sendRecvOf(recorder, statement), {
     kind: "group",
@@ -97,11 +109,16 @@ function permute(recorder: Recorder, statement: CollectivePermute): Post {
   const own = team.indexOf(recorder.options.rank);
   if (own < 0) return { kind: "nothing" };
   const [to, from] = [positionIn(recorder, team, sendPeer), positionIn(recorder, team, recvPeer)];
-  if (to === own && from === own) return sendToItself(recorder, statement);
-  const ops: readonly PointToPoint[] = [
-    { type: "send", peer: at(team, to), view: squeezeView(viewOf(recorder, input)) },
-    { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) },
-  ];
+  if (to === own && from === own) {
+    resizeLike(recorder, statement, recorder.options.rank);
+    return sendToItself(recorder, statement);
+  }
+  resizeLike(recorder, statement, at(team, from));
+  const ops = [
+    { type: "send", peer: at(team, to), view: squeezeView(viewOf(recorder, input)) } as const,
+    { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) } as const,
+  ].filter(({ view }) => !isEmpty(view));
+  if (ops.length === 0) return { kind: "nothing" };
   return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops });
 }
 

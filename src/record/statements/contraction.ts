@@ -3,8 +3,8 @@
  * broadcast with stride 0. Batch axes along which the second operand does not change fold into M, which makes one
  * larger GEMM with the same bits. A permuted operand is read in place, through its strides.
  */
-import type { LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
-import type { View } from "../../commands/view.ts";
+import type { BinaryKernel, FillKernel, LinearKernel, MatmulKernel, Operand } from "../../commands/kernel.ts";
+import { isEmpty, type View } from "../../commands/view.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
@@ -64,6 +64,8 @@ function operandViews(recorder: Recorder, { inputs, orders }: MatmulOp | LinearO
 function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands: readonly View[], result: View): void {
   const accumulation = statement.accumulate === true ? ({ accumulate: true } as const) : {};
   const kind = statement.kind === "Matmul" ? "matmul" : "linear";
+  // Of an empty contraction, the result is 0, and the bias.
+  if (operands.slice(0, 2).some(isEmpty)) return recordEmpty(recorder, statement, operands[2] ?? null, result);
   const copies: View[] = [];
   const inputs = operands.map((operand) => {
     if (statement.accumulate !== true || !mayOverlap(operand, result)) return operand;
@@ -81,6 +83,25 @@ function launchGemm(recorder: Recorder, statement: MatmulOp | LinearOp, operands
     make: (read, written): MatmulKernel | LinearKernel => ({ kind, inputs: read, outputs: written, ...accumulation }),
   });
   for (const copy of copies) release(recorder, copy);
+}
+
+function recordEmpty(recorder: Recorder, statement: MatmulOp | LinearOp, bias: View | null, result: View): void {
+  const request = { statement, outputs: [result], fixed: false } as const;
+  if (statement.accumulate !== true) {
+    const make = (inputs: readonly Operand[], outputs: readonly Operand[]): FillKernel => ({
+      kind: "fill",
+      inputs,
+      outputs,
+    });
+    launch(recorder, { ...request, inputs: [], inPlace: false, make });
+  }
+  if (bias === null) return;
+  launch(recorder, {
+    ...request,
+    inputs: [result, stretched(recorder, bias, result.shape)],
+    inPlace: true,
+    make: (inputs, outputs): BinaryKernel => ({ kind: "binary", op: "add", inputs, outputs }),
+  });
 }
 
 /** The output as [.., M, N], with unit axes for the ones that a 1-D operand omits. */

@@ -12,6 +12,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
+import { actualOutput } from "../actual.ts";
 import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
@@ -61,9 +62,9 @@ function ownMemory(recorder: Recorder, op: Op): View | null {
 }
 
 function bindOrCopy(recorder: Recorder, op: Op, view: View): void {
-  const memory = ownMemory(recorder, op);
-  if (memory === null) alias(recorder, op.output, view, op);
-  else copyView(recorder, view, memory);
+  const actual = actualOutput(recorder, op);
+  if (ownMemory(recorder, op) === null) alias(recorder, op, view, actual);
+  else copyView(recorder, view, outputView(recorder, op.output, actual));
 }
 
 function recordUnary(statement: UnaryOp, recorder: Recorder): void {
@@ -101,7 +102,7 @@ function launchPointwise(
   make: MakeKernel,
 ): void {
   const views = op.inputs.map((id) => viewOf(recorder, id));
-  const output = outputView(recorder, op.output);
+  const output = outputView(recorder, op.output, actualOutput(recorder, op));
   const inputs = views.map((view) => {
     const sameRank = view.shape.length === output.shape.length;
     return (sameRank ? stretchView(view, output.shape) : null) ?? unfit(recorder, op, view, output);
@@ -138,14 +139,14 @@ function recordReduction(statement: ReductionOp, recorder: Recorder): void {
 
 function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   const view = inputView(recorder, op);
-  const { shape } = layoutOf(recorder, tensorOf(recorder, op.output));
+  const actual = actualOutput(recorder, op);
+  const shape = actual?.local ?? layoutOf(recorder, tensorOf(recorder, op.output)).shape;
   const count = (extents: readonly number[]): number => extents.reduce((product, extent) => product * extent, 1);
   if (count(view.shape) !== count(shape)) requireShape(recorder, `T${op.output}`, shape, view.shape);
   const reshaped = reshapeView(view, shape);
-  const memory = ownMemory(recorder, op);
   if (reshaped !== null) return bindOrCopy(recorder, op, reshaped);
   // The output's memory under the input's shape. A new output is contiguous and always has such a view.
-  const target = memory ?? outputView(recorder, op.output);
+  const target = outputView(recorder, op.output, actual);
   const spread = reshapeView(target, view.shape);
   if (spread !== null) return copyView(recorder, view, spread);
   const temporary = contiguousTemporary(recorder, view);

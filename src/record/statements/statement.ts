@@ -1,32 +1,23 @@
 /** Records each kind of statement: one row per kind. Communications and computations have separate files. */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
-import type {
-  Allocate,
-  ForLoop,
-  HirAliasSelect,
-  IfThenElse,
-  ShardByStream,
-  Statement,
-  StreamId,
-  Wait,
-} from "../../host/nodes.ts";
+import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
 import { isChunk } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { indexInto, outOfRange, requireDeclaredShape } from "../checks.ts";
+import { indexInto, requireDeclaredShape } from "../checks.ts";
 import { launch } from "../launch.ts";
 import { bind, dropMemory, letGo, slicesOwn, unbind } from "../memory.ts";
 import { recordCommunication, recordPermute } from "./communication.ts";
+import { recordShard } from "./shard.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordLaunch, recordPost } from "./unit.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
-import { narrowView } from "../../commands/view.ts";
 import { selectView } from "../views.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Post } from "../recorder.ts";
@@ -66,7 +57,7 @@ const rules: RuleTable<Exclude<Statement, Op>, void, [Recorder]> = {
   ForLoop: recordLoop,
   IfThenElse: recordBranch,
   HirAliasSelect: recordAliasSelect,
-  ShardByStream: recordShard,
+  ShardByStream: (statement, recorder) => recordShard(recorder, statement),
   Define: ({ name, value }, recorder) => {
     recorder.indices.set(name, evaluate(recorder, value));
   },
@@ -164,7 +155,8 @@ function recordBranch({ predicate, then, else: otherwise }: IfThenElse, recorder
  * Binds the output to the slice, replacing its previous binding. On a rank without data of the input it unbinds the
  * output. Only a communication in which the rank does not use that side may then name the output.
  */
-function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recorder: Recorder): void {
+function recordAliasSelect(statement: HirAliasSelect, recorder: Recorder): void {
+  const { input, output, axis, index } = statement;
   const { memory, streams } = recorder;
   const source = tensorOf(recorder, input);
   if (!memory.bindings.has(input) && !isHere(recorder, source)) return unbind(memory, output, streams.current);
@@ -181,40 +173,32 @@ function recordAliasSelect({ input, output, axis, index }: HirAliasSelect, recor
           position,
           indexInto(recorder, selected, at(whole.shape, position), evaluate(recorder, index), position),
         );
-  requireDeclaredShape(recorder, output, view.shape);
+  selectActual(recorder, statement, selected.iterType === "reduction" ? null : position, view.shape);
   bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
 }
 
-/** Wait: the current stream waits for the latest post of a communication. */
-/** Binds the output to the chunk, whatever it was bound to. All chunks are equal. */
-function recordShard({ input, output, axis, parts, index, swizzled }: ShardByStream, recorder: Recorder): void {
-  const { memory, streams, options } = recorder;
-  if (!memory.bindings.has(input) && !isHere(recorder, tensorOf(recorder, input))) {
-    return unbind(memory, output, streams.current);
+/** Notes the sizes of a slice without axis `position`, if those of its source are not the declared ones. */
+function selectActual(
+  recorder: Recorder,
+  { input, output }: HirAliasSelect,
+  position: number | null,
+  shape: readonly number[],
+): void {
+  const { actuals } = recorder;
+  const source = actuals.get(input);
+  if (source?.differs !== true) {
+    requireDeclaredShape(recorder, output, shape);
+    actuals.delete(output);
+    return;
   }
-  const whole = viewOf(recorder, input);
-  const [size, count] = [at(whole.shape, axis), evaluate(recorder, parts)];
-  if (size % count !== 0) {
-    return fail(recorder, {
-      code: "uneven-split",
-      message: `a ShardByStream does not divide axis ${axis} into equal chunks`,
-      found: `size ${size} in ${count} chunks`,
-      expected: `a multiple of ${count}`,
-      help: "give sizes that divide by the number of chunks",
-    });
-  }
-  const own = swizzled ? (tensorOf(recorder, output).mesh?.coordinate(options.rank, "DIDx") ?? 0) : 0;
-  const chunk = evaluate(recorder, index);
-  if (chunk < 0 || chunk >= count) outOfRange(recorder, `chunk ${chunk}`, axis, count);
-  const length = size / count;
-  const view = narrowView(whole, axis, ((chunk + own) % count) * length, length);
-  requireDeclaredShape(recorder, output, view.shape);
-  bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
+  const extents = position === null ? source.extents : source.extents.toSpliced(position, 1);
+  actuals.set(output, { extents, local: shape, differs: true, chunk: null });
 }
 
 const awaited: Post = { kind: "awaited" };
 
 /**
+ * Wait: the current stream waits for the latest post of a communication.
  * A library's transfer can be waited for once, as in nvFuser; a one-sided half can be waited for on several streams.
  * Throws `not-posted`, `already-waited`.
  */

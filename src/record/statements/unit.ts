@@ -1,27 +1,28 @@
 /**
- * PostOnStream as one launch of a unit kernel. A unit has separate tables, so its symbolic extents take their sizes
- * from the tensors that are passed in. A name that no input has keeps its value in the program.
+ * PostOnStream as one launch of a unit kernel. unit-shapes.ts has the sizes of the unit's tensors.
  */
 import type { OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import type { View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
-import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { operandOrder } from "../../ir/ops/axis-map.ts";
 import type { Op, SliceOp } from "../../ir/ops/op.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { launch } from "../launch.ts";
-import { localLayout } from "../local-layout.ts";
-import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { indexInto, outOfRange, requireShape, requireWholeAxes } from "../checks.ts";
+import { evaluate, type Recorder } from "../recorder.ts";
 import { outputView, viewOf } from "../tensors.ts";
+import { outputSizes, type ShapeOf, unitShapes } from "./unit-shapes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);
   const inputs = statement.inputs.map((id) => viewOf(recorder, id));
-  const outputs = statement.outputs.map((id) => outputView(recorder, id));
   const { fusion, opaque } = unit;
+  const sizes = statement.inputs.some((id) => recorder.actuals.get(id)?.differs === true)
+    ? outputSizes(recorder, statement, unit)
+    : [];
+  const outputs = statement.outputs.map((id, i) => outputView(recorder, id, sizes[i] ?? null));
   if (opaque !== undefined)
     return launchOpaque(recorder, statement, `${opaque.op} in HostUnit${unit.id}`, inputs, outputs);
   launch(recorder, {
@@ -33,6 +34,7 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
     make: (operands, results): UnitKernel => {
       const shapes = unitShapes(
         recorder,
+        statement,
         unit,
         operands.map(({ shape }) => shape),
       );
@@ -69,53 +71,6 @@ function launchOpaque(
 }
 
 type SliceRange = SliceOp["ranges"][number];
-
-/** The local shape of a tensor of the unit. */
-type ShapeOf = (id: TensorId) => readonly number[];
-
-function unitShapes(recorder: Recorder, { id, fusion }: HostUnit, given: readonly (readonly number[])[]): ShapeOf {
-  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
-  const sizes = sizesFromMeshes(fusion.tensors);
-  tensors.forEach((tensor, i) => bindSizes(tensor, at(given, i), sizes));
-  const sizeOf = (name: string): number | undefined => sizes.get(name) ?? recorder.sizeOf(name);
-  const shapes = new Map<TensorId, readonly number[]>();
-  const shapeOf: ShapeOf = (tensor) => {
-    const known = shapes.get(tensor);
-    if (known !== undefined) return known;
-    const { shape } = localLayout(at(fusion.tensors, tensor), sizeOf, tensors);
-    shapes.set(tensor, shape);
-    return shape;
-  };
-  fusion.inputs.forEach((input, i) => {
-    const expected = shapeOf(input);
-    const shape = at(given, i);
-    if (shapeText(expected) === shapeText(shape)) return;
-    fail(recorder, {
-      code: "size-mismatch",
-      message: `input ${i} of HostUnit${id} does not have the unit's size`,
-      found: shapeText(shape),
-      expected: shapeText(expected),
-      help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
-    });
-  });
-  return shapeOf;
-}
-
-/**
- * The first axis with an extent determines its size. The shapes of all inputs are checked against the sizes afterwards.
- */
-function bindSizes(tensor: Tensor, shape: readonly number[], sizes: Map<string, number>): void {
-  const shards = axisShards(tensor);
-  withoutReductions(tensor.domain.logical).forEach(({ id, extent, parallelType }, i) => {
-    const size = shape[i];
-    if (extent.kind !== "symbol" || isDID(parallelType) || size === undefined || sizes.has(extent.name)) return;
-    const devices = shards.flatMap(({ axis, type }) => (axis.id === id ? (tensor.mesh?.size(type) ?? 1) : []));
-    sizes.set(
-      extent.name,
-      devices.reduce((product, count) => product * count, size),
-    );
-  });
-}
 
 /**
  * The first values are the inputs. Every op adds a value, preceded by one value for each operand that it reads

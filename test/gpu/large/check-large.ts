@@ -59,7 +59,7 @@ function inputShardShapes(fusion: Fusion): readonly (readonly number[])[] {
   const data = fusion.data();
   return data.inputs.map((id) => {
     const tensor = at(data.tensors, id);
-    return shardShape(tensor, shapeOf(tensor, new Map()));
+    return shardShape(tensor, shapeOf(tensor, new Map()), 0);
   });
 }
 

@@ -74,9 +74,13 @@ describe("a loop over chunks", () => {
     expect(rank?.commands.filter(({ kind }) => kind === "free")).toHaveLength(3);
   });
 
-  it("needs chunks of equal size", () => {
+  it("takes chunks of any size", () => {
     const host = parse(loop);
-    expect(() => compile([host, host], { devices: 2, sizes: { i0: 7 } })).toThrow("error[uneven-split]");
+    for (const size of [0, 1, 7]) {
+      const { recorded } = compile([host, host], { devices: 2, sizes: { i0: size } });
+      const rows = recorded.kernels.flatMap(({ inputs }) => inputs[0]?.shape[0] ?? []);
+      expect([...new Set(rows)].sort((a, b) => a - b)).toEqual(size === 7 ? [1, 3] : size === 1 ? [1] : []);
+    }
   });
 });
 

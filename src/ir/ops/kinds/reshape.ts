@@ -17,7 +17,9 @@ export interface ReshapeOp extends OpBase {
  */
 export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[], place: Call): SpecOf<ReshapeOp> {
   const total = foldProduct(withoutReductions(tensor.domain.logical).map((axis) => axis.extent));
-  const given = shape.flatMap((entry) => (entry === -1 ? [] : [toExtent(entry, place)]));
+  // With an extent of 0, any extent would do for -1.
+  const least = shape.includes(-1) ? 1 : 0;
+  const given = shape.flatMap((entry) => (entry === -1 ? [] : [toExtent(entry, place, least)]));
   if (shape.length - given.length > 1) {
     reject(place, {
       code: "bad-argument",
@@ -41,11 +43,11 @@ export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[],
     });
   }
   const rest = foldDiv(total, product);
-  return { kind: "Reshape", extents: shape.map((entry) => (entry === -1 ? rest : toExtent(entry, place))) };
+  return { kind: "Reshape", extents: shape.map((entry) => (entry === -1 ? rest : toExtent(entry, place, least))) };
 }
 
-function toExtent(entry: number | Scalar, place: Call): Scalar {
-  return typeof entry === "number" ? constant(requireExtent(entry, place)) : entry;
+function toExtent(entry: number | Scalar, place: Call, least: 0 | 1): Scalar {
+  return typeof entry === "number" ? constant(requireExtent(entry, place, least)) : entry;
 }
 
 export const reshapeRow: OpRow<ReshapeOp> = {

@@ -239,6 +239,7 @@ API cuModuleUnload(U64) { return 0; }
 API cuModuleGetFunction(U64 *fn, U64 module, const char *) { *fn = (U64)dlsym((void *)module, "run"); return *fn ? 0 : 500; }
 API cuLaunchKernel(U64 fn, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, U64, void **parameters, U64) {
   record("cuLaunchKernel");
+  if (x == 0 || y == 0 || z == 0 || threads == 0) return 1; // CUDA_ERROR_INVALID_VALUE
   return enqueue([=] {
     unsigned grid[] = {x, y, z};
     ((Kernel)fn)(grid, threads, parameters);

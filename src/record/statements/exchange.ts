@@ -1,0 +1,166 @@
+/**
+ * A communication with unequal slices (exchange-plan.ts): sends and receives of the pieces as one group, and a copy of
+ * the rank's own piece. A ReduceScatter receives into temporaries, which one kernel combines in team order. Ranks
+ * without pieces issue nothing.
+ */
+import type { CommandStreamId } from "../../commands/command.ts";
+import type { CombineKernel } from "../../commands/kernel.ts";
+import type { PointToPoint } from "../../commands/transfer.ts";
+import { collectives } from "../../commands/collectives.ts";
+import { reductionOf } from "../../host/collectives.ts";
+import { at } from "../../support/invariant.ts";
+import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
+import type { Communicator } from "../communicators.ts";
+import type { Post, Recorder } from "../recorder.ts";
+import { communicatorStream, order, recordOn } from "../streams.ts";
+import { emit } from "../tape.ts";
+import { viewOf } from "../tensors.ts";
+import { sameElements, squeezeView } from "../views.ts";
+import { type PostedCollective, positionsWith } from "./collective-sides.ts";
+import type { ExchangePlan } from "../actual-sizes.ts";
+import { type Box, pairedView, piecesFor, viewOfBox } from "./exchange-plan.ts";
+import { oneSided } from "./point-to-point.ts";
+
+/** What one rank gives and gets. Other ranks are given by their numbers. */
+interface Pieces {
+  readonly sends: readonly PointToPoint[];
+  /** In team order, with the rank itself. */
+  readonly receipts: readonly { readonly from: number; readonly boxes: readonly Box[] }[];
+}
+
+/** Records this rank's part: a group of the library's, or one-sided copies with the CUDA backend. */
+export function recordExchange(
+  recorder: Recorder,
+  posted: PostedCollective,
+  plan: ExchangePlan,
+  communicator: Communicator,
+): Post {
+  const { streams, tape } = recorder;
+  const pieces = piecesOf(recorder, posted, plan);
+  if (pieces.sends.length === 0 && pieces.receipts.every(({ boxes }) => boxes.length === 0)) return { kind: "nothing" };
+  if (posted.statement.backend === "cuda") return exchangeOneSided(recorder, posted, plan, pieces);
+  const library = communicatorStream(streams, communicator);
+  order(streams, streams.current, library);
+  onStream(recorder, library, () => {
+    receive(recorder, posted, plan, pieces, (receives) => {
+      const ops = [...pieces.sends, ...receives];
+      if (ops.length === 0) return;
+      emit(tape, {
+        kind: "transfer",
+        stream: library,
+        communicator: communicator.name,
+        operation: { kind: "group", ops },
+      });
+    });
+  });
+  return { kind: "event", event: recordOn(tape, library) };
+}
+
+/** Signals first and waits later, so that ranks with one queue each do not wait for each other. */
+function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan, pieces: Pieces): Post {
+  const { options, streams, tape } = recorder;
+  const { current } = streams;
+  const posts: Post[] = [];
+  const run = (ops: readonly PointToPoint[]): void => {
+    for (const { type, peer, view } of ops) posts.push(oneSided(recorder, type, peer, view));
+  };
+  const { reduces } = collectives[posted.type];
+  receive(recorder, posted, plan, pieces, (receives) => {
+    if (options.protocol === "get") {
+      run(pieces.sends);
+      run(receives);
+      return;
+    }
+    run(receives);
+    const arrivals = posts.splice(0);
+    run(pieces.sends);
+    if (!reduces) posts.push(...arrivals);
+    else for (const signal of signalsOf(arrivals)) emit(tape, { ...signal, stream: current });
+  });
+  return { kind: "signals", stream: current, signals: signalsOf(posts) };
+}
+
+type Signals = Extract<Post, { kind: "signals" }>["signals"];
+
+function signalsOf(posts: readonly Post[]): Signals {
+  return posts.flatMap((post) => (post.kind === "signals" ? post.signals : []));
+}
+
+function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan): Pieces {
+  const { rank } = recorder.options;
+  const { statement, type } = posted;
+  const { reduces } = collectives[type];
+  const ranksWith = (side: "input" | "output"): readonly number[] =>
+    positionsWith(recorder, posted, side).map((position) => at(statement.team, position));
+  const [sources, readers] = [ranksWith("input"), ranksWith("output")];
+  const sends = !sources.includes(rank)
+    ? []
+    : readers.flatMap((reader): readonly PointToPoint[] => {
+        if (reader === rank) return [];
+        const view = pairedView(plan, "input", viewOf(recorder, statement.input));
+        const boxes = piecesFor(plan, reader, sources, reduces).get(rank) ?? [];
+        return boxes.map((box) => ({
+          type: "send",
+          peer: reader,
+          view: squeezeView(viewOfBox(plan, "input", rank, view, box)),
+        }));
+      });
+  if (!readers.includes(rank)) return { sends, receipts: [] };
+  const pieces = piecesFor(plan, rank, sources, reduces);
+  return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
+}
+
+/** Transfers the pieces to the output, or to temporaries that are then combined in the output. */
+function receive(
+  recorder: Recorder,
+  posted: PostedCollective,
+  plan: ExchangePlan,
+  { receipts }: Pieces,
+  transfer: (receives: readonly PointToPoint[]) => void,
+): void {
+  if (receipts.every(({ boxes }) => boxes.length === 0)) return transfer([]);
+  const { rank } = recorder.options;
+  const { statement } = posted;
+  const output = pairedView(plan, "output", viewOf(recorder, statement.output));
+  const reduceOp = statement.reduceOp === null || receipts.length === 1 ? null : reductionOf[statement.reduceOp];
+  const parts = receipts.map(({ from, boxes }) => {
+    const own = from === rank ? pairedView(plan, "input", viewOf(recorder, statement.input)) : null;
+    const place = reduceOp === null ? output : contiguousTemporary(recorder, output);
+    const pairs = boxes.map((box) => ({
+      source: own === null ? null : viewOfBox(plan, "input", rank, own, box),
+      target: viewOfBox(plan, "output", rank, place, box),
+    }));
+    return { from, place, pairs };
+  });
+  transfer(
+    parts.flatMap(({ from, pairs }) =>
+      from === rank
+        ? []
+        : pairs.map(({ target }): PointToPoint => ({ type: "recv", peer: from, view: squeezeView(target) })),
+    ),
+  );
+  for (const { pairs } of parts) {
+    for (const { source, target } of pairs) {
+      if (source !== null && !sameElements(source, target)) emitCopy(recorder, source, target);
+    }
+  }
+  if (reduceOp === null) return;
+  const places = parts.map(({ place }) => place);
+  launch(recorder, {
+    statement,
+    inputs: places,
+    outputs: [output],
+    inPlace: false,
+    fixed: false,
+    make: (inputs, outputs): CombineKernel => ({ kind: "combine", op: reduceOp, inputs, outputs }),
+  });
+  for (const place of places) release(recorder, place);
+}
+
+/** Records `body` on another stream. */
+function onStream({ streams }: Recorder, stream: CommandStreamId, body: () => void): void {
+  const { current } = streams;
+  streams.current = stream;
+  body();
+  streams.current = current;
+}

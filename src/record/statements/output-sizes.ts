@@ -1,0 +1,53 @@
+/** The sizes of a communication's output, where the input is a chunk or a share that is shorter than declared. */
+import { sameNumbers } from "../../commands/view.ts";
+import { countIn } from "../../ir/axis-runs.ts";
+import { axisShards, isWholeAxis } from "../../ir/axis-shards.ts";
+import { withoutReductions } from "../../ir/domain.ts";
+import type { Communication } from "../../host/nodes.ts";
+import { at } from "../../support/invariant.ts";
+import { type AxisSize, withSizes } from "../actual.ts";
+import { chunkRuns, declaredRuns } from "../chunks.ts";
+import { findView, outputView, tensorOf } from "../tensors.ts";
+import type { Recorder } from "../recorder.ts";
+import { alignAxes } from "./collective-axes.ts";
+import type { PostedCollective } from "./collective-sides.ts";
+
+/** Gives the output of a collective the extents of its input. */
+export function resizeOutput(recorder: Recorder, { statement, type, root }: PostedCollective): void {
+  const { team, input, output } = statement;
+  if (type === "Broadcast" && root !== null) return resizeLike(recorder, statement, at(team, root));
+  const actual = recorder.actuals.get(input);
+  if (actual?.differs !== true || findView(recorder, output) === null) return;
+  const made = tensorOf(recorder, output);
+  const axes = withoutReductions(made.domain.logical);
+  const counterparts = alignAxes(tensorOf(recorder, input), made, type);
+  if (counterparts.length !== actual.extents.length) return;
+  const sizes = counterparts.flatMap((counterpart, position): readonly AxisSize[] => {
+    const axis = axes.findIndex(({ id }) => id === counterpart?.id);
+    const extent = at(actual.extents, position);
+    if (axis < 0) return [];
+    return [{ axis, extent, local: countIn(declaredRuns(recorder, made, axis, extent, recorder.options.rank)) }];
+  });
+  outputView(recorder, output, withSizes(recorder, made, sizes));
+}
+
+/** Gives the output the sizes that the input has on `rank`, which sends all of it. */
+export function resizeLike(
+  recorder: Recorder,
+  { input, output }: Pick<Communication, "input" | "output">,
+  rank: number,
+): void {
+  const own = findView(recorder, output);
+  if (own === null) return;
+  const source = tensorOf(recorder, input);
+  const actual = recorder.actuals.get(input);
+  if (actual === undefined && axisShards(source).every(isWholeAxis)) return;
+  const lengths = withoutReductions(source.domain.logical).map((_, axis) => {
+    const chunk = actual?.chunk;
+    if (chunk?.axis === axis) return countIn(chunkRuns(recorder, chunk, rank));
+    return countIn(declaredRuns(recorder, source, axis, actual?.extents[axis] ?? Infinity, rank));
+  });
+  if (sameNumbers(lengths, own.shape) || lengths.length !== own.shape.length) return;
+  const sizes = lengths.map((local, axis): AxisSize => ({ axis, extent: local, local }));
+  outputView(recorder, output, withSizes(recorder, tensorOf(recorder, output), sizes));
+}

@@ -1,0 +1,85 @@
+/** ShardByStream: binds a tensor to a chunk of an axis of another one (record/chunks.ts). */
+import { narrowView, sameNumbers } from "../../commands/view.ts";
+import { countBelow, countIn } from "../../ir/axis-runs.ts";
+import { evaluateScalar } from "../../ir/scalar/scalar.ts";
+import type { ShardByStream } from "../../host/nodes.ts";
+import { at } from "../../support/invariant.ts";
+import { outOfRange, requireShape } from "../checks.ts";
+import type { Chunk } from "../actual-sizes.ts";
+import { chunkExtent, chunkRuns, declaredRuns } from "../chunks.ts";
+import { bind, slicesOwn, unbind } from "../memory.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { extentsOf, isHere, layoutOf, longestLayout, tensorOf, viewOf } from "../tensors.ts";
+
+/** Binds the output to the chunk, whatever it was bound to. On a rank without data of the input it unbinds it. */
+export function recordShard(recorder: Recorder, statement: ShardByStream): void {
+  const { memory, streams, actuals, options } = recorder;
+  const { input, output, axis } = statement;
+  const [source, made] = [tensorOf(recorder, input), tensorOf(recorder, output)];
+  const chunk = chunkOf(recorder, statement);
+  const declared = extentsOf(recorder, made);
+  const extents = (actuals.get(input)?.extents ?? extentsOf(recorder, source)).with(axis, chunkExtent(recorder, chunk));
+  if (!memory.bindings.has(input) && !isHere(recorder, source)) {
+    unbind(memory, output, streams.current);
+    actuals.set(output, { extents, local: [], differs: !sameNumbers(extents, declared), chunk });
+    return;
+  }
+  const whole = viewOf(recorder, input);
+  const share = declaredRuns(recorder, source, axis, chunk.extent, options.rank);
+  const runs = chunkRuns(recorder, chunk, options.rank);
+  const view = narrowView(whole, axis, countBelow(share, runs[0]?.start ?? 0), countIn(runs));
+  requireFit(recorder, statement, view.shape);
+  bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
+  const differs = !sameNumbers(extents, declared) || !sameNumbers(view.shape, layoutOf(recorder, made).shape);
+  actuals.set(output, { extents, local: view.shape, differs, chunk });
+}
+
+/** A chunk may be shorter than declared, but not longer. */
+function requireFit(recorder: Recorder, { input, output, axis }: ShardByStream, shape: readonly number[]): void {
+  const longest = longestLayout(recorder, tensorOf(recorder, output)).shape;
+  if (at(shape, axis) > at(longest, axis)) requireShape(recorder, `T${output}`, longest, shape);
+  if (recorder.actuals.get(input)?.differs === true) return;
+  const { shape: declared } = layoutOf(recorder, tensorOf(recorder, output));
+  requireShape(recorder, `T${output}`, declared.with(axis, at(shape, axis)), shape);
+}
+
+function chunkOf(recorder: Recorder, { input, output, axis, parts, index, swizzled }: ShardByStream): Chunk {
+  const count = evaluate(recorder, parts);
+  if (count < 1) {
+    fail(recorder, {
+      code: "index-out-of-range",
+      message: "a ShardByStream has no chunks",
+      found: `${count} chunks`,
+      expected: "at least 1",
+      help: "correct the number of chunks",
+    });
+  }
+  const own = evaluate(recorder, index);
+  if (own < 0 || own >= count) outOfRange(recorder, `chunk ${own}`, axis, count);
+  const indexOn = indexOnRanks(recorder, index, own);
+  const { mesh } = tensorOf(recorder, output);
+  const first = (rank: number): number => (swizzled && mesh?.has(rank) === true ? mesh.coordinate(rank, "DIDx") : 0);
+  const extents = recorder.actuals.get(input)?.extents ?? extentsOf(recorder, tensorOf(recorder, input));
+  return {
+    of: input,
+    extent: at(extents, axis),
+    axis,
+    parts: count,
+    indexOn: (rank) => (indexOn(rank) + first(rank)) % count,
+  };
+}
+
+const rankNames = ["rank", "deviceIdx.x"];
+
+/** The value that the index has on each rank at this time. */
+function indexOnRanks(recorder: Recorder, index: ShardByStream["index"], own: number): (rank: number) => number {
+  let usesRank = false;
+  const indices = recorder.indices.size === 0 ? recorder.indices : new Map(recorder.indices);
+  const valueOn = (rank: number): number | undefined =>
+    evaluateScalar(index, (name) => {
+      usesRank ||= rankNames.includes(name);
+      return rankNames.includes(name) ? rank : (indices.get(name) ?? recorder.sizeOf(name));
+    });
+  valueOn(recorder.options.rank);
+  return usesRank ? (rank) => valueOn(rank) ?? own : () => own;
+}

@@ -1,0 +1,133 @@
+/**
+ * The sizes of a host unit's tensors. A unit has separate tables, so its symbolic extents take their sizes from the
+ * tensors that are passed in; a name that no input has keeps its value in the program. Where an input is a chunk or a
+ * short share, everything that is computed from it is as short, axis by axis.
+ */
+import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { sameNumbers } from "../../commands/view.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Actual } from "../actual-sizes.ts";
+import { shapeText } from "../checks.ts";
+import { layoutOfShape, wholeExtents } from "../local-layout.ts";
+import { fail, type Recorder } from "../recorder.ts";
+import { extentsOf, layoutOf, tensorOf, viewOf } from "../tensors.ts";
+
+/** The shape of a tensor of the unit. */
+export type ShapeOf = (id: TensorId) => readonly number[];
+
+/** The local shapes, for inputs of the given ones. Throws `size-mismatch`. */
+export function unitShapes(
+  recorder: Recorder,
+  statement: PostOnStream,
+  unit: HostUnit,
+  given: readonly (readonly number[])[],
+): ShapeOf {
+  const declared = declaredExtents(recorder, statement, unit);
+  const local: ShapeOf = (id) => layoutOfShape(at(unit.fusion.tensors, id), declared(id), recorder.options.rank).shape;
+  unit.fusion.inputs.forEach((input, i) => {
+    const shape = at(given, i);
+    const isChunk = recorder.actuals.has(at(statement.inputs, i));
+    const expected = local(input);
+    if (isChunk ? shape.length === expected.length : sameNumbers(shape, expected)) return;
+    fail(recorder, {
+      code: "size-mismatch",
+      message: `input ${i} of HostUnit${unit.id} does not have the unit's size`,
+      found: shapeText(shape),
+      expected: shapeText(expected),
+      help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
+    });
+  });
+  return shapesFrom(recorder, unit, given, local);
+}
+
+/** The sizes of the unit's outputs, of which an input's are not the declared ones. */
+export function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit): readonly Actual[] {
+  const views = statement.inputs.map((id) => viewOf(recorder, id).shape);
+  const local = unitShapes(recorder, statement, unit, views);
+  const declared = declaredExtents(recorder, statement, unit);
+  const whole = shapesFrom(recorder, unit, unit.fusion.inputs.map(declared), declared);
+  return statement.outputs.map((id, i) => {
+    const tensor = tensorOf(recorder, id);
+    const output = at(unit.fusion.outputs, i);
+    const sizes = { extents: whole(output), local: local(output) };
+    const differs =
+      !sameNumbers(sizes.extents, extentsOf(recorder, tensor)) ||
+      !sameNumbers(sizes.local, layoutOf(recorder, tensor).shape);
+    return { ...sizes, differs, chunk: null };
+  });
+}
+
+/** The extents over all devices. Inputs have those of the tensors that are passed in. */
+function declaredExtents(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): ShapeOf {
+  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
+  const sizes = sizesFromMeshes(fusion.tensors);
+  const given = statement.inputs.map(
+    (id) => recorder.actuals.get(id)?.extents ?? extentsOf(recorder, tensorOf(recorder, id)),
+  );
+  tensors.forEach((tensor, i) => {
+    // The first axis with an extent determines its size. The shapes of all inputs are checked afterwards.
+    withoutReductions(tensor.domain.logical).forEach(({ extent }, axis) => {
+      const size = given[i]?.[axis];
+      if (extent.kind === "symbol" && size !== undefined && !sizes.has(extent.name)) sizes.set(extent.name, size);
+    });
+  });
+  const sizeOf = (name: string): number | undefined => sizes.get(name) ?? recorder.sizeOf(name);
+  return (id) => {
+    const input = fusion.inputs.indexOf(id);
+    const actual = input < 0 ? undefined : recorder.actuals.get(at(statement.inputs, input));
+    return actual?.extents ?? wholeExtents(at(fusion.tensors, id), sizeOf, tensors);
+  };
+}
+
+/** Every axis that an op takes over from an operand has the operand's size; the others have the declared one. */
+function shapesFrom(
+  recorder: Recorder,
+  { fusion }: HostUnit,
+  given: readonly (readonly number[])[],
+  declared: ShapeOf,
+): ShapeOf {
+  const shapes = new Map<TensorId, readonly number[]>();
+  fusion.inputs.forEach((id, i) => shapes.set(id, at(given, i)));
+  const shapeOf: ShapeOf = (id) => {
+    const shape = shapes.get(id);
+    invariant(shape !== undefined, "a host unit makes a value before it uses it", { id });
+    return shape;
+  };
+  for (const op of fusion.ops) shapes.set(op.output, outputShape(recorder, op, fusion.tensors, shapeOf, declared));
+  return shapeOf;
+}
+
+function outputShape(
+  recorder: Recorder,
+  op: Op,
+  tensors: readonly Tensor[],
+  shapeOf: ShapeOf,
+  declared: ShapeOf,
+): readonly number[] {
+  const shape = [...declared(op.output)];
+  const axes = withoutReductions(at(tensors, op.output).domain.logical);
+  const known = new Set<number>();
+  for (const { operand, producer, consumer, broadcast } of axisMap(op, tensors)) {
+    const axis = axes.findIndex(({ id }) => id === consumer.id);
+    if (axis < 0 || broadcast) continue;
+    const source = at(op.inputs, operand);
+    const from = withoutReductions(at(tensors, source).domain.logical).findIndex(({ id }) => id === producer.id);
+    const size = at(shapeOf(source), from);
+    if (known.has(axis) && size !== shape[axis]) {
+      fail(recorder, {
+        code: "size-mismatch",
+        message: `the operands of ${op.kind} in a host unit differ in size`,
+        found: `${size} and ${at(shape, axis)} along axis ${axis}`,
+        expected: "equal sizes",
+        help: "pass chunks of equal length",
+      });
+    }
+    shape[axis] = size;
+    known.add(axis);
+  }
+  return shape;
+}
