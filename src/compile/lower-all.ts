@@ -54,7 +54,9 @@ function lowerEach(
     return source;
   }
   if (isFusionSource(source)) {
-    return { signature: source.data(), hosts: ranks.map((rank) => lower(source, { ...options, rank })) };
+    const hosts = ranks.map((rank) => lower(source, { ...options, rank }));
+    // The programs, not the Fusion, know the shardings that have spread to inputs and outputs.
+    return { signature: hosts[0] ?? source.data(), hosts };
   }
   const hosts = hostsOf(source, ranks);
   const [first] = hosts;

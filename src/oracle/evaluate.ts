@@ -6,7 +6,7 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireSizesFit } from "../ir/ops/check-sizes.ts";
 import { axisMap } from "../ir/ops/axis-map.ts";
-import { axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
+import { axisParts, axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
 import type { DIDType, Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { BinaryOp, LinearOp, MatmulOp, Op, ReductionOp } from "../ir/ops/op.ts";
@@ -187,7 +187,8 @@ function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTenso
     const shards = [...axisShards(source), ...reducedShards(result)].filter(
       ({ axis }) => axis.id === producer.id || axis.id === consumer.id,
     );
-    if (shards.length === 0 && consumer.parallelType === "Stream") chunks = evaluateExtent(consumer.extent, sizes);
+    const stream = axisParts(result.domain, consumer).find(({ parallelType }) => parallelType === "Stream");
+    if (shards.length === 0 && stream !== undefined) chunks = evaluateExtent(stream.extent, sizes);
     for (const { type } of shards) {
       over.set(type, Math.max(over.get(type) ?? 1, devicesAlong(source, type), devicesAlong(result, type)));
     }

@@ -201,7 +201,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
     ],
   },
   {
-    what: "Stream on chunks of the devices' shares, where an operand is whole on every device",
+    what: "Stream on chunks of the devices' shares, where an operand is whole on every device and split-reshardings is left out",
     instead: "the chunks outside of the shares: first `outerSplit` by their number, then by the devices",
     devices: 2,
     code: "stream-on-split-axis",
@@ -211,6 +211,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
           const x = on(two, f.input([8, 6]));
           return on(two, outerSplits(set(x), 2, 2), "DIDx", "Stream");
         }),
+        options: inOneStep,
       },
     ],
     rewrites: [
@@ -219,6 +220,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
           const x = on(two, f.input([8, 6]));
           return on(two, outerSplits(set(x), 2, 2), "Stream", "DIDx");
         }),
+        options: inOneStep,
       },
     ],
   },

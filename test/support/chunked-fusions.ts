@@ -30,6 +30,18 @@ function spread<T extends TensorView>(tensor: T, parts: number, devices: number,
   return tensor;
 }
 
+/** Annotated on inputs, and with chunks on the first linear: the rest follows. */
+const inputsAlone: Body = (f, devices) => {
+  const x = f.input([8, 4], "float");
+  const up = f.input([6, 4], "float");
+  const down = f.input([4, 6], "float");
+  const bias = f.input([4], "float");
+  const a = linear(x, up);
+  f.output(add(linear(relu(a), down, bias), x));
+  chunked(a, 0, 4);
+  return [[], [spread(x, 4, devices, "Serial"), shared(up, 0, devices), shared(down, 1, devices)]];
+};
+
 type Body = (f: Fusion, devices: number) => readonly [results: readonly TensorView[], others: readonly TensorView[]];
 
 /** The first tensors that `body` returns are the outputs. All get the mesh of the devices. */
@@ -121,6 +133,15 @@ export const chunkedFusions: readonly ChunkedFusion[] = [
     },
     { accumulate: true },
   ),
+  chunkedFusion(
+    "accumulated sum of rows",
+    1,
+    (f) => {
+      const x = f.input([8, 4], "float");
+      return [[chunked(sum(x, [0]), 0, 4)], [x]];
+    },
+    { accumulate: true },
+  ),
   chunkedFusion("columns gathered by chunks of rows", 2, (f, devices) => {
     const x = f.input([8, 4], "float");
     const y = chunked(set(x), 0, 4);
@@ -149,5 +170,14 @@ export const chunkedFusions: readonly ChunkedFusion[] = [
   ...(["get", "put"] as const).map((protocol) =>
     chunkedFusion(`ring, cuda ${protocol}`, 2, gathered(12, 4), { backend: "cuda", protocol }),
   ),
+  chunkedFusion("allreduce by chunks", 2, (f, devices) => {
+    const [x, w] = [f.input([8, 4], "float"), f.input([6, 4], "float")];
+    return [[chunked(linear(x, w), 0, 2)], [shared(x, 1, devices), shared(w, 1, devices)]];
+  }),
+  chunkedFusion("gathered by the linear", 2, (f, devices) => {
+    const [x, w] = [f.input([8, 4], "float"), f.input([6, 4], "float")];
+    return [[chunked(linear(x, w), 0, 4)], [shared(x, 0, devices), shared(w, 0, devices)]];
+  }),
   chunkedFusion("fused MLP", 2, fusedMlp(8, 4)),
+  chunkedFusion("fused MLP, annotated on inputs", 2, inputsAlone),
 ];

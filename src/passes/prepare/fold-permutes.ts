@@ -12,7 +12,8 @@ import type { LinearOp, MatmulOp, Op, PermuteOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { imagesOf, moveTo, placementOf } from "../reshard/placement.ts";
+import { imagesOf, moveTo, placementOf, streamLike } from "../reshard/placement.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
 import { isResharding } from "../reshard/sharding.ts";
 import { withoutDeadOps } from "./remove-dead-ops.ts";
 
@@ -95,8 +96,9 @@ function movedSource(edit: FusionEdit, permute: PermuteOp, moved: Map<TensorId, 
   // Without a mesh nothing reshards.
   if (placement === null) return source.id;
   const copy = addSerialTensor(edit, source, axes, placement.mesh);
-  const stream = images.findIndex((axis) => axis?.parallelType === "Stream");
-  moveTo(edit, copy, copy.domain.logical, placement, copy.domain.logical[stream]?.id ?? null);
+  const stream = streamPart(result);
+  const chunked = images.findIndex((axis) => axis !== null && axis.id === stream?.axis.id);
+  moveTo(edit, copy, copy.domain.logical, placement, streamLike(result, stream, copy.domain.logical[chunked]));
   edit.tensors[copy.id] = { ...at(edit.tensors, copy.id), memory: result.memory };
   edit.ops.push({ kind: "Set", inputs: [source.id], output: copy.id });
   moved.set(permute.output, copy.id);

@@ -18,7 +18,8 @@ import {
   modelOf,
   redomain,
 } from "../edit/tensor-edit.ts";
-import { areCompatible, type Cut, moveTo, placementOf } from "./placement.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
+import { areCompatible, type Cut, moveTo, placementOf, streamLike } from "./placement.ts";
 
 /**
  * A tensor of partial results. Each of its axes is an axis of the op's output, by number, or numbers the devices of a
@@ -72,9 +73,9 @@ function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, o
     const cut: Cut = { ...scattered, axis: slots.indexOf(scattered.axis) };
     if ([...cuts.values()].every((other) => areCompatible(other, cut))) cuts.set(type, cut);
   }
-  const streamed = slots.findIndex((slot) => typeof slot === "number" && outputAxes[slot]?.parallelType === "Stream");
-  const isCut = [...cuts.values()].some((cut) => cut.axis === streamed);
-  const stream = streamed < 0 || isCut ? null : at(target.domain.logical, streamed).id;
-  moveTo(edit, target, target.domain.logical, { mesh: place.mesh, cuts }, stream);
+  const stream = streamPart(output);
+  const streamed = slots.findIndex((slot) => typeof slot === "number" && outputAxes[slot]?.id === stream?.axis.id);
+  const chunks = streamed < 0 ? null : at(target.domain.logical, streamed);
+  moveTo(edit, target, target.domain.logical, { mesh: place.mesh, cuts }, streamLike(output, stream, chunks));
   return target.id;
 }

@@ -18,7 +18,8 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { addCopy, imagesOf, moveTo, placementOf } from "./placement.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
+import { addCopy, allowsStream, imagesOf, moveTo, placementOf, streamLike } from "./placement.ts";
 import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
@@ -78,13 +79,14 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   const images = imagesOf(axes, pairs);
   const placement = placementOf(producer, axes);
   invariant(placement !== null, "a resharding op has a mesh", { tensor: producer.id });
-  const own = streamOf(output);
-  const isDisplaced = own !== null && [...placement.cuts.values()].some(({ axis }) => images[axis]?.id === own);
-  const streamed = pairs.find(
-    (pair) => pair.producer.parallelType === "Stream" && pair.consumer.iterType !== "reduction",
-  );
-  const stream = isDisplaced ? (streamed?.consumer.id ?? null) : own;
+  const own = streamPart(output);
+  const number = own === null ? -1 : images.findIndex((image) => image?.id === own.axis.id);
+  const cut = streamLike(output, own, own?.axis);
+  const isDisplaced = cut !== null && number >= 0 && !allowsStream(placement, number, cut);
+  const given = streamPart(producer);
+  const streamed = pairs.find((pair) => pair.producer.id === given?.axis.id && pair.consumer.iterType !== "reduction");
   const memory = output.memory === "symmetric" ? "global" : output.memory;
+  const stream = isDisplaced ? streamLike(producer, given, streamed?.consumer) : cut;
   moveTo(edit, { ...output, memory }, images, placement, stream);
 }
 
@@ -95,9 +97,6 @@ function makeWhole(edit: TensorEdit, output: Tensor, made: readonly IterDomain[]
   invariant(placement !== null, "a sharded tensor has a mesh", { tensor: output.id });
   const ids = new Set(made.map(({ id }) => id));
   const cuts = [...placement.cuts].filter(([, { axis }]) => !ids.has(at(axes, axis).id));
-  moveTo(edit, output, axes, { mesh: placement.mesh, cuts: new Map(cuts) }, streamOf(output));
-}
-
-function streamOf({ domain }: Tensor): IterDomain["id"] | null {
-  return domain.logical.find(({ parallelType }) => parallelType === "Stream")?.id ?? null;
+  const own = streamPart(output);
+  moveTo(edit, output, axes, { mesh: placement.mesh, cuts: new Map(cuts) }, streamLike(output, own, own?.axis));
 }

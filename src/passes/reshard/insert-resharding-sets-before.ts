@@ -15,7 +15,8 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { imagesOf, moveTo, type Placement, placementOf } from "./placement.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
+import { imagesOf, moveTo, type Placement, placementOf, streamLike } from "./placement.ts";
 import { isCommunicable, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
@@ -38,7 +39,8 @@ export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
         const { placement, stream } = placeOfOperand(op, change, tensors);
         const copy = addSerialTensor(edit, producer, withoutReductions(producer.domain.logical), placement.mesh);
         const axes = copy.domain.logical;
-        moveTo(edit, copy, axes, placement, stream === null ? null : at(axes, stream).id);
+        const chunks = stream === null ? null : at(axes, stream);
+        moveTo(edit, copy, axes, placement, streamLike(output, streamPart(output), chunks));
         // Peers write into the Set's output instead of the op's.
         if (output.memory === "symmetric") tensors[copy.id] = { ...at(tensors, copy.id), memory: "symmetric" };
         edit.ops.push({ kind: "Set", inputs: [producer.id], output: copy.id });
@@ -73,7 +75,8 @@ function placeOfOperand(
   const partial = partialAxes(op, tensors).map(({ parallelType }) => parallelType);
   const kept = [...(given?.cuts ?? [])].filter(([type, { axis }]) => partial.includes(type) && images[axis] === null);
   // An axis that the op reduces chunk by chunk must arrive chunk by chunk.
-  const chunked = own.find(({ consumer }) => consumer.parallelType === "Stream")?.producer.id;
+  const streamed = streamPart(output)?.axis.id;
+  const chunked = own.find(({ consumer }) => consumer.id === streamed)?.producer.id;
   const stream = axes.findIndex(({ id }) => id === chunked);
   return {
     placement: { mesh: wanted.mesh, cuts: new Map([...wanted.cuts, ...kept]) },

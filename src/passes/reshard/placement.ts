@@ -17,10 +17,11 @@ import {
 } from "../../ir/domain.ts";
 import { type AxisPair, axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { sameScalar } from "../../ir/scalar/fold.ts";
+import { foldProduct, sameScalar } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { memoryOrder, movedOrder } from "../edit/tensor-edit.ts";
+import { chunkFit, type StreamPart } from "../stream-loops/stream-part.ts";
 import { addTensor, copyAxes, modelOf, splitLike, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 
 /** How a DID type cuts an axis among `devices` devices. */
@@ -109,23 +110,42 @@ export function areCompatible(a: Cut, b: Cut): boolean {
   );
 }
 
+/** Where a tensor of the edit gets Stream, and how another tensor's axis has it. */
+export interface StreamCut {
+  /** A logical axis of the tensor that gets it. */
+  readonly axis: IterDomainId;
+  /** The logical axis that the Stream axis of `domain` is, or is a part of. */
+  readonly source: { readonly domain: TensorDomain; readonly part: StreamPart };
+}
+
+/** Stream on the axis with number `number` of `axes`, as `tensor` has it; null if it has none that a loop can count. */
+export function streamLike(
+  { domain }: Pick<Tensor, "domain">,
+  part: StreamPart | null,
+  axis: IterDomain | null | undefined,
+): StreamCut | null {
+  return part === null || axis === null || axis === undefined ? null : { axis: axis.id, source: { domain, part } };
+}
+
 /**
  * Moves a tensor of the edit to another placement. It keeps its logical axes; `axes[i]` is axis number i of the
- * placement. `stream` is the axis that gets Stream; the placement must not cut it.
+ * placement. The tensor gets Stream only where the placement leaves the axis whole, or cuts it as the source of Stream
+ * does.
  */
 export function moveTo(
   edit: TensorEdit,
   tensor: Tensor,
   axes: readonly (IterDomain | null)[],
   placement: Placement,
-  stream: IterDomainId | null,
+  stream: StreamCut | null,
 ): void {
   const modelled = tensor.domain.logical.map((axis) => {
-    const parallelType: ParallelType = axis.id === stream ? "Stream" : "Serial";
     const number = axes.findIndex((candidate) => candidate?.id === axis.id);
+    const own = stream !== null && stream.axis === axis.id && allowsStream(placement, number, stream) ? stream : null;
+    const parallelType: ParallelType = own !== null && own.source.part.chunks === null ? "Stream" : "Serial";
     return {
       axis: axis.parallelType === parallelType ? axis : { ...axis, parallelType },
-      model: cutModel(placement, number),
+      model: cutModel(placement, number, own),
     };
   });
   const domain = splitLike(edit, modelled);
@@ -133,18 +153,74 @@ export function moveTo(
   edit.tensors[tensor.id] = { ...tensor, mesh: placement.mesh, domain: { ...domain, allocation } };
 }
 
-/** The splits and DID types of an axis by the placement's cuts; null for an axis without cuts. */
-function cutModel({ cuts }: Placement, axis: number): SplitModel | null {
+/** Whether a loop over Stream like `stream` takes a run of what each device has of an axis of the placement. */
+export function allowsStream({ cuts }: Placement, axis: number, { source }: StreamCut): boolean {
+  const own = [...cuts].filter(([, cut]) => cut.axis === axis);
+  const { chunks } = source.part;
+  if (chunks === null) return own.length === 0;
+  if (chunks.within !== null && own.every(([type]) => type !== chunks.within)) return false;
+  return own.every(([, cut]) => chunkFit(cut.source, cut.source.axis, chunks).kind === "fits");
+}
+
+/** The splits and types of an axis by the placement's cuts and by Stream; null for an axis without them. */
+function cutModel({ cuts }: Placement, axis: number, stream: StreamCut | null): SplitModel | null {
   const own = didTypes.flatMap((type) => {
     const cut = cuts.get(type);
-    return cut?.axis === axis ? [{ type, ...cut.source }] : [];
+    return cut?.axis === axis ? [{ type, cut }] : [];
   });
+  const streamed = stream === null ? null : streamModel(own, stream);
+  if (streamed !== null) return streamed;
   const [first] = own;
   if (first === undefined) return null;
-  const types = axisParts(first.domain, first.axis).map(
-    (_, part): ParallelType => own.find((cut) => cut.part === part)?.type ?? "Serial",
+  const { source } = first.cut;
+  const types = axisParts(source.domain, source.axis).map(
+    (_, part): ParallelType => own.find(({ cut }) => cut.source.part === part)?.type ?? "Serial",
   );
-  return { domain: first.domain, axis: first.axis, types };
+  return { domain: source.domain, axis: source.axis, types };
+}
+
+/** The splits of an axis with the given cuts and with Stream on chunks, as one of their sources splits it. */
+function streamModel(
+  own: readonly { readonly type: DIDType; readonly cut: Cut }[],
+  { source: { domain, part } }: StreamCut,
+): SplitModel | null {
+  const { chunks } = part;
+  if (chunks === null) return null;
+  for (const source of [{ domain, axis: part.axis }, ...own.map(({ cut }) => cut.source)]) {
+    const fit = chunkFit(source, source.axis, chunks);
+    if (fit.kind !== "fits" || fit.part === null) continue;
+    const parts = axisParts(source.domain, source.axis);
+    const extents = parts.map(({ extent }) => extent);
+    const types = parts.map(({ id, parallelType }, position): ParallelType => {
+      if (id === fit.part) return "Stream";
+      const cut = { outer: foldProduct(extents.slice(0, position)), inner: foldProduct(extents.slice(position + 1)) };
+      return own.find((each) => each.type === parallelType && sameCut(each.cut, cut))?.type ?? "Serial";
+    });
+    if (own.some(({ type }) => !types.includes(type))) continue;
+    return trimmed(
+      { ...source, types },
+      types.findLastIndex((type) => type !== "Serial"),
+    );
+  }
+  return null;
+}
+
+/** The model without the splits inside of part `last`, unless an outer part is split again. */
+function trimmed({ domain, axis, types }: SplitModel, last: number): SplitModel {
+  const transforms: TensorDomain["transforms"][number][] = [];
+  let { id } = axis;
+  for (let count = 0; count <= last; count++) {
+    const split = domain.transforms.find((each) => each.kind === "split" && each.input === id);
+    if (
+      split?.kind !== "split" ||
+      domain.transforms.some((each) => each.kind === "split" && each.input === split.outer)
+    ) {
+      return { domain, axis, types };
+    }
+    transforms.push(split);
+    id = split.inner;
+  }
+  return { domain: { ...domain, transforms }, axis, types: types.slice(0, last + 1) };
 }
 
 /** Appends a tensor like `tensor`, without its reduced axes: same mesh, parallel types, memory and order in memory. */

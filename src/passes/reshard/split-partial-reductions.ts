@@ -11,14 +11,7 @@
  * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
  */
 import { isWholeAxis } from "../../ir/axis-shards.ts";
-import {
-  type AxisShape,
-  type DIDType,
-  type IterDomain,
-  type Tensor,
-  type TensorId,
-  withoutReductions,
-} from "../../ir/domain.ts";
+import { type AxisShape, type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
 import { foldCeilDiv } from "../../ir/scalar/fold.ts";
@@ -26,6 +19,7 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { addBias, withoutBias } from "./linear-bias.ts";
@@ -37,6 +31,7 @@ import {
   type Placement,
   placementOf,
   sameShares,
+  streamLike,
   wholeCut,
 } from "./placement.ts";
 
@@ -205,9 +200,9 @@ function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: 
       typeof slot === "number" ? { ...cut, axis: number } : wholeCut(at(own, number), number, cut.devices),
     ]),
   );
-  const streamed = withoutReductions(output.domain.logical).findIndex(({ parallelType }) => parallelType === "Stream");
-  const isCut = present.some(({ slot, cuts: given }) => slot === streamed && given.length > 0);
-  const axis: IterDomain | undefined = streamed < 0 || isCut ? undefined : own[slots.indexOf(streamed)];
-  moveTo(edit, tensor, own, { mesh, cuts: new Map(cuts) }, axis?.id ?? null);
+  const stream = streamPart(output);
+  const streamed = withoutReductions(output.domain.logical).findIndex(({ id }) => id === stream?.axis.id);
+  const axis = streamed < 0 ? undefined : own[slots.indexOf(streamed)];
+  moveTo(edit, tensor, own, { mesh, cuts: new Map(cuts) }, streamLike(output, stream, axis));
   return { tensor: tensor.id, slots };
 }

@@ -18,7 +18,17 @@ import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { addCopy, moveTo, type Placement, placementsOf } from "./placement.ts";
+import { streamPart } from "../stream-loops/stream-part.ts";
+import {
+  addCopy,
+  allowsStream,
+  moveTo,
+  type Placement,
+  placementsOf,
+  type StreamCut,
+  streamLike,
+} from "./placement.ts";
+import { isConstant } from "../../ir/scalar/fold.ts";
 import { reshardingRoute } from "./resharding-route.ts";
 import { reshardingStep } from "./resharding-step.ts";
 import { isResharding } from "./sharding.ts";
@@ -50,14 +60,14 @@ function addSteps(edit: FusionEdit, op: SetOp): void {
   if (placements === null) return void edit.ops.push(op);
   const { from, to } = placements;
   const end = at(edit.tensors, op.output);
-  const stream = streamNumber(end);
+  const stream = streamOf(end);
   const route = reshardingStep(from, to, null) === null ? reshardingRoute(from, to, null) : [to];
   let last = at(op.inputs, 0);
   let before = from;
   for (const [i, place] of route.entries()) {
-    const streams = stream === null || canStream(before, place, stream);
+    const streams = stream === null || canStream(before, place, stream.number, stream.cut);
     if (i === route.length - 1 && streams) break;
-    last = addSet(edit, last, end, place, streams ? stream : null);
+    last = addSet(edit, last, end, place, streams ? (stream?.number ?? null) : null);
     before = place;
   }
   edit.ops.push({ ...op, inputs: [last] });
@@ -73,16 +83,19 @@ function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: M
   const output = at(edit.tensors, op.output);
   const end = addCopy(edit, output);
   const axes = withoutReductions(output.domain.logical);
-  const streamed = streamNumber(output);
-  const stream = streamed === null ? null : streamed < reduced ? streamed : streamed + 1;
-  const streams = stream !== null && !cutsAxis(from, stream) && !cutsAxis(first, stream);
+  const stream = streamOf(output);
+  const streams =
+    stream !== null &&
+    [from, first].every((place) =>
+      allowsStream(place, stream.number < reduced ? stream.number : stream.number + 1, stream.cut),
+    );
   const memory = output.memory === "symmetric" ? "global" : output.memory;
   moveTo(
     edit,
     { ...output, memory },
     axes.map((axis): IterDomain | null => axis).toSpliced(reduced, 0, null),
     first,
-    streams && streamed !== null ? at(axes, streamed).id : null,
+    streams ? stream.cut : null,
   );
   edit.ops.push(op);
   ends.set(op.output, end.id);
@@ -93,28 +106,40 @@ function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: M
 function addSet(edit: FusionEdit, source: TensorId, end: Tensor, place: Placement, stream: number | null): TensorId {
   const tensor = addSerialTensor(edit, end, withoutReductions(end.domain.logical), place.mesh);
   const axes = tensor.domain.logical;
-  moveTo(edit, tensor, axes, place, stream === null ? null : at(axes, stream).id);
+  moveTo(edit, tensor, axes, place, stream === null ? null : streamLike(end, streamPart(end), at(axes, stream)));
   edit.ops.push({ kind: "Set", inputs: [source], output: tensor.id });
   return tensor.id;
 }
 
-/** The number of the Stream axis among the axes that the tensor has at run time, or null. */
-function streamNumber(tensor: Tensor): number | null {
-  const number = withoutReductions(tensor.domain.logical).findIndex(({ parallelType }) => parallelType === "Stream");
-  return number < 0 ? null : number;
+/** The Stream axis of a tensor, with its number among the axes that the tensor has at run time. Null if it has none. */
+function streamOf(tensor: Tensor): { readonly number: number; readonly cut: StreamCut } | null {
+  const part = streamPart(tensor);
+  const cut = streamLike(tensor, part, part?.axis);
+  const number = withoutReductions(tensor.domain.logical).findIndex(({ id }) => id === cut?.axis);
+  return cut === null || number < 0 ? null : { number, cut };
 }
 
 /**
- * Whether a Set between two placements can go chunk by chunk along an axis: the axis is not cut, or its chunks are the
- * devices' shares.
+ * Whether a Set between two placements can go chunk by chunk along an axis: neither cuts it, but for parts of chunks,
+ * or its shares are gathered. Indices of a whole axis are gathered from the devices that have one each.
  */
-function canStream(before: Placement, after: Placement, stream: number): boolean {
-  if (cutsAxis(after, stream)) return false;
+function canStream(before: Placement, after: Placement, stream: number, cut: StreamCut): boolean {
+  if (!allowsStream(after, stream, cut)) return false;
   const own = [...before.cuts].filter(([, { axis }]) => axis === stream);
-  return own.every(([type, cut]) => {
-    const scattered = after.cuts.get(type);
-    return isWholeAxis(cut) && (scattered === undefined || isWholeAxis(scattered));
-  });
+  if (cut.source.part.chunks === null) {
+    return own.every(([type, share]) => {
+      const scattered = after.cuts.get(type);
+      return isWholeAxis(share) && (scattered === undefined || isWholeAxis(scattered));
+    });
+  }
+  const [first] = own;
+  const isGathered =
+    first !== undefined &&
+    own.length === 1 &&
+    isConstant(first[1].outer, 1) &&
+    !after.cuts.has(first[0]) &&
+    cut.source.part.chunks.within === null;
+  return allowsStream(before, stream, cut) || (isGathered && !cutsAxis(after, stream));
 }
 
 function cutsAxis({ cuts }: Placement, axis: number): boolean {

@@ -6,7 +6,8 @@
  * becomes
  *   PostOnStream(HostUnit0, Inputs:{T0}, Outputs:{T1}); T3 = matmul(T2, T1)
  *
- * Ops with Stream and ops without are in different units, because a unit with Stream runs per chunk in a loop.
+ * Ops with Stream and ops without are in different units, because a unit with Stream runs per chunk in a loop. Chunks of
+ * an axis are small, so binary ops and reductions on them are fused, too.
  *
  * Source: nvFuser's HostIrLower. Here ops are grouped by depth, in one linear sweep.
  */
@@ -39,7 +40,7 @@ export const segment: Pass<"checked", "segmented"> = {
       // Tensors without a mesh are on device 0. stream-parallel-type drops the other statements of other ranks, because
       // all ranks must make the same loops.
       if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
-      if (rowOf(first).standalone || isResharding(first, tensors)) body.push(first);
+      if (group.length === 1 && (rowOf(first).standalone || isResharding(first, tensors))) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
     }
     const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
@@ -72,7 +73,9 @@ function groupOps(
 ): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
   const producerOf = new Map<TensorId, number>(ops.map((op, i) => [op.output, i]));
-  const fusible = ops.map((op) => !rowOf(op).standalone && !isResharding(op, tensors));
+  const fusible = ops.map(
+    (op) => (!rowOf(op).standalone || (!nvfuserLimits && isPerChunk(op, tensors))) && !isResharding(op, tensors),
+  );
   const depth: number[] = [];
   const sets = createUnionFind(ops.length);
   ops.forEach((op, i) => {
@@ -104,6 +107,13 @@ function groupOps(
 
 function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
   return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
+}
+
+/** Whether a loop over chunks of an axis computes the op, which is launched in each iteration. */
+function isPerChunk(op: Op, tensors: readonly Tensor[]): boolean {
+  if (op.kind !== "Binary" && op.kind !== "Reduction") return false;
+  const stream = streamPart(at(tensors, op.output));
+  return stream !== null && stream.chunks !== null && stream.part.iterType !== "reduction";
 }
 
 /**

@@ -62,7 +62,8 @@ export function loopedAxis(
     return rejectPart(place, tensor, first, looped !== null);
   }
   if (first.iterType !== "reduction" || !isOp(statement)) return looped;
-  const isContracted = statement.kind === "Matmul" || statement.kind === "Linear";
+  const isSum = looped.chunks !== null && statement.kind === "Reduction" && statement.op === "sum";
+  const isContracted = isSum || statement.kind === "Matmul" || statement.kind === "Linear";
   const isLooped = isContracted
     ? accumulate
     : looped.chunks === null && reducesSharded(statement, looped.axis, tensors);

@@ -68,7 +68,7 @@ export type ChunkFit =
   /** The chunks are chunks of shares, and no device has a share. */
   | { readonly kind: "whole" };
 
-export function chunkFit({ domain }: Tensor, axis: IterDomain, { parts, within }: Chunks): ChunkFit {
+export function chunkFit({ domain }: Pick<Tensor, "domain">, axis: IterDomain, { parts, within }: Chunks): ChunkFit {
   const own = axisParts(domain, axis);
   const types = own.map(({ parallelType }) => parallelType);
   const [first] = types;

@@ -3,7 +3,7 @@
  * their dumps.
  */
 import { expect, it } from "vitest";
-import { lower } from "braid";
+import { Fusion, lower } from "braid";
 import { walk } from "../../../src/host/traverse.ts";
 import { chunkedFusions } from "../../support/chunked-fusions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
@@ -21,4 +21,13 @@ it.each(chunkedFusions)("$name: round trip", ({ build, devices, options }) => {
       { rank, sizes: new Map(), scalars: new Map(), streams: 2, protocol: options?.protocol ?? "get" },
     ]);
   }
+});
+
+it.each(["fused MLP", "fused MLP, annotated on inputs"])("%s is one loop", (name) => {
+  const { build } = chunkedFusions.find((each) => each.name === name) ?? {};
+  const { body } = lower(build?.() ?? new Fusion());
+  // One loop makes the streams wait, and one computes.
+  expect(body.filter(({ kind }) => kind === "ForLoop")).toHaveLength(2);
+  const kinds = walk(body).flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
+  expect(kinds).toEqual(["Allgather", "ReduceScatter"]);
 });

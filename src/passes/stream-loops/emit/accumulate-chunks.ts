@@ -71,8 +71,7 @@ export function accumulationStatements(
     bindings.push(...binding);
     chunk = { ...chunk, output: slice };
   }
-  const previous = binary("mod", binary("sub", iteration, constant(1)), named("numberOfStreams"));
-  const order: readonly Statement[] = waits ? [{ kind: "Synchronize", stream: addStream(edit, previous) }] : [];
+  const order = waits ? [previousIteration(context)] : [];
   return [
     ...bindings,
     {
@@ -85,8 +84,14 @@ export function accumulationStatements(
   ];
 }
 
+/** Waits for the iteration before, which has added its chunk. */
+export function previousIteration({ edit, iteration }: LoopContext): Statement {
+  const previous = binary("mod", binary("sub", iteration, constant(1)), named("numberOfStreams"));
+  return { kind: "Synchronize", stream: addStream(edit, previous) };
+}
+
 /** Removes the Stream axis, because every iteration writes the whole output. */
-function makeSerial(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
+export function makeSerial(edit: LoopEdit, id: TensorId, stream: IterDomain): void {
   edit.tensors[id] = reparallelize(at(edit.tensors, id), (axis) =>
     axis.id === stream.id ? "Serial" : axis.parallelType,
   );

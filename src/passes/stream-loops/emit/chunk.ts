@@ -83,7 +83,7 @@ function bindChunk(
   const plain = splitLike(edit, axes);
   const [first] = axisParts(plain, at(plain.logical, position));
   const loop = plain.loop.flatMap((own) => (own.id === first?.id && stream !== null ? [stream, own] : [own]));
-  const made = addTensor(edit, tensor, { ...plain, loop }, tensor.mesh, "local");
+  const made = addTensor(edit, tensor, { ...plain, loop }, tensor.mesh, "local", "chunk");
   return {
     slice: made.id,
     binding: [

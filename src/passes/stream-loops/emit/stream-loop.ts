@@ -10,6 +10,7 @@ import type { Statement, StreamId } from "../../../host/nodes.ts";
 import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
+import { sumsChunks, sumStatements } from "./accumulate-sums.ts";
 import type { LoweringOptions } from "../../options.ts";
 import { isOnDevice } from "../../reshard/sharding.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
@@ -49,7 +50,7 @@ export function emitLoop(
     stop,
     worker,
   };
-  const firstSum = loop.members.find((member) => isOp(member.statement) && accumulates(member.statement, member));
+  const firstSum = loop.members.find(isOrdered);
   const written = loop.members.map((member) => memberStatements(member, context, member === firstSum));
   const forEach = (statements: readonly Statement[]): Statement => ({
     kind: "ForLoop",
@@ -99,6 +100,12 @@ function allocations(
   });
 }
 
+/** Whether iterations of the member must follow each other. */
+function isOrdered(member: LoopMember): boolean {
+  const { statement } = member;
+  return isOp(statement) && (accumulates(statement, member) || sumsChunks(statement, member));
+}
+
 function memberStatements(member: LoopMember, context: LoopContext, waits: boolean): IterationStatements {
   const { statement, form } = member;
   if (!isOp(statement)) return { body: unitStatements(statement, member, context), epilogue: [] };
@@ -106,6 +113,9 @@ function memberStatements(member: LoopMember, context: LoopContext, waits: boole
   if (form !== null) return pointToPointStatements(statement, form, context);
   if (accumulates(statement, member))
     return { body: accumulationStatements(statement, member, context, waits), epilogue: [] };
+  if (sumsChunks(statement, member)) {
+    return { body: sumStatements(statement, member, context, waits), epilogue: [] };
+  }
   return { body: sliceStatements(statement, member, context), epilogue: [] };
 }
 
