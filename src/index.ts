@@ -35,6 +35,8 @@ export {
   type Target,
 } from "./compile/compile.ts";
 export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
+export { reshardings, type ReshardingsOptions } from "./compile/reshardings.ts";
+export type { Resharding } from "./passes/reshard/list-reshardings.ts";
 export { choose, type ChooseOptions, type ScheduleChoice } from "./tune/choose/choose.ts";
 export type { Considered } from "./tune/choose/decide.ts";
 export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";

@@ -9,7 +9,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
+import { type HasFusionData, lower, type LowerOptions, placedData } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 
 /** A Fusion; one host program for all ranks; one per rank, in order; or a function of the rank. */
@@ -54,9 +54,9 @@ function lowerEach(
     return source;
   }
   if (isFusionSource(source)) {
-    const hosts = ranks.map((rank) => lower(source, { ...options, rank }));
-    // The programs, not the Fusion, know the shardings that have spread to inputs and outputs.
-    return { signature: hosts[0] ?? source.data(), hosts };
+    // Shardings spread to inputs and outputs.
+    const { onPass: _, ...given } = options;
+    return { signature: placedData(source, given), hosts: ranks.map((rank) => lower(source, { ...options, rank })) };
   }
   const hosts = hostsOf(source, ranks);
   const [first] = hosts;

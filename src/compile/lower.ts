@@ -8,7 +8,14 @@ import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { scopesOf } from "../host/traverse.ts";
-import { type HostPass, type PassObserver, runHostPasses, runPipeline, validate } from "../passes/pipeline.ts";
+import {
+  type HostPass,
+  type PassObserver,
+  placeTensors,
+  runHostPasses,
+  runPipeline,
+  validate,
+} from "../passes/pipeline.ts";
 import { streamAxesLeft } from "../passes/validators.ts";
 import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
@@ -32,6 +39,11 @@ export interface HasFusionData {
 export function lower(fusion: HasFusionData, { rank = 0, onPass, ...given }: LowerOptions = {}): HostProgram {
   requireWholeNumber("lower(fusion, { rank })", rank, 0);
   return runPipeline(fusion.data(), { rank, options: resolveLoweringOptions(given) }, onPass);
+}
+
+/** The tensors of a Fusion as they lie on the devices, with the meshes and shardings that lowering derives. */
+export function placedData(fusion: HasFusionData, given: Partial<LoweringOptions>): FusionData {
+  return placeTensors(fusion.data(), { rank: 0, options: resolveLoweringOptions(given) });
 }
 
 /**

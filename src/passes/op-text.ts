@@ -6,7 +6,8 @@ import { axisParts } from "../ir/axis-shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import type { Op } from "../ir/ops/op.ts";
 
-function opText(op: Op): string {
+/** `T2 = matmul(T0, T1)`. */
+export function opText(op: Op): string {
   return `T${op.output} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 

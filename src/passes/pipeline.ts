@@ -9,7 +9,7 @@ import { originated, withOrigins } from "../ir/origin.ts";
 import { deallocate } from "./buffers/deallocate.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
-import type { PassContext, Stage, StagePrograms } from "./pass.ts";
+import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
 import { foldPermutes } from "./prepare/fold-permutes.ts";
 import { foldSums } from "./prepare/fold-sums.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
@@ -19,6 +19,8 @@ import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
+import { localSets } from "./reshard/local-sets.ts";
+import { mergeSets } from "./reshard/merge-sets.ts";
 import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
 import { splitReshardings } from "./reshard/split-reshardings.ts";
 import { segment } from "./segment/segment.ts";
@@ -37,7 +39,9 @@ const fusionPasses = {
   splitPartialReductions,
   insertReshardingSetsAfter,
   insertReshardingSetsBefore,
+  mergeSets,
   splitReshardings,
+  localSets,
 } as const;
 
 const hostPasses = {
@@ -113,6 +117,23 @@ export function runPipeline(fusion: FusionData, context: PassContext, observe: P
     context,
     observe,
   );
+}
+
+/**
+ * The Fusion with the meshes and shardings that lowering gives its tensors before it changes any op: how its inputs and
+ * outputs lie on the devices.
+ */
+export function placeTensors(fusion: FusionData, context: PassContext): FusionData {
+  return Object.values(fusionPasses)
+    .filter(placesTensors)
+    .reduce(
+      (program, pass) => (context.options.disablePass.includes(pass.name) ? program : pass.run(program, context)),
+      fusion,
+    );
+}
+
+function placesTensors(pass: { readonly to: Stage }): pass is Pass<"fusion", "fusion"> {
+  return pass.to === "fusion";
 }
 
 /** Lowers a host program of top-level statements. Throws as `runPipeline`. */

@@ -18,10 +18,10 @@ export function actualOutput(recorder: Recorder, op: Op): Actual | null {
   if (actuals.size === 0) return null;
   const output = tensorOf(recorder, op.output);
   const pairs = axisMap(op, program.tensors).flatMap(
-    ({ operand, producer, consumer, broadcast }): readonly AxisSize[] => {
+    ({ operand, producer, consumer, broadcast, outermost }): readonly AxisSize[] => {
       const id = at(op.inputs, operand);
       const actual = actuals.get(id);
-      if (broadcast || actual?.differs !== true) return [];
+      if (broadcast || outermost || actual?.differs !== true) return [];
       const from = positionOf(tensorOf(recorder, id), producer.id);
       return [
         { axis: positionOf(output, consumer.id), extent: at(actual.extents, from), local: at(actual.local, from) },

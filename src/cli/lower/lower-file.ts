@@ -30,6 +30,10 @@ export async function lowerFile(
   requireNotLowered(file, options);
   const profile = await profileToChooseWith(flags);
   const { source, signature, params } = await buildProgram(file, flags, options, building);
+  if (flags.printReshardings) {
+    const { reshardingsText } = await import("./reshardings-text.ts");
+    return reshardingsText(file, source, options, flags);
+  }
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
   if (!flags.printLists && profile === null) return hostText(source, options, flags, described);

@@ -2,7 +2,7 @@
  * Loads a program file or a dump and builds its program for the given devices and parameters. Diagnostics name the
  * option that gave a bad value.
  */
-import { type HasFusionData, lowerStreams } from "../../compile/lower.ts";
+import { type HasFusionData, lowerStreams, placedData } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
 import type { HostProgram } from "../../host/nodes.ts";
@@ -69,7 +69,7 @@ async function fromProgram(
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = sourceOf(source);
-    return { source: fusion, signature: source, reference: fusion, ...used };
+    return { source: fusion, signature: placedData(fusion, lowering), reference: fusion, ...used };
   }
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(lowered, { devices });

@@ -44,6 +44,13 @@ export const outputRows = {
     kind: text("all|pass", "all"),
     help: "print the program after each pass, or after the named one, instead of the host program",
   },
+  printReshardings: {
+    ...output,
+    commands: ["lower"],
+    kind: toggle,
+    default: false,
+    help: "print what moves between devices, in bytes, and why, instead of the host program",
+  },
   printLists: {
     ...output,
     commands: ["lower"],

@@ -14,15 +14,30 @@
  *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
 import { at } from "../../support/invariant.ts";
-import { type Tensor, withoutReductions } from "../domain.ts";
+import { dividesEvenly, outermostLevels } from "../axis-levels.ts";
+import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
 import type { Op } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
 import { rowOf } from "./rows.ts";
 
 export type { AxisPair };
 
-/** The axis pairs of `op`, by operand and then by operand axis. `tensors` is indexed by TensorId. */
+/**
+ * The axis pairs of `op`, by operand and then by operand axis. `tensors` is indexed by TensorId. The outermost axes of
+ * a reshape are a pair if what is split off one of them divides both evenly.
+ */
 export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
+  const pairs = possiblePairs(op, tensors);
+  if (!pairs.some(({ outermost }) => outermost)) return pairs;
+  const { domain } = at(tensors, op.output);
+  return pairs.filter(({ outermost, operand, producer, consumer }) => {
+    const own = at(tensors, at(op.inputs, operand)).domain;
+    return !outermost || splitsDivide(own, producer, consumer) || splitsDivide(domain, consumer, producer);
+  });
+}
+
+/** The axis pairs of `op` with the outermost axes of a reshape, whatever is split off them. */
+export function possiblePairs(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
   const row = rowOf(op);
   const operands = allOperandAxes(op, tensors);
   const { logical } = at(tensors, op.output).domain;
@@ -58,4 +73,10 @@ export function operandAxes(op: Op, operand: number, tensors: readonly Tensor[])
 
 function allOperandAxes(op: Op, tensors: readonly Tensor[]): readonly Axes[] {
   return op.inputs.map((_, operand) => operandAxes(op, operand, tensors));
+}
+
+/** Whether the axis is split or parallel, and its parts divide both axes. */
+function splitsDivide(domain: TensorDomain, axis: IterDomain, other: IterDomain): boolean {
+  const own = outermostLevels(domain, axis);
+  return own !== null && own.levels.length > 0 && dividesEvenly(own, axis) && dividesEvenly(own, other);
 }

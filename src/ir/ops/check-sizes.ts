@@ -15,7 +15,8 @@ import { rowOf } from "./rows.ts";
 /** Throws `size-mismatch`, `index-out-of-range`, `size-missing`. */
 export function requireSizesFit(op: Op, tensors: readonly Tensor[], sizes: Sizes): void {
   const place = (): Place => opPlace(op, tensors);
-  for (const { producer, consumer, broadcast, operand } of axisMap(op, tensors)) {
+  for (const { producer, consumer, broadcast, operand, outermost } of axisMap(op, tensors)) {
+    if (outermost) continue;
     const from = evaluateExtent(producer.extent, sizes, place);
     const to = evaluateExtent(consumer.extent, sizes, place);
     if (from === to || (broadcast && from === 1)) continue;

@@ -22,7 +22,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { derivedOrigin } from "../../ir/origin.ts";
 import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
 
 /** The tensor table of a program under construction, and the id of its next axis. */
 export interface TensorEdit {
@@ -142,20 +142,23 @@ export function splitLike(edit: TensorEdit, axes: readonly ModelledAxis[]): Tens
       continue;
     }
     const ids = new Map<IterDomainId, IterDomainId>([[model.axis.id, axis.id]]);
+    const splits: Transform[] = [];
     for (const transform of model.domain.transforms) {
       if (transform.kind !== "split") continue;
       const input = ids.get(transform.input);
       if (input === undefined) continue;
       const [outer, inner] = [nextAxisId(edit), nextAxisId(edit)];
       ids.set(transform.outer, outer).set(transform.inner, inner);
-      transforms.push({ ...transform, input, outer, inner });
+      splits.push({ ...transform, input, outer, inner });
     }
+    transforms.push(...splits);
     logical.push(axis);
-    parts.forEach(({ id, extent }, i) => {
-      const own = ids.get(id);
-      invariant(own !== undefined, "every part of an axis comes from a split of it", model.domain);
-      loop.push({ id: own, extent, iterType: axis.iterType, parallelType: model.types[i] ?? "Serial" });
-    });
+    // Of the copy's own extent: the outermost axes of a reshape differ in extent.
+    axisParts({ logical: [axis], transforms: splits, loop: [], allocation: null }, axis).forEach(
+      ({ id, extent }, i) => {
+        loop.push({ id, extent, iterType: axis.iterType, parallelType: model.types[i] ?? "Serial" });
+      },
+    );
   }
   return { logical, transforms, loop, allocation: null };
 }

@@ -1,54 +1,10 @@
-/**
- * The sharding of one logical axis as levels, outermost first: each level splits off parts, and the last one leaves the
- * rest.
- *
- *   i0 split outer 4 (Stream), its inner axis split outer 2 (DIDx)     levels 4 Stream, 2 DIDx; rest Serial
- *
- * An axis whose outer parts are split again, or that was merged, has no levels: it is read as one that nothing follows.
- */
-import type { IterDomain, IterDomainId, ParallelType, TensorDomain, Transform } from "../../ir/domain.ts";
+/** Puts the levels of one axis on another. */
+import type { IterDomain, IterDomainId, ParallelType, TensorDomain } from "../../ir/domain.ts";
+import { type AxisLevels, type Level, levelsOf, type Split, splitOf } from "../../ir/axis-levels.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
-import { constantValue, foldCeilDiv } from "../../ir/scalar/fold.ts";
+import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
-
-export interface Level {
-  readonly factor: number;
-  /** If true, `factor` is the extent of the rest; otherwise it is the number of parts. */
-  readonly innerSplit: boolean;
-  readonly type: ParallelType;
-}
-
-export interface AxisLevels {
-  readonly levels: readonly Level[];
-  /** The type of the rest: of the whole axis if there are no levels. */
-  readonly rest: ParallelType;
-}
-
-type Split = Extract<Transform, { readonly kind: "split" }>;
-
-function splitOf({ transforms }: TensorDomain, id: IterDomainId): Split | null {
-  const found = transforms.find((each): each is Split => each.kind === "split" && each.input === id);
-  return found ?? null;
-}
-
-function typeOf({ loop }: TensorDomain, id: IterDomainId): ParallelType | null {
-  return loop.find((axis) => axis.id === id)?.parallelType ?? null;
-}
-
-/** The levels of a logical axis; null for an axis without levels. */
-export function levelsOf(domain: TensorDomain, axis: IterDomain): AxisLevels | null {
-  const levels: Level[] = [];
-  let { id } = axis;
-  for (let split = splitOf(domain, id); split !== null; split = splitOf(domain, id)) {
-    const type = typeOf(domain, split.outer);
-    if (type === null) return null;
-    levels.push({ factor: split.factor, innerSplit: split.innerSplit, type });
-    id = split.inner;
-  }
-  const rest = typeOf(domain, id);
-  return rest === null ? null : { levels, rest };
-}
 
 /** The levels with only the types that `keeps` accepts, without trailing levels of no type. Null if none is left. */
 export function selectTypes({ levels, rest }: AxisLevels, keeps: (type: ParallelType) => boolean): AxisLevels | null {
@@ -58,16 +14,6 @@ export function selectTypes({ levels, rest }: AxisLevels, keeps: (type: Parallel
   if (ownRest !== "Serial") return { levels: chosen, rest: ownRest };
   const last = chosen.findLastIndex(({ type }) => type !== "Serial");
   return last < 0 ? null : { levels: chosen.slice(0, last + 1), rest: "Serial" };
-}
-
-/** Whether every level splits off `factor` parts that divide the extent evenly, at this and at all deeper levels. */
-export function dividesEvenly({ levels, rest }: AxisLevels, { extent }: IterDomain): boolean {
-  let size = constantValue(extent);
-  for (const { factor, innerSplit } of levels) {
-    if (innerSplit || (factor !== 1 && (size === null || size % factor !== 0))) return false;
-    size = size === null ? null : size / factor;
-  }
-  return rest === "Serial";
 }
 
 /** A domain under change, and the types that an axis of it has got. */

@@ -15,13 +15,14 @@
  * and Stream does not go where no loop could run.
  */
 import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { dividesEvenly, levelsOf, outermostLevels } from "../../ir/axis-levels.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type AxisPair, axisMap } from "../../ir/ops/axis-map.ts";
+import { type AxisPair, possiblePairs } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { addLevels, dividesEvenly, levelsOf, selectTypes } from "./levels.ts";
+import { addLevels, selectTypes } from "./levels.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
@@ -33,7 +34,7 @@ export const propagateShardings: Pass<"fusion", "fusion"> = {
     const edit = editFusion(fusion);
     const inputs = new Set(fusion.inputs);
     const maps: (readonly AxisPair[])[] = [];
-    const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= axisMap(at(fusion.ops, i), fusion.tensors));
+    const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
     const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
     for (const [i, op] of fusion.ops.entries()) {
       if (isUsers(op.output)) continue;
@@ -136,7 +137,7 @@ function follow(
     if (!source.domain.loop.some(({ parallelType }) => parallelType !== "Serial")) break;
     const image = images.find(({ from }) => from.id === axis.id);
     if (image === undefined) continue;
-    const all = levelsOf(source.domain, axis);
+    const all = (image.outermost ? outermostLevels : levelsOf)(source.domain, axis);
     const chosen =
       all === null
         ? null

@@ -86,6 +86,7 @@ export interface OperandChange {
 
 /** The operands of `op` whose placement differs from its output's; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
+  if (op.kind === "Set" && op.local === true) return [];
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.
   let pairs: readonly AxisPair[] | null = null;

@@ -58,7 +58,7 @@ function makePlan(recorder: Recorder, { statement, type }: PostedCollective): Ex
 }
 
 /** Null if the sides have no common indices. */
-function pairOf(
+export function pairOf(
   recorder: Recorder,
   input: Tensor,
   axis: number,
@@ -145,7 +145,7 @@ function sameRuns(a: Runs, b: Runs): boolean {
 }
 
 /** All combinations of runs, the last axis varying fastest; none if an axis has none. */
-function boxes(axes: readonly Runs[]): readonly Box[] {
+export function boxes(axes: readonly Runs[]): readonly Box[] {
   return axes.reduce<readonly Box[]>((made, runs) => made.flatMap((box) => runs.map((run) => [...box, run])), [[]]);
 }
 

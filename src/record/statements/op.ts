@@ -13,8 +13,10 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
 import { actualOutput } from "../actual.ts";
+import type { Actual } from "../actual-sizes.ts";
 import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
+import { recordLocalSet } from "./local-set.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { findView, layoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
@@ -26,7 +28,12 @@ export function recordOp(recorder: Recorder, op: Op): void {
 }
 
 const rules: RuleTable<Op, void, [Recorder]> = {
-  Set: (op, recorder) => bindOrCopy(recorder, op, inputView(recorder, op)),
+  Set: (op, recorder) => {
+    if (op.local !== true) return bindOrCopy(recorder, op, inputView(recorder, op));
+    recordLocalSet(recorder, op, (view, actual) => {
+      bindOrCopyTo(recorder, op, view, actual);
+    });
+  },
   Unary: recordUnary,
   Cast: recordCast,
   Binary: recordBinary,
@@ -62,7 +69,10 @@ function ownMemory(recorder: Recorder, op: Op): View | null {
 }
 
 function bindOrCopy(recorder: Recorder, op: Op, view: View): void {
-  const actual = actualOutput(recorder, op);
+  bindOrCopyTo(recorder, op, view, actualOutput(recorder, op));
+}
+
+function bindOrCopyTo(recorder: Recorder, op: Op, view: View, actual: Actual | null): void {
   if (ownMemory(recorder, op) === null) alias(recorder, op, view, actual);
   else copyView(recorder, view, outputView(recorder, op.output, actual));
 }

@@ -111,9 +111,9 @@ function outputShape(
   const shape = [...declared(op.output)];
   const axes = withoutReductions(at(tensors, op.output).domain.logical);
   const known = new Set<number>();
-  for (const { operand, producer, consumer, broadcast } of axisMap(op, tensors)) {
+  for (const { operand, producer, consumer, broadcast, outermost } of axisMap(op, tensors)) {
     const axis = axes.findIndex(({ id }) => id === consumer.id);
-    if (axis < 0 || broadcast) continue;
+    if (axis < 0 || broadcast || outermost) continue;
     const source = at(op.inputs, operand);
     const from = withoutReductions(at(tensors, source).domain.logical).findIndex(({ id }) => id === producer.id);
     const size = at(shapeOf(source), from);

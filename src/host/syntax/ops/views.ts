@@ -21,11 +21,18 @@ import { permuteOrder } from "./implied-axes.ts";
 import { ofOne, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const setSyntax: OpSyntax<SetOp> = {
-  print: (op, context) => `Set( ${printOperand(op, 0, context)}, cache_op=Streaming )`,
+  print: (op, context) =>
+    `Set( ${printOperand(op, 0, context)}, cache_op=Streaming${op.local === true ? ", local=true" : ""} )`,
   readers: {
-    Set: ofOne((context) => {
-      closeSet(context.scanner);
-      return { kind: "Set" };
+    Set: ofOne(({ scanner }) => {
+      expectCache(scanner);
+      const isLocal = take(scanner, ",");
+      if (isLocal) {
+        expectField(scanner, "local");
+        expect(scanner, "true");
+      }
+      expect(scanner, ")");
+      return { kind: "Set", ...(isLocal ? { local: true } : {}) };
     }),
     SegmenterSet: ofOne((context) => {
       skipBlanks(context.scanner);
@@ -36,12 +43,16 @@ export const setSyntax: OpSyntax<SetOp> = {
   },
 };
 
-/** `, cache_op=Streaming )`: nvFuser's cache hint of a copy, which does not affect its meaning. */
 function closeSet(scanner: Scanner): void {
+  expectCache(scanner);
+  expect(scanner, ")");
+}
+
+/** `, cache_op=Streaming`: nvFuser's cache hint of a copy, which does not affect its meaning. */
+function expectCache(scanner: Scanner): void {
   expect(scanner, ",");
   expectField(scanner, "cache_op");
   if (readWord(scanner) === "") failExpected(scanner, "a cache operation");
-  expect(scanner, ")");
 }
 
 export const permuteSyntax: OpSyntax<PermuteOp> = {

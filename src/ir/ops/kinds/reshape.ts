@@ -1,9 +1,9 @@
 /** The same elements in row-major order under the output's shape. */
 import { at } from "../../../support/invariant.ts";
-import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
+import { isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
 import { constantValue, foldDiv, foldProduct, sameScalar } from "../../scalar/fold.ts";
 import { constant, type Scalar } from "../../scalar/scalar.ts";
-import { countOf, view, zip } from "./families.ts";
+import { countOf, pair, view, zip } from "./families.ts";
 import { type Call, reject, requireExtent, shapeText } from "../call.ts";
 import type { Axes, AxisPair, OpBase, OpRow, SpecOf } from "../row.ts";
 
@@ -73,7 +73,12 @@ export const reshapeRow: OpRow<ReshapeOp> = {
   },
 };
 
-/** Leading and trailing axes of equal extent keep their row-major index. The axes between them are rearranged. */
+/**
+ * Leading and trailing axes of equal extent keep their row-major index. Between them, the outermost axes of each group
+ * of axes that holds as many elements on both sides are a pair of which the outer parts agree:
+ *
+ *   [T, N] -> [T, heads, d]     T with T; N with heads, outermost
+ */
 function reshapePairs(input: Axes, output: Axes): readonly AxisPair[] {
   const shorter = Math.min(input.length, output.length);
   const same = (a: IterDomain | undefined, b: IterDomain | undefined): boolean =>
@@ -84,6 +89,33 @@ function reshapePairs(input: Axes, output: Axes): readonly AxisPair[] {
   while (trailing < shorter - leading && same(input.at(-1 - trailing), output.at(-1 - trailing))) trailing++;
   return [
     ...zip(0, input.slice(0, leading), output),
+    ...outermostPairs(input.slice(leading, input.length - trailing), output.slice(leading, output.length - trailing)),
     ...zip(0, input.slice(input.length - trailing), output.slice(output.length - trailing)),
   ];
+}
+
+/** The first axes of more than one element of each group. Extents that are not known make one group of all axes. */
+function outermostPairs(input: Axes, output: Axes): readonly AxisPair[] {
+  const [from, to] = [input, output].map((axes) => axes.filter((axis) => !isUnitAxis(axis)));
+  const pairs: AxisPair[] = [];
+  let rest: readonly [Axes, Axes] = [from ?? [], to ?? []];
+  for (;;) {
+    const [[producer], [consumer]] = rest;
+    if (producer === undefined || consumer === undefined) return pairs;
+    pairs.push({ ...pair(0, producer, consumer), outermost: !sameScalar(producer.extent, consumer.extent) });
+    rest = withoutFirstGroup(rest);
+  }
+}
+
+/** The axes behind the shortest leading ones with as many elements on both sides. */
+function withoutFirstGroup([input, output]: readonly [Axes, Axes]): readonly [Axes, Axes] {
+  let [from, to, taken, made] = [1, 1, 0, 0];
+  do {
+    const next = from <= to ? input[taken++] : output[made++];
+    const size = next === undefined ? null : constantValue(next.extent);
+    if (size === null) return [[], []];
+    if (from <= to) from *= size;
+    else to *= size;
+  } while (from !== to);
+  return [input.slice(taken), output.slice(made)];
 }

@@ -1,4 +1,4 @@
-/** A copy. The input and output may have different shardings. */
+/** A copy. The input and output may be sharded differently. */
 import { withoutReductions } from "../../domain.ts";
 import { at } from "../../../support/invariant.ts";
 import type { OpBase, OpRow } from "../row.ts";
@@ -6,6 +6,8 @@ import { axisView, sourcesWithout } from "./families.ts";
 
 export interface SetOp extends OpBase {
   readonly kind: "Set";
+  /** Whether every device has all of what it gets, so that nothing is sent although the shardings differ. */
+  readonly local?: true;
 }
 
 export const setRow: OpRow<SetOp> = {

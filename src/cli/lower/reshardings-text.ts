@@ -1,0 +1,41 @@
+/** The table of `braid lower --print-reshardings`. */
+import Table from "cli-table3";
+import { reshardings } from "../../compile/reshardings.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import type { BuiltProgram } from "../program/build-program.ts";
+import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
+import type { LowerFlags } from "./lower-file.ts";
+
+export function reshardingsText(
+  file: string,
+  source: BuiltProgram["source"],
+  options: Partial<LoweringOptions>,
+  { sizes, json }: Pick<LowerFlags, "sizes" | "json">,
+): string {
+  if (!("data" in source)) {
+    return fail({
+      code: "option-value",
+      message: "a host program has its communications already",
+      place: { kind: "option", text: "--print-reshardings" },
+      found: file,
+      expected: "a program file that builds a Fusion",
+      help: "remove --print-reshardings",
+    });
+  }
+  const found = reshardings(source, { ...options, sizes });
+  if (json) return `${JSON.stringify({ file, reshardings: found }, undefined, 2)}\n`;
+  if (found.length === 0) return "nothing moves between devices\n";
+  const table = new Table({ ...plainBorders, head: ["tensor", "collective", "along", "chunks", "bytes", "because"] });
+  for (const { tensor, collective, along, chunked, bytes, reason } of found) {
+    table.push([
+      `T${tensor}`,
+      collective,
+      along ?? "meshes",
+      chunked ? "yes" : "no",
+      bytes?.toLocaleString("en-US") ?? "?",
+      reason,
+    ]);
+  }
+  return `${trimmedLines(table.toString()).join("\n")}\n`;
+}

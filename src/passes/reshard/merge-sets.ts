@@ -1,0 +1,92 @@
+/**
+ * Saves communication between Sets.
+ *
+ *   T3 = Set(T0[DIDx, _]); T4 = Set(T0[DIDx, _]), placed alike         ->     T3 = Set(T0), read in place of T4
+ *   T3[_, _] = Set(T0[DIDx, _]); T4[_, DIDx] = Set(T3), T3 unused else ->     T4[_, DIDx] = Set(T0)
+ *
+ * So two linears that read one sharded activation gather it once, and a gather that is only scattered again is an
+ * all-to-all, or nothing.
+ */
+import { axisParts, axisShards } from "../../ir/axis-shards.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import type { Op, SetOp } from "../../ir/ops/op.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
+import { at } from "../../support/invariant.ts";
+import type { Pass } from "../pass.ts";
+import { type Placement, placementOf, sameShares } from "./placement.ts";
+import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
+
+export const mergeSets: Pass<"checked", "checked"> = {
+  name: "merge-sets",
+  from: "checked",
+  to: "checked",
+  run: (fusion, { options }) =>
+    options.nvfuserLimits || !fusion.ops.some(({ kind }) => kind === "Set")
+      ? fusion
+      : withoutEqual(withoutDetours(fusion)),
+};
+
+/** Each Set that reads only what another Set gathered for it reads that Set's operand. */
+function withoutDetours(fusion: FusionData): FusionData {
+  const { tensors, ops } = fusion;
+  const readers = new Map<TensorId, number>();
+  for (const { inputs } of ops) for (const id of inputs) readers.set(id, (readers.get(id) ?? 0) + 1);
+  const producers = new Map(ops.map((op) => [op.output, op]));
+  const skipped = new Set<Op>();
+  const rewritten = ops.map((op): Op => {
+    const first = op.kind === "Set" ? producers.get(at(op.inputs, 0)) : undefined;
+    if (op.kind !== "Set" || first?.kind !== "Set" || skipped.has(first)) return op;
+    const isAlone = readers.get(first.output) === 1 && !fusion.outputs.includes(first.output);
+    if (!isAlone || !isDetour(first, op, tensors)) return op;
+    skipped.add(first);
+    return { ...op, inputs: first.inputs };
+  });
+  return skipped.size === 0 ? fusion : { ...fusion, ops: rewritten.filter((_, i) => !skipped.has(at(ops, i))) };
+}
+
+/** Whether the first Set only joins shares, and the second one shares out again, on one mesh. */
+function isDetour(first: SetOp, second: SetOp, tensors: readonly Tensor[]): boolean {
+  const [x, y, z] = [at(first.inputs, 0), first.output, second.output].map((id) => at(tensors, id));
+  if (x === undefined || y === undefined || z === undefined || y.memory !== "global" || streamAxis(y) !== null)
+    return false;
+  if (!sameMesh(x.mesh, y.mesh) || !sameMesh(y.mesh, z.mesh)) return false;
+  const [before, between, after] = [x, y, z].map((tensor) =>
+    placementOf(tensor, withoutReductions(tensor.domain.logical)),
+  );
+  return hasOnlyCutsOf(between, before) && !hasOnlyCutsOf(before, between) && !hasOnlyCutsOf(after, between);
+}
+
+function hasOnlyCutsOf(a: Placement | null | undefined, b: Placement | null | undefined): boolean {
+  return [...(a?.cuts ?? [])].every(([type, cut]) => sameShares(cut, b?.cuts.get(type)));
+}
+
+/** The first of several Sets that move one operand to the same place stays; what the others gave is read from it. */
+function withoutEqual(fusion: FusionData): FusionData {
+  const firsts = new Map<string, TensorId>();
+  const merged = new Map<TensorId, TensorId>();
+  const ops: Op[] = [];
+  for (const original of fusion.ops) {
+    const op = original.inputs.some((id) => merged.has(id))
+      ? { ...original, inputs: original.inputs.map((id) => merged.get(id) ?? id) }
+      : original;
+    const place = op.kind === "Set" && isResharding(op, fusion.tensors) ? placeText(op, fusion.tensors) : null;
+    const first = place === null ? undefined : firsts.get(place);
+    if (first === undefined || fusion.outputs.includes(op.output)) {
+      if (place !== null && first === undefined) firsts.set(place, op.output);
+      ops.push(op);
+    } else merged.set(op.output, first);
+  }
+  return merged.size === 0 ? fusion : { ...fusion, ops };
+}
+
+/** Equal for Sets that give each device the same, in the same chunks and the same memory. */
+function placeText({ inputs, output }: SetOp, tensors: readonly Tensor[]): string {
+  const { domain, mesh, memory } = at(tensors, output);
+  const axes = domain.logical.map((axis) =>
+    axisParts(domain, axis).map(({ extent, parallelType }) => `${parallelType} ${printScalar(extent)}`),
+  );
+  const shards = axisShards(at(tensors, output)).map(({ outer }) => printScalar(outer));
+  const order = domain.allocation?.map(({ id }) => domain.loop.findIndex((axis) => axis.id === id)) ?? null;
+  return JSON.stringify([inputs, mesh?.toString(), memory, axes, shards, order]);
+}
